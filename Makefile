@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-TSC := tests/dialects/node/node_modules/.bin/tsc
+TSC := tests/protocols/node/node_modules/.bin/tsc
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 # Bytecode is compiled and kept on first import: compiling all of it would take longer than the rest, and 80 MB. Some
@@ -94,4 +94,4 @@ lock: ## pin what pyproject.toml allows, with hashes and no registry names (need
 	@sh lock.sh
 
 clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
-	rm -rf $(VENV) .venv-open-webui tests/dialects/node/node_modules .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-open-webui tests/protocols/node/node_modules .mypy_cache .ruff_cache .pytest_cache

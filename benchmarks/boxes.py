@@ -17,9 +17,9 @@ import numpy as np
 import pypdfium2
 from pypdfium2 import raw
 
+from app.answering.requests import Ask, collect
 from app.ingest.readers.pdf.characters import View
 from app.library import FOLDER
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions

@@ -19,11 +19,11 @@ import numpy as np
 from pydantic import SecretStr
 
 from app.adapters.prices import read_prices
+from app.answering.requests import Ask, collect
 from app.evaluation.corpus import open_shelf
 from app.evaluation.sets import read_sets
 from app.library import FOLDER
 from app.modes import merge_knobs
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.answering.requests import Ask, collect
 from app.library import FOLDER
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import open_services
 from benchmarks.streaming import start

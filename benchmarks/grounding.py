@@ -18,11 +18,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from app.answering.requests import Ask, collect
 from app.evaluation.corpus import open_shelf
 from app.evaluation.sets import Question, read_sets
 from app.library import FOLDER
 from app.modes import merge_knobs
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from app.answering.requests import Ask, collect
 from app.library import FOLDER
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.scope import Scope

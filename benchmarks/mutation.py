@@ -183,7 +183,11 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("patterns", nargs="*", default=["*"], help="names of mutants, such as 'domain.text.*'")
-    parser.add_argument("--tests", nargs="+", default=["tests/domain", "tests/graphs", "tests/nodes", "tests/runs"])
+    parser.add_argument(
+        "--tests",
+        nargs="+",
+        default=["tests/domain", "tests/graphs", "tests/nodes", "tests/answering", "tests/history", "tests/workbench"],
+    )
     parser.add_argument("--sample", type=int, default=0, help="so many mutants at random; 0: all")
     parser.add_argument("--as-they-are", action="store_true", help="run the mutants that were made before")
     parser.add_argument("--model", action="store_true", help="the tests need the embedding model")

@@ -27,12 +27,12 @@ from unittest.mock import patch
 import uvloop
 
 import nodes.verify
-from app.debugging.fleet import make_variant
+from app.answering.requests import Ask, collect, read_events
 from app.library import FOLDER
-from app.runs.replay import Replay
-from app.runs.requests import Ask, collect, read_events
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from app.workbench.fleet.fleet import make_variant
+from app.workbench.replay.replay import Replay
 from benchmarks.latency import make_questions
 from benchmarks.streaming import start
 from benchmarks.taping import OPENINGS

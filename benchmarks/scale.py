@@ -33,7 +33,7 @@ from app.adapters.postgres.library import dense, lexical
 from app.adapters.postgres.library.bm25 import plan_search, weigh_query
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
-from app.runs.requests import Ask
+from app.answering.requests import Ask
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions

@@ -23,8 +23,8 @@ from app.adapters.embedded import open_servers
 from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import open_pool
+from app.answering.requests import Ask, collect
 from app.library import FOLDER
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import open_services
 from benchmarks.corpus import Question, make_documents, make_questions

@@ -65,7 +65,7 @@
 
 A class's docstring is its default message, so every error says something useful to a user even when raised
 bare. `code` is the stable name that the API and the event stream carry. Adapters translate their driver's
-errors into these at the edge; `app/api/errors.py` alone maps them to HTTP.
+errors into these at the edge; `app/api/perimeter/errors.py` alone maps them to HTTP.
 """
 
 import re

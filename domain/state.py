@@ -21,7 +21,8 @@ Level = Literal["high", "medium", "low", "none"]
 
 STATE_VERSION = 4
 """Version of the types in this module; each checkpoint's metadata holds it. A new field of `PerQuestion` with a blank
-default needs no new version. Any other change does, and an upgrade of older states in `app/runs/state_upgrades.py`."""
+default needs no new version. Any other change does, and an upgrade of older states in
+`app/history/state_upgrades.py`."""
 
 MAX_QUESTION = 2000
 """Characters; a longer question is refused before it costs anything."""

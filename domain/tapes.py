@@ -47,6 +47,6 @@ class Tape:
     """The calls of a run, the ports that it had, and its events."""
 
     ports: dict[str, Any]
-    """The attributes of the ports, as `app/runs/taping.py` describes a context."""
+    """The attributes of the ports, as `app/workbench/tapes/taping.py` describes a context."""
     calls: list[Call]
     events: list[Event]

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from app.api.health import readyz
-from app.runs.requests import Ask, collect
-from app.runs.thread_states import ThreadStates
+from app.answering.requests import Ask, collect
+from app.api.operating.health import readyz
+from app.history.thread_states import ThreadStates
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done

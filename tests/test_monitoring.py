@@ -14,9 +14,9 @@ import yaml
 from pydantic import SecretStr
 
 from app.adapters.postgres.monitoring import measure_feedback, measure_queues, read_statistics
-from app.cli.doctor import print_diagnoses
-from app.cli.stats import print_statistics
-from app.runs.statistics import compare
+from app.cli.operating.doctor import print_diagnoses
+from app.cli.operating.stats import print_statistics
+from app.history.statistics import compare
 from app.settings import Settings
 from app.support import metrics
 from app.wiring.examination import examine

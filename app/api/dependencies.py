@@ -9,23 +9,23 @@ from starlette.responses import Response
 
 from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
-from app.api.auditing import describe_refusal, record_change, status_of_exception
-from app.api.credentials import read_credential
-from app.api.limits import add_limits
-from app.api.schemas import WorkspaceId
-from app.debugging.debugger import Debugger
+from app.answering.admission import Admission
+from app.answering.cache.cached_answers import CachedAnswers
+from app.answering.manager import RunManager
+from app.answering.parts import RunParts
+from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
+from app.api.perimeter.credentials import read_credential
+from app.api.perimeter.limits import add_limits
+from app.api.schema.schemas import WorkspaceId
+from app.history.threads import Threads
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
-from app.runs.admission import Admission
-from app.runs.cached_answers import CachedAnswers
-from app.runs.history import HistoryReader
-from app.runs.manager import RunManager
-from app.runs.parts import RunParts
-from app.runs.replay import Replayer
-from app.runs.threads import Threads
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
+from app.workbench.debugger import Debugger
+from app.workbench.explain.history import HistoryReader
+from app.workbench.replay.replay import Replayer
 from domain.access import Caller, Right
 from domain.errors import AskgraphError, Forbidden, Unauthenticated
 from domain.health import Check

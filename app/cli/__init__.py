@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.lazy_group import LazyGroup
+from app.cli.support.lazy_group import LazyGroup
 
 cli = typer.Typer(
     name="askgraph",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.runs.saved_run import SavedRun
+from app.workbench.replay.saved_run import SavedRun
 from domain.documents import Document
 from domain.errors import InputError
 from domain.feedback import AskedRun, Feedback, RatedRun

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.adapters.tracing.experiments import Example, ExampleRun, open_experiments
-from app.debugging.fleet_report import FleetReport, FleetRow
 from app.evaluation.asking import Outcome
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.scoring import Metrics, is_right, pair_up, score_rankings
 from app.evaluation.sets import Question
+from app.workbench.fleet.fleet_report import FleetReport, FleetRow
 
 _REPLAY_METRICS: Final = ("changed", "share_changed", "better", "worse", "citations_gained", "citations_lost", "spent")
 

@@ -11,38 +11,25 @@ from typing_extensions import TypedDict
 
 from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
-from app.api import (
-    cache,
-    chat,
-    costs,
-    debug,
-    documents,
-    graph,
-    health,
-    ingestions,
-    metrics,
-    originals,
-    pages,
-    runs,
-    search,
-    session,
-    sign_in,
-    threads,
-    workspaces,
-)
-from app.api.body_limit import BodyLimit
-from app.api.dialects import mcp, openai, openai_responses, ui
-from app.api.dialects.agent_server.routes import AGENT_SERVER
-from app.api.errors import register_error_handlers
-from app.api.perimeter import Perimeter
-from app.api.reference import POLICY, render_reference
-from app.api.tracing import TraceRequests
-from app.debugging.bundle_view import MAX_SENT
+from app.answering.cache.cached_answers import CachedAnswers
+from app.answering.hit_log import HitRecorder
+from app.answering.manager import RunManager
+from app.api import pages
+from app.api.asking import chat, graph, runs, threads
+from app.api.library import documents, ingestions, originals, search, workspaces
+from app.api.operating import cache, costs, health, metrics
+from app.api.people import session, sign_in
+from app.api.perimeter.body_limit import BodyLimit
+from app.api.perimeter.errors import register_error_handlers
+from app.api.perimeter.perimeter import Perimeter
+from app.api.perimeter.tracing import TraceRequests
+from app.api.protocols import mcp, openai, openai_responses, ui
+from app.api.protocols.agent_server.routes import AGENT_SERVER
+from app.api.schema.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
-from app.runs.cached_answers import CachedAnswers
-from app.runs.hit_log import HitRecorder
-from app.runs.manager import RunManager
 from app.wiring.services import Services
+from app.workbench.api import debug
+from app.workbench.explain.bundle_view import MAX_SENT
 
 ROUTERS = (
     chat.router,

@@ -11,8 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.api.errors import error_body
-from app.api.perimeter import HEADERS
+from app.api.perimeter.errors import error_body
+from app.api.perimeter.perimeter import HEADERS
 
 HEAD_SECONDS = 10.0
 """Time from the connection, or from the first byte of a further request, to the end of the request's head."""

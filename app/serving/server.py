@@ -14,10 +14,10 @@ from types import FrameType
 import uvicorn
 from sse_starlette.sse import AppStatus
 
-from app.cli.terminal import err, out
+from app.answering.manager import DRAIN_SECONDS, STEP_SECONDS
+from app.cli.support.terminal import err, out
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.library import FOLDER
-from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol

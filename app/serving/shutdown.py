@@ -3,8 +3,8 @@
 import faulthandler
 
 STOP_SECONDS = 14
-"""Seconds from the signal to the end of the process. Draining takes up to nine of them (`app.runs.manager`), and the
-rest is for closing connections."""
+"""Seconds from the signal to the end of the process. Draining takes up to nine of them (`app.answering.manager`),
+and the rest is for closing connections."""
 
 
 def end_in_time() -> None:

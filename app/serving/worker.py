@@ -4,7 +4,7 @@ import asyncio
 import signal
 from importlib.metadata import version
 
-from app.cli.terminal import count, out
+from app.cli.support.terminal import count, out
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings

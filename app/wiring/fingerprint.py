@@ -7,7 +7,7 @@ from app.settings import Settings
 from nodes.shared.context import TIERS, Models
 
 _ROOT = Path(__file__).parents[2]
-_DECIDING = ("domain", "nodes", "graphs", "app/adapters", "app/runs")
+_DECIDING = ("domain", "nodes", "graphs", "app/adapters", "app/answering")
 """Folders of the code that decides what an answer says and how it is stored."""
 
 

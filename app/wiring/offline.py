@@ -10,9 +10,9 @@ from app.adapters.chat.tokens import O200kCounter
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
-from app.debugging.bundle_replay import Parts
 from app.modes import read_modes
 from app.settings import Settings
+from app.workbench.replay.bundle_replay import Parts
 from graphs.answer import build_answer_graph
 from nodes.local.judges import build_local_judges
 

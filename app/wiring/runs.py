@@ -30,12 +30,12 @@ from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.feedback import LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.adapters.tracing.otlp import open_otlp
+from app.answering.hit_log import HitLog
+from app.history.retention import prune, read_policy
+from app.history.states import rename_fields
+from app.history.thread_states import ThreadStates
+from app.history.threads import Threads
 from app.ingest.embedding import embed_backlog
-from app.runs.hit_log import HitLog
-from app.runs.retention import prune, read_policy
-from app.runs.states import rename_fields
-from app.runs.thread_states import ThreadStates
-from app.runs.threads import Threads
 from app.settings import Settings
 from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices

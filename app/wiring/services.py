@@ -11,17 +11,13 @@ from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
-from app.debugging.debugger import Debugger
+from app.answering.admission import Admission
+from app.answering.cache.cached_answers import CachedAnswers
+from app.answering.hit_log import HitRecorder
+from app.answering.manager import RunManager
+from app.answering.parts import RunParts
+from app.history.forgetting import Forgetting
 from app.modes import fit_modes, read_modes
-from app.runs.admission import Admission
-from app.runs.cached_answers import CachedAnswers
-from app.runs.forgetting import Forgetting
-from app.runs.history import HistoryReader
-from app.runs.hit_log import HitRecorder
-from app.runs.manager import RunManager
-from app.runs.parts import RunParts
-from app.runs.replay import Replayer
-from app.runs.tapes import TapePolicy
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.support.spans import span
@@ -30,6 +26,10 @@ from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
 from app.wiring.servers import Servers, open_servers
+from app.workbench.debugger import Debugger
+from app.workbench.explain.history import HistoryReader
+from app.workbench.replay.replay import Replayer
+from app.workbench.tapes.tapes import TapePolicy
 from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth

@@ -4,7 +4,7 @@ A node asks a port and never knows who judges. `nodes/local` implements every po
 judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
 
 A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `UnitScorer` holds a port that it calls:
-`app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
+`app/workbench/tapes/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
 Where a question leans on its conversation, a judge gets it twice: `question` includes words of the conversation, and
 `typed` is what the user wrote. `typed` is None where the two differ in spelling at most.

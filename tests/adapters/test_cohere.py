@@ -14,8 +14,8 @@ from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
 from app.adapters.rerankers import cohere
 from app.adapters.rerankers.cohere import CohereReranker
-from app.runs.requests import Ask, collect
-from app.runs.run_config import locate_states
+from app.answering.requests import Ask, collect
+from app.answering.run_config import locate_states
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Source

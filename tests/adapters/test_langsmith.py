@@ -19,7 +19,7 @@ from langsmith import utils
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.tracing.feedback import MOST_WAITING, LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services

@@ -25,7 +25,7 @@ from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
 from app.adapters.pgvectorstore.mapping import TableMapping, read_mapping
 from app.adapters.pgvectorstore.opening import open_table
 from app.adapters.pgvectorstore.table import Table
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Document

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi import Request
 
-from app.api.streams import respond, stream_events
+from app.api.asking.streams import respond, stream_events
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services

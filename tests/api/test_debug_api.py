@@ -12,14 +12,14 @@ import pytest
 import pytest_asyncio
 import zstandard
 
-from app.debugging.bundle_view import MAX_SENT
-from app.debugging.fleet import make_variant
-from app.runs.bundle import read_bundle
-from app.runs.requests import Ask
-from app.runs.tape_codec import pack, unpack
+from app.answering.requests import Ask
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from app.workbench.explain.bundle_view import MAX_SENT
+from app.workbench.fleet.fleet import make_variant
+from app.workbench.replay.bundle import read_bundle
+from app.workbench.tapes.tape_codec import pack, unpack
 from domain.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models

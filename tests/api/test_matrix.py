@@ -12,7 +12,7 @@ import pytest_asyncio
 from fastapi.routing import APIRoute
 
 from app.access.authentication import Authenticator
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
 from domain.access import RIGHTS, Caller, Right
@@ -146,7 +146,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         },
     ),
     "get /api/ui/chat/{chat_id}/stream": Endpoint("ask", IN_WORKSPACE),
-    # Tools say by themselves what is unknown: tests/dialects/test_mcp_dialect.py.
+    # Tools say by themselves what is unknown: tests/protocols/test_mcp_dialect.py.
     "post /mcp": Endpoint("ask", {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}),
     "get /langgraph/ok": Endpoint("ask"),
     **{f"{method} /langgraph/{{path:path}}": Endpoint("ask") for method in ("get", "post", "put", "patch", "delete")},
@@ -176,7 +176,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
     "post /langgraph/threads/{thread_id}/runs/stream": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
     "post /langgraph/threads/{thread_id}/runs/wait": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
-    # Commands say by themselves what is wrong: tests/dialects/test_agent_server.py.
+    # Commands say by themselves what is wrong: tests/protocols/test_agent_server.py.
     "post /langgraph/threads/{thread_id}/commands": Endpoint(
         "ask",
         IN_WORKSPACE | {"json": {"id": 1, "method": "run.start", "params": {"assistant_id": "fast"}}},

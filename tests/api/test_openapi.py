@@ -9,7 +9,8 @@ import pytest_asyncio
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
-from app.api.responses import (
+from app.answering.cache.explanation import Explanation
+from app.api.schema.responses import (
     AcceptedIngestBody,
     AnswerBody,
     BlocksBody,
@@ -35,15 +36,14 @@ from app.api.responses import (
     WhyBody,
     WorkspaceListBody,
 )
-from app.debugging.branches import Branches
-from app.debugging.difference import RunDifference
-from app.debugging.failures import Failures
-from app.debugging.trace import Trace
-from app.debugging.whatif import WhatIf
 from app.drawing.diagram import Layout
-from app.runs.cache_explanation import Explanation
 from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
+from app.workbench.compare.branches import Branches
+from app.workbench.compare.difference import RunDifference
+from app.workbench.explain.failures import Failures
+from app.workbench.explain.trace import Trace
+from app.workbench.explain.whatif import WhatIf
 from tests.asking import QUESTION
 from tests.http_client import describe_api, open_client
 

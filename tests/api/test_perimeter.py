@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.perimeter import HEADERS
+from app.api.perimeter.perimeter import HEADERS
 from app.serving.application import MAX_BODY, make_app
 from app.settings import Settings
 from app.wiring.services import Services

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from app.adapters.embedded import Servers
 from app.adapters.oidc.sign_in import OidcSignIn
-from app.api.sign_in import COOKIE
+from app.api.people.sign_in import COOKIE
 from app.serving.application import make_app
 from app.settings import Settings, read_settings
 from app.wiring.examination import examine

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.sse import encode_frame, number_events
+from app.api.asking.sse import encode_frame, number_events
 from askgraph.frames import Frame, read_frames
 from domain.events import Content, Thinking
 from domain.streams import StreamedEvent

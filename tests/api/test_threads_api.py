@@ -8,8 +8,8 @@ import httpx
 import psycopg
 import pytest_asyncio
 
-from app.runs.records import make_shown
-from app.runs.requests import Ask, collect
+from app.answering.records import make_shown
+from app.answering.requests import Ask, collect
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.state import Step

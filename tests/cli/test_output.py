@@ -8,14 +8,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from app.cli import terminal
-from app.cli.doctor import print_state_check
-from app.cli.documents import print_documents
-from app.cli.ingest import print_ingest
-from app.cli.prune import print_pruned
-from app.cli.reindex import print_reindexing
+from app.cli.library.documents import print_documents
+from app.cli.library.ingest import print_ingest
+from app.cli.library.reindex import print_reindexing
+from app.cli.operating.doctor import print_state_check
+from app.cli.operating.prune import print_pruned
+from app.cli.support import terminal
+from app.history.state_check import StateCheck
 from app.ingest.reindexing import Reindexed
-from app.runs.state_check import StateCheck
 from domain.documents import Document, DocumentReport, IngestReport
 from domain.retention import Pruned
 from domain.state import STATE_VERSION

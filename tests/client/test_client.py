@@ -12,7 +12,7 @@ import pytest
 import askgraph
 from app.access import authentication
 from app.access.keys import make_key
-from app.api.responses import DocumentWithTextBody, IngestionBody, PassageBody, RunBody, ThreadBody, TurnBody
+from app.api.schema.responses import DocumentWithTextBody, IngestionBody, PassageBody, RunBody, ThreadBody, TurnBody
 from app.serving.application import make_app
 from app.wiring.services import Services
 from askgraph import AsyncClient, Client, events, models
@@ -21,8 +21,8 @@ from domain.access import ApiKey
 from domain.documents import Citation, DocumentReport
 from domain.run_lists import RunSummary
 from tests.asking import QUESTION
-from tests.dialects.examples import read_example
 from tests.http_client import run_app
+from tests.protocols.examples import read_example
 from tests.wire.serving import serve_app
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import askgraph
-from app.api.errors import error_body, status_of
+from app.api.perimeter.errors import error_body, status_of
 from askgraph.errors import read_error, read_failure
 from domain import errors
 

@@ -19,8 +19,8 @@ from askgraph import AsyncClient, Client
 from askgraph.langchain import AskgraphRetriever, AskNode
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK, MANUAL
-from tests.dialects.examples import read_example
 from tests.http_client import run_app
+from tests.protocols.examples import read_example
 from tests.wire.serving import serve_app
 
 

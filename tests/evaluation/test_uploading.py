@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from langsmith import utils
 
-from app.debugging.fleet_report import FleetRow, NodeChange, Plan, make_report
 from app.evaluation.asking import Outcome
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.uploading import upload, upload_replay
-from app.runs.endings import Ending, compare
+from app.workbench.compare.endings import Ending, compare
+from app.workbench.fleet.fleet_report import FleetRow, NodeChange, Plan, make_report
 from domain.errors import ConfigurationError, Unavailable
 from tests.wire.langsmith import serve_langsmith
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from domain.documents import Match, Passage, Source
 from domain.errors import (

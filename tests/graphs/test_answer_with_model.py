@@ -11,7 +11,7 @@ import pytest
 from langgraph.runtime import Runtime
 from pydantic import SecretStr
 
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event

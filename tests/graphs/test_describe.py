@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from domain.events import Done, Event
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from nodes.shared import fusion
 

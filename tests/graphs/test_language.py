@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event

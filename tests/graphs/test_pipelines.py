@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 import app.library
+from app.answering.requests import Ask, collect
 from app.modes import PIPELINES, fit_modes, read_modes
-from app.runs.requests import Ask, collect
 from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
 from domain.events import Done

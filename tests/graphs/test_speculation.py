@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event

@@ -57,7 +57,7 @@ def test_the_command_line_lists_an_added_format() -> None:
 
 def test_the_http_api_lists_an_added_format() -> None:
     shown = run_with_toy(
-        "import json\nfrom fastapi import FastAPI\nfrom app.api.documents import writing\n"
+        "import json\nfrom fastapi import FastAPI\nfrom app.api.library.documents import writing\n"
         "app = FastAPI()\napp.include_router(writing)\nprint(json.dumps(app.openapi()))"
     )
     assert "EPUB, EML and TOY" in json.dumps(json.loads(shown))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from app.answering.requests import Ask, collect
 from app.modes import merge_knobs
-from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import ContextTooLong

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from app.runs.requests import collect, read_events
+from app.answering.requests import collect, read_events
 from domain.documents import Candidate, Match, Passage
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
 from domain.profile import Profile

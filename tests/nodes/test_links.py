@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.runs.requests import Ask, collect
+from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from domain.documents import Passage
 from domain.profile import GradeKnobs

@@ -17,7 +17,7 @@ from tests.page.scripted import ask
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-BUNDLE = Path("tests/runs/bundle-of-version-1.askgraph").resolve()
+BUNDLE = Path("tests/workbench/bundle-of-version-1.askgraph").resolve()
 HOSTILE = r"\<img src=x onerror=alert(1)\> Sturm" + " \u202egnp"
 FACTS = (
     "is made of brass",

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.dialects.node_clients import FOLDER, needs_node
+from tests.protocols.node_clients import FOLDER, needs_node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

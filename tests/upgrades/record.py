@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from app.adapters.embedded import open_servers
+from app.answering.requests import Ask, collect
 from app.library import FOLDER
-from app.runs.replay import Replay
-from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from app.workbench.replay.replay import Replay
 from domain.scope import Scope
 
 DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")

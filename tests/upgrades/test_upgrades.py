@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.embedded import Servers
-from app.runs.state_check import check_states
+from app.history.state_check import check_states
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services

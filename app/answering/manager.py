@@ -1,0 +1,340 @@
+"""Manages runs: accepts, executes, follows and stops them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from types import TracebackType
+from typing import Self, cast
+from uuid import uuid4
+
+from app.answering.following import follow_elsewhere
+from app.answering.hit_log import HitLog
+from app.answering.parts import RunParts
+from app.answering.requests import AcceptedRun, Ask, Branch, read_events
+from app.answering.run_execution import RunExecution
+from app.support.cancelling import finish
+from app.workbench.tapes.taping import Player
+from domain.access import Caller
+from domain.errors import Draining, UnknownRun, UnknownThread
+from domain.events import Event, Failed
+from domain.profile import find_mode
+from domain.runs import Lease, RunRequest, RunStatus
+from domain.scope import Scope
+from domain.state import TurnInput
+from domain.streams import StreamedEvent
+
+logger = logging.getLogger("askgraph.runs")
+
+DRAIN_SECONDS = 5.0
+"""Seconds that runs may take to finish once the process is told to end."""
+STEP_SECONDS = 2.0
+"""Seconds that a draining process then waits for the current steps, before it hands their runs over as well."""
+
+
+class RunManager:
+    """Starts runs, executes those that this process holds a lease of, and follows any.
+
+    Use it as a context manager: leaving it waits for the runs of this process; leaving it with an error stops them.
+    """
+
+    def __init__(self, parts: RunParts, hit_log: HitLog) -> None:
+        self._parts = parts
+        self._hit_log = hit_log
+        self._executions: dict[str, RunExecution] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._working: AsyncExitStack | None = None
+        self._draining: asyncio.Task[None] | None = None
+        parts.streams.on_stop(self._stop_here)
+        parts.queue.watch_leases(on_stop=self._stop_here, on_lost=self._give_up)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for execution in self._executions.values():
+                execution.stop()
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for the runs of this process, and end the worker."""
+        for execution in self._executions.values():
+            execution.hurry()
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._working is not None:
+            working, self._working = self._working, None
+            await working.aclose()
+
+    async def work(self, concurrency: int = 8) -> None:
+        """Also execute, `concurrency` at once, runs that no process executes: those that waited for another run of
+        their thread, and those whose process has died. Returns at once."""
+        if self._working is None:
+            self._working = AsyncExitStack()
+            await self._working.enter_async_context(self._parts.queue.work(self.execute, concurrency=concurrency))
+
+    async def drain(self, seconds: float = DRAIN_SECONDS, step_seconds: float = STEP_SECONDS) -> None:
+        """Take no new runs, and hand unfinished ones to other processes after `seconds`: after the current step, or
+        before it where the step takes longer than `step_seconds`. Further calls wait for the first."""
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(seconds, step_seconds))
+        await asyncio.shield(self._draining)
+
+    async def _drain(self, seconds: float, step_seconds: float) -> None:
+        self._parts.queue.stop_taking()
+        if self._tasks:
+            await asyncio.wait(self._tasks.copy(), timeout=seconds)
+        for execution in self._executions.values():
+            execution.drain()
+        if self._tasks:
+            await asyncio.wait(self._tasks.copy(), timeout=step_seconds)
+        for execution in list(self._executions.values()):
+            execution.leave()
+        if self._tasks:
+            await asyncio.wait(self._tasks.copy(), timeout=step_seconds)
+
+    @property
+    def is_draining(self) -> bool:
+        """True once the process is about to end."""
+        return self._draining is not None
+
+    async def start(self, ask: Ask) -> AcceptedRun:
+        """Check the question and start its run, which continues whether anybody follows it or not.
+
+        Raises everything that is wrong with the request, before it costs anything: `QuestionError`, `UnknownMode`,
+        `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `TooManyRuns`, `BudgetSpent`, `Saturated`, `Draining`,
+        `DatabaseUnavailable`. Later faults end the run with an `error` event.
+        """
+        parts = self._parts
+        parts.admission.check()
+        run_id = str(uuid4())
+        turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
+        workspace_id = ask.scope.workspace_id
+        if ask.thread_id is not None and not await parts.threads.is_open_to(ask.scope, ask.thread_id):
+            raise UnknownThread
+        if ask.scope.document_ids is not None:
+            await parts.documents.corpus_fingerprint(ask.scope)
+        started = await self._accept(
+            RunRequest(
+                run_id,
+                ask.thread_id or str(uuid4()),
+                workspace_id,
+                turn,
+                begins_thread=ask.thread_id is None,
+                history=list(ask.history),
+                caller=ask.caller.name,
+            ),
+            ask.caller,
+            wait=ask.when_busy != "reject",
+        )
+        if ask.thread_id is not None and ask.when_busy == "interrupt":
+            # Only now that this run is accepted: of several that interrupt at once, each stops those before it.
+            for status in await parts.queue.list_unfinished(workspace_id, ask.thread_id):
+                if status.request.run_id == run_id:
+                    break
+                await self.stop(workspace_id, status.request.run_id)
+        return started
+
+    async def resume(self, branch: Branch) -> AcceptedRun:
+        """Start a run from a saved state. The answer cache is neither read nor written."""
+        values = branch.values
+        turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})  # type: ignore[literal-required]
+        request = RunRequest(
+            values["run_id"],
+            branch.thread_id,
+            values["scope"]["workspace_id"],
+            turn,
+            forked_from=branch.forked_from,
+            caller=branch.caller.name,
+        )
+        return await self._accept(request, branch.caller, wait=False, player=branch.player)
+
+    async def ask(self, ask: Ask) -> AsyncGenerator[Event]:
+        """Start a run and return its events. Raises what `start` raises."""
+        return read_events(self.follow(await self.start(ask)))
+
+    async def follow(self, run: AcceptedRun, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
+        """Yield the events of a run past the id `after`, to its end, even where another process takes the run over."""
+        if run.broadcast is not None and run.broadcast.reaches(after):
+            async with aclosing(run.broadcast.follow(after)) as events:
+                async for event in events:
+                    after = event.id
+                    yield event
+                    if event.is_end:
+                        return
+        elsewhere = follow_elsewhere(
+            self._parts.queue, self._parts.streams, run.workspace_id, run.run_id, after, self._is_over
+        )
+        async with aclosing(elsewhere) as events:
+            async for event in events:
+                yield event
+                if event.is_end:
+                    return
+        yield StreamedEvent.of(_say_draining(), "")
+
+    async def follow_run(
+        self, workspace_id: str, run_id: str, after: str | None = None
+    ) -> AsyncGenerator[StreamedEvent]:
+        """Return the events of any run past the id `after`, past and future ones.
+
+        Raises `UnknownRun`.
+        """
+        status = await self.read_status(workspace_id, run_id)
+        execution = self._executions.get(run_id)
+        broadcast = None if execution is None else execution.broadcast
+        return self.follow(AcceptedRun(run_id, status.request.thread_id, workspace_id, broadcast), after)
+
+    async def read_status(self, workspace_id: str, run_id: str) -> RunStatus:
+        """Return the status of any run.
+
+        Raises `UnknownRun`, `DatabaseUnavailable`.
+        """
+        status = await self._parts.queue.get(workspace_id, run_id)
+        if status is None:
+            # It may be a cached answer that is not on record yet.
+            await self._hit_log.record_all()
+            status = await self._parts.queue.get(workspace_id, run_id)
+        if status is None:
+            raise UnknownRun(_describe_unknown(run_id))
+        return status
+
+    async def require(self, asker: Scope, run_id: str) -> None:
+        """Raise `UnknownRun` where the asker may not read what the run might have been shown."""
+        if asker.groups is None:
+            return
+        status = await self.read_status(asker.workspace_id, run_id)
+        if not asker.covers(Scope.from_json(status.request.turn["scope"])):
+            raise UnknownRun(_describe_unknown(run_id))
+
+    async def stop(self, workspace_id: str, run_id: str) -> RunStatus:
+        """Stop a run, wherever it is executed; its answer is what it has written so far. Returns its status then.
+
+        Raises `UnknownRun`, `DatabaseUnavailable`.
+        """
+        status = await self.read_status(workspace_id, run_id)
+        if status.ended is not None:
+            return status
+        if run_id in self._executions:
+            self._stop_here(run_id)
+        else:
+            await self._parts.streams.request_stop(run_id)
+        await self._parts.queue.request_stop(workspace_id, run_id)
+        return await self.read_status(workspace_id, run_id)
+
+    async def execute(self, lease: Lease) -> None:
+        """Execute a run whose lease this process holds, to its end."""
+        execution = self._begin(lease, None)
+        if lease.stop_requested:
+            execution.stop()
+        if self._draining is not None:
+            execution.leave()
+        self._parts.admission.enter()
+        task = self._spawn(execution)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            execution.leave()
+            await asyncio.wait({task})
+            raise
+
+    async def _accept(
+        self, request: RunRequest, caller: Caller, *, wait: bool, player: Player | None = None
+    ) -> AcceptedRun:
+        if self._draining is not None:
+            raise Draining
+        admission, limits, lease = self._parts.admission, self._parts.limits, None
+        admission.check()
+        admission.enter()
+        try:
+            try:
+                # Within: whoever leaves while this waits has perhaps been counted.
+                await limits.begin_run(caller, request.run_id)
+                lease = await self._parts.queue.accept(request, wait=wait)
+            except BaseException:
+                await finish(lambda: limits.end_run(caller.name, request.run_id))
+                raise
+        finally:
+            if lease is None:
+                admission.leave()
+        if lease is None:
+            # The run waits: make sure that some process will take it.
+            await self.work()
+            return AcceptedRun(request.run_id, request.thread_id, request.workspace_id)
+        execution = self._begin(lease, player)
+        if self._draining is not None:
+            # The process was told to end while the run was being accepted: another one begins it.
+            execution.leave()
+        self._spawn(execution)
+        return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, execution.broadcast)
+
+    def _begin(self, lease: Lease, player: Player | None) -> RunExecution:
+        execution = RunExecution(self._parts, lease, self._follow_other, player=player)
+        self._executions[lease.request.run_id] = execution
+        return execution
+
+    def _spawn(self, execution: RunExecution) -> asyncio.Task[None]:
+        def forget(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._parts.admission.leave()
+
+        task = asyncio.create_task(self._perform(execution))
+        self._tasks.add(task)
+        task.add_done_callback(forget)
+        return task
+
+    async def _perform(self, execution: RunExecution) -> None:
+        run_id = execution.request.run_id
+        try:
+            await execution.perform()
+        except Exception:
+            logger.exception("the end of run %s could not be stored", run_id)
+        finally:
+            if self._executions.get(run_id) is execution:
+                del self._executions[run_id]
+
+    async def _follow_other(self, workspace_id: str, run_id: str) -> AsyncGenerator[StreamedEvent]:
+        """Yield the events of a run that is being executed. Stops early once no process executes it: the run that
+        follows it may be what keeps it from being begun again."""
+        execution = self._executions.get(run_id)
+        if execution is not None and execution.broadcast.reaches(None):
+            events = execution.broadcast.follow()
+        else:
+            status = await self._parts.queue.get(workspace_id, run_id)
+            if status is None or status.state != "running":
+                return
+            events = follow_elsewhere(
+                self._parts.queue,
+                self._parts.streams,
+                workspace_id,
+                run_id,
+                None,
+                self._is_over,
+                only_while_running=True,
+            )
+        async with aclosing(events) as open_events:
+            async for event in open_events:
+                yield event
+
+    def _is_over(self) -> bool:
+        """Return True once this process has no run left and takes none."""
+        return self._draining is not None and (not self._executions or self._draining.done())
+
+    def _stop_here(self, run_id: str) -> None:
+        if execution := self._executions.get(run_id):
+            execution.stop()
+
+    def _give_up(self, run_id: str) -> None:
+        if execution := self._executions.get(run_id):
+            execution.give_up()
+
+
+def _describe_unknown(run_id: str) -> str:
+    return f"There is no run {run_id!r} in this workspace."
+
+
+def _say_draining() -> Failed:
+    message = "This server is about to stop. The answer goes on elsewhere: come back for the rest of the run's events."
+    return Failed(type="error", code=Draining().code, message=message, retryable=True)

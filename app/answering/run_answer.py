@@ -1,0 +1,283 @@
+"""Answers the question of one run: from the cache, by following another run, or with the graph."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import cast
+from uuid import uuid4
+
+from langgraph.runtime import RunControl
+from langgraph.types import StateSnapshot
+
+from app.answering.cache.key import CacheKey
+from app.answering.cache.stored_answers import UNPAID, decode_answer, encode_answer, is_storable
+from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
+from app.answering.hit_log import ANSWERED_BEFORE
+from app.answering.parts import RunParts
+from app.answering.records import adopt, make_done, merge_state
+from app.answering.run_config import trace_id
+from app.history.states import bring_up_to_date, read_values
+from app.workbench.tapes.taping import Player, fill, record
+from domain.documents import Citation
+from domain.errors import AskgraphError, RunLost
+from domain.events import RESTART, Correction, Done, Event, Failed
+from domain.runs import Lease
+from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
+from domain.streams import StreamedEvent
+from domain.tapes import Call
+from nodes.shared.context import Context
+from nodes.shared.scope import scope_of
+
+logger = logging.getLogger("askgraph.runs")
+
+MAX_ATTEMPTS = 5
+"""Maximum number of times that a run is started. If so many processes died during it, it probably kills them."""
+
+Follow = Callable[[str, str], AsyncGenerator[StreamedEvent]]
+"""Follows another run of a workspace."""
+
+
+class RunAnswer:
+    """One attempt at the answer of a run. Sends its events, but the last."""
+
+    def __init__(
+        self,
+        parts: RunParts,
+        lease: Lease,
+        send: Callable[[Event], None],
+        follow: Follow,
+        started: float,
+        *,
+        control: RunControl,
+        player: Player | None = None,
+    ) -> None:
+        """`started` is a time of `perf_counter`. `player` answers calls from a tape where it can."""
+        self.request = lease.request
+        self.sent: list[Event] = []
+        self.turns: list[Turn] = []
+        self.knows_turns = False
+        """True once the thread's turns have been read; the turn of a stopped run is added to them."""
+        self.stopped = False
+        """Set to True to stop the run once the thread's turns have been read."""
+        self.context: Context | None = None
+        """The context of its pass through the graph."""
+        self.calls: list[Call] | None = None
+        """The calls recorded on its tape; None where it is not taped."""
+        self._parts = parts
+        self._lease = lease
+        self._send_event = send
+        self._follow = follow
+        self._started = started
+        self._control = control
+        self._player = player
+        self._pass: GraphPass | None = None
+
+    async def find(self) -> tuple[Done | Failed, AnswerState]:
+        """Answer the question. Returns the run's last event, and its final state.
+
+        Raises `GraphDrained` where the run's control was asked to drain, and `RunLost` after too many attempts.
+        """
+        turn, parts = self.request.turn, self._parts
+        if self._lease.attempt > MAX_ATTEMPTS:
+            raise RunLost
+        # A new thread has no state, and finding none takes as long as reading one.
+        saved = None if self._begins_thread else await self._read_state()
+        values = self._read_values(saved)
+        if self._lease.attempt > 1:
+            self._send_restart(values)
+        if saved is not None:
+            past = read_turns(saved.values.get("turns"))
+            self.turns = [each for each in past if each["run_id"] != turn["run_id"]]
+        elif self.request.history:
+            self.turns = read_turns(self.request.history)[-REMEMBERED_TURNS:]
+            # Saved like the end of an earlier run, so that the graph, history and replays find it there.
+            await self.write_state(merge_state(turn, {**blank_question(), "turns": self.turns, "run_id": str(uuid4())}))
+        self.knows_turns = True
+        if self.stopped:
+            raise asyncio.CancelledError
+        if saved is not None and values is not None:
+            # Not `next`, which leaves out a step whose writes are stored and whose state is not.
+            if saved.tasks and not self._is_reached(values):
+                return await self._run_graph(None, values)
+            total_ms = milliseconds_since(self._started)
+            return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
+
+        corpus = await parts.documents.corpus_fingerprint(scope_of(turn))
+        cache_key = CacheKey.of(turn, self.turns, parts.fingerprint)
+        key = cache_key.at(corpus)
+        stored = await parts.answers.get(key)
+        if stored is not None:
+            *events, last = decode_answer(stored, {})
+            for event in events:
+                self.send(event)
+            return await self._adopt(cast(Done, last), ANSWERED_BEFORE)
+        followed = {turn["run_id"]}
+        while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
+            followed.add(leader)
+            status = await parts.queue.get(turn["scope"]["workspace_id"], leader)
+            if status is None or status.state != "running":
+                # It ended or lost its process without ending its lead. An answer that may be reused is in the cache.
+                # Never wait for a queued run: that could deadlock.
+                await parts.answers.release(key, leader)
+                continue
+            shared = await self._share(leader)
+            if shared is not None:
+                return shared
+        try:
+            ended, state = await self._run_graph(turn, self.make_blank())
+            if ended["type"] == "done" and is_storable(ended):
+                # Before `done` is sent, so that whoever asks again at once finds it.
+                await self._store(cache_key, corpus, ended)
+            return ended, state
+        finally:
+            await parts.answers.release(key, turn["run_id"])
+
+    def send(self, event: Event) -> None:
+        """Send an event, and remember it."""
+        self.sent.append(event)
+        self._send_event(event)
+
+    def read_progress(self) -> AnswerState:
+        """Return the state of a run that got no further, with the answer that it has sent so far."""
+        state = self.make_blank()
+        if self._pass is not None:
+            state |= self._pass.state
+        answer, citations = "", list[Citation]()
+        for event in self.sent:
+            if event["type"] == "content":
+                answer += event["token"]
+            elif event["type"] == "citation":
+                citations.append(event["citation"])
+            elif event["type"] == "correction":
+                answer, citations = event["answer"], list(event["citations"])
+        state["answer"], state["citations"] = answer, citations
+        state["standalone_question"] = state["standalone_question"] or state["question"]
+        return state
+
+    def make_blank(self) -> AnswerState:
+        """Make the state in which a run begins."""
+        return merge_state(self.request.turn, {**blank_question(), "turns": self.turns})
+
+    async def write_state(self, state: AnswerState, **metadata: str) -> None:
+        """Make `state` the thread's latest, under this attempt."""
+        attempt = self._lease.attempt
+        await self._parts.states.write(self.request.thread_id, state, attempt=attempt, **metadata)
+
+    def trace_url(self) -> str | None:
+        """Return the address of this attempt's trace."""
+        return self._parts.trace_url(trace_id(self.request.run_id, self._lease.attempt))
+
+    @property
+    def _begins_thread(self) -> bool:
+        """Return True where no earlier run or attempt can have saved a state."""
+        return self.request.begins_thread and self._lease.attempt == 1
+
+    @property
+    def _until(self) -> str | None:
+        """The node after which a replay is to stop."""
+        return (self.request.forked_from or {}).get("until")
+
+    def _is_reached(self, values: AnswerState) -> bool:
+        """Return True where a replay has run the node after which it is to stop."""
+        return self._until is not None and [step["node"] for step in values["steps"][-1:]] == [self._until]
+
+    async def _read_state(self) -> StateSnapshot | None:
+        """Read the thread's latest state in the present shape; None where it has none yet."""
+        parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
+        with parts.states.translating_errors():
+            snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
+            if not snapshot.created_at and await parts.threads.settle(workspace_id, thread_id):
+                snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
+        return snapshot if snapshot.created_at else None
+
+    def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:
+        """Return the saved state where it is this run's own."""
+        if saved is None or saved.values.get("run_id") != self.request.run_id:
+            return None
+        values = read_values(saved)
+        if saved.next == ("route",):
+            # route resets what the thread's last question has left.
+            values |= blank_question()
+        return cast(AnswerState, values)
+
+    async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
+        parts, turn = self._parts, self.request.turn
+        # LangGraph's own id of a run is that of its trace, and each attempt has its own.
+        context = replace(parts.make_context(), run_id=turn["run_id"])
+        await prepare_judgement(context.judges)
+        if self._player is not None:
+            context = fill(context, self._player)
+        if parts.tapes.applies_to(turn["scope"]["workspace_id"]):
+            self.calls = []
+            context = record(context, self.calls)
+        self.context = context
+        graph_pass = GraphPass(
+            parts.states,
+            context,
+            values,
+            self.request.thread_id,
+            self._started,
+            trace_url=parts.trace_url,
+            control=self._control,
+            attempt=self._lease.attempt,
+            until=self._until,
+            begins_thread=self._begins_thread and not self.request.history,
+        )
+        self._pass = graph_pass
+        # Speculative work would use up what is on a tape.
+        async with (
+            parts.admission.take_turn() as end_turn,
+            aclosing(graph_pass.follow(graph_input, ahead=self._player is None)) as events,
+        ):
+            async for event in events:
+                if event["type"] == "content":
+                    end_turn()
+                self.send(event)
+        assert graph_pass.ended is not None
+        return graph_pass.ended, graph_pass.state
+
+    async def _share(self, leader: str) -> tuple[Done | Failed, AnswerState] | None:
+        """Send what the run sends that is answering the same question. None where that run was stopped, or is gone."""
+        ended: Event | None = None
+        async with aclosing(self._follow(self.request.workspace_id, leader)) as events:
+            async for streamed in events:
+                ended = streamed.event
+                if not streamed.is_end:
+                    self.send(ended)
+        if ended is not None and ended["type"] == "done" and not ended["stopped"]:
+            return await self._adopt(ended, "the same question was being answered")
+        if ended is not None and ended["type"] == "error" and not ended["retryable"]:
+            return ended, self.make_blank()
+        self.send(Correction(type="correction", reason=RESTART, answer="", citations=[]))
+        return None
+
+    async def _adopt(self, done: Done, reason: str) -> tuple[Done, AnswerState]:
+        """Make another run's end this one's. Writes the turn into the thread, so that a follow-up can refer to it."""
+        turn = self.request.turn
+        mine = {
+            **done,
+            **UNPAID,
+            "run_id": turn["run_id"],
+            "thread_id": self.request.thread_id,
+            "timings": {"total": round(milliseconds_since(self._started), 2)},
+        }
+        state = adopt(turn, self.turns, done, reason)
+        await self.write_state(state, cached="true")
+        return cast(Done, mine), state
+
+    async def _store(self, key: CacheKey, corpus: str, ended: Done) -> None:
+        """Store the answer, unless the documents changed while it was being written."""
+        try:
+            if await self._parts.documents.corpus_fingerprint(key.scope) == corpus:
+                answer = encode_answer([*self.sent, ended])
+                await self._parts.answers.put(key.at(corpus), key.components(corpus), answer)
+        except AskgraphError as error:
+            # The reader has the answer all the same.
+            logger.warning("an answer was not stored: %s", error.message)
+
+    def _send_restart(self, values: AnswerState | None) -> None:
+        """Withdraw what an earlier attempt has sent, except what the saved state holds of it."""
+        answer, citations = (values["answer"], values["citations"]) if values is not None else ("", [])
+        self.send(Correction(type="correction", reason=RESTART, answer=answer, citations=citations))

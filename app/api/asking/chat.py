@@ -1,0 +1,43 @@
+"""Asking a question."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.api.asking.streams import locate, respond, respond_with_hit
+from app.api.dependencies import begins_run, get_cached_answers, get_caller, get_run_manager, needs
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with_run
+from app.api.schema.responses import AnswerBody
+from app.api.schema.schemas import ChatRequest
+
+router = APIRouter(prefix="/api", tags=["chat"], route_class=needs("ask"))
+
+
+@router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
+@begins_run
+async def chat(
+    body: ChatRequest,
+    request: Request,
+    stream: bool | None = None,
+) -> Response:
+    """Ask a question. Streams server-sent events that end with `done` or `error`; with `?stream=false` or
+    `Accept: application/json`, one JSON answer of the same content.
+
+    The answer is written whether the client stays or not, unless `on_disconnect` is `cancel`. `Location` is the address
+    of the run; `/events` below it continues the stream."""
+    ask = body.as_ask(get_caller(request))
+    if hit := await get_cached_answers(request).find(ask):
+        return respond_with_hit(request, hit, stream)
+    manager = get_run_manager(request)
+    started = await manager.start(ask)
+
+    async def stop() -> None:
+        await manager.stop(started.workspace_id, started.run_id)
+
+    return await respond(
+        request,
+        manager.follow(started),
+        stream,
+        headers=locate(started),
+        on_leave=stop if body.on_disconnect == "cancel" else None,
+    )

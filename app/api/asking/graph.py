@@ -1,0 +1,34 @@
+"""Draws the graph."""
+
+import asyncio
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.api.dependencies import GraphDep, needs
+from app.api.schema import examples
+from app.api.schema.openapi import Responses, fail_with, respond_with, respond_with_text
+from app.drawing.diagram import Layout, read_graph
+from app.drawing.drawing import Format, draw
+
+router = APIRouter(prefix="/api", tags=["graph"], route_class=needs("ask", "debug"))
+
+_MEDIA_TYPES = {
+    "mermaid": "text/plain; charset=utf-8",
+    "ascii": "text/plain; charset=utf-8",
+    "png": "image/png",
+    "json": "application/json",
+}
+
+
+def _describe_drawings() -> Responses:
+    described = respond_with(Layout, examples.GRAPH, "The drawing; as JSON, the steps and edges with their places.")
+    text = {"text/plain": "flowchart TD\n  __start__ --> route\n", "image/png": ""}
+    described[200]["content"] |= respond_with_text(text, "")[200]["content"]
+    return described
+
+
+@router.get("/graph", response_class=Response, responses=_describe_drawings() | fail_with())
+async def get_graph(graph: GraphDep, format: Format = "mermaid") -> Response:
+    """Draw the graph that this server runs, without a network."""
+    return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])

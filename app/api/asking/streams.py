@@ -1,0 +1,128 @@
+"""Responses of runs: server-sent events, or one JSON answer."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
+
+import orjson
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.answering.cache.cached_answers import Hit
+from app.answering.requests import AcceptedRun, collect, read_events
+from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
+from app.api.perimeter.errors import respond_to, status_of_failure
+from app.api.schema.descriptions import describe_answer
+from app.support.cancelling import end_tasks, finish
+from domain.events import Done, Event, Failed
+from domain.streams import StreamedEvent
+
+GONE = 499
+"""The status that nginx logs where the client has closed the connection; nobody receives it."""
+
+PING_SECONDS = 15
+"""An idle stream sends a comment at this interval, so that proxies do not close it."""
+
+Leave = Callable[[], Awaitable[object]]
+Result = TypeVar("Result")
+
+
+def wants_json(accept: str, stream: bool | None) -> bool:
+    """Return True where `?stream=false` or `Accept: application/json` asks for one JSON answer."""
+    if stream is not None:
+        return not stream
+    return "application/json" in accept and "text/event-stream" not in accept
+
+
+def locate(run: AcceptedRun | Hit) -> dict[str, str]:
+    """Make the headers that identify the run before its first event."""
+    return {
+        "X-Run-Id": run.run_id,
+        "X-Thread-Id": run.thread_id,
+        "Location": f"/api/runs/{run.run_id}?workspace={run.workspace_id}",
+    }
+
+
+async def respond(
+    request: Request,
+    events: AsyncGenerator[StreamedEvent],
+    stream: bool | None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    on_leave: Leave | None = None,
+) -> Response:
+    """Make the response that the client asked for. Calls `on_leave` where the client leaves before the end."""
+    headers = dict(headers or {})
+    if not wants_json(request.headers.get("accept", ""), stream):
+        return EventSourceResponse(
+            _encode(events, on_leave),
+            ping=PING_SECONDS,
+            headers=headers | STREAM_HEADERS,
+        )
+    followed = await collect_while_connected(request, read_events(events))
+    if followed is None:
+        if on_leave is not None:
+            await on_leave()
+        return Response(status_code=GONE)
+    ended, seen = followed
+    if ended["type"] == "error":
+        status = status_of_failure(ended)
+        refused = respond_to(ended["code"], ended["message"], retryable=ended["retryable"], status=status)
+        refused.headers.update(headers)
+        return refused
+    return JSONResponse(describe_answer(ended, seen), headers=headers)
+
+
+def respond_with_hit(request: Request, hit: Hit, stream: bool | None) -> Response:
+    """Make the response that the client asked for from a cached answer."""
+    headers = locate(hit)
+    if wants_json(request.headers.get("accept", ""), stream):
+        done = cast(Done, hit.events[-1])
+        return Response(orjson.dumps(describe_answer(done, hit.events)), 200, headers, "application/json")
+    frames = b"".join(map(encode_frame, number_events(hit.events)))
+    return Response(frames, 200, headers | STREAM_HEADERS, MEDIA_TYPE)
+
+
+async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
+    """Number the events of a strict replay, which is no run, like those of a run. They come all at once."""
+    async with aclosing(events):
+        for event in number_events([event async for event in events]):
+            yield event
+
+
+async def collect_while_connected(
+    request: Request, events: AsyncGenerator[Event]
+) -> tuple[Done | Failed, list[Event]] | None:
+    """Return the run's last event and all its events; None where the client of `request` has left."""
+    return await work_while_connected(request, collect(events))
+
+
+async def work_while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Return the result of the work; None where the client of `request` has left, and the work was cancelled."""
+
+    async def wait_until_left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(wait_until_left())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        await end_tasks(working, leaving)
+
+
+async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None) -> AsyncIterator[bytes]:
+    ended = False
+    try:
+        async with aclosing(events) as open_events:
+            async for event in open_events:
+                ended = event.is_end
+                yield encode_frame(event)
+    finally:
+        if on_leave is not None and not ended:
+            await finish(on_leave)

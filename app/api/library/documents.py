@@ -1,0 +1,266 @@
+"""Documents: add, list, read, delete."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import PurePath
+from time import perf_counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, Query, Request, UploadFile
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from app.api.dependencies import (
+    AnswersDep,
+    CallerDep,
+    CallerScope,
+    DocumentsDep,
+    IngestionDep,
+    IngestionsDep,
+    SettingsDep,
+    needs,
+    read_services,
+)
+from app.api.schema import examples
+from app.api.schema.descriptions import (
+    describe_document,
+    describe_erasure,
+    describe_ingest,
+    describe_ingestion,
+    describe_revision,
+)
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import (
+    AcceptedIngestBody,
+    DocumentBody,
+    DocumentListBody,
+    DocumentWithTextBody,
+    ErasureBody,
+    ErrorBody,
+    IngestBody,
+    RevisionListBody,
+)
+from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery, WorkspaceId
+from app.ingest.files import check_name
+from app.ingest.formats import list_formats
+from app.ingest.reading import check_file
+from app.ingest.sidecars import read_metadata
+from domain.access import Caller
+from domain.documents import Document, DocumentReport, IngestReport, check_groups
+from domain.errors import DocumentError, InputError, OversizedDocument, UnknownDocument, UnreadableDocument
+from domain.ingestions import IngestionStatus
+from domain.ports.documents import DocumentStore
+from domain.scope import Scope
+from domain.text.surrogates import replace_surrogates
+from domain.where import Where
+
+MAX_NAME = 255
+"""Longest file name in characters, as on most file systems."""
+
+RevisionQuery = Annotated[int | None, Query(ge=1, description="The text of this revision, which a citation names.")]
+
+reading = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ask"))
+writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ingest"))
+
+
+@writing.post(
+    "",
+    responses=respond_with(IngestBody, examples.INGEST, "At least one file was taken.")
+    | respond_with(AcceptedIngestBody, examples.ACCEPTED_INGEST, "The files are read later.", 202)
+    | fail_with(413)
+    | respond_with(IngestBody | ErrorBody, examples.FAILED_INGEST, "No file was taken.", 422),
+)
+async def add_documents(
+    request: Request,
+    settings: SettingsDep,
+    documents: DocumentsDep,
+    ingestion: IngestionDep,
+    ingestions: IngestionsDep,
+    caller: CallerDep,
+    files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
+    workspace: Annotated[WorkspaceId | None, Form()] = None,
+    metadata: Annotated[
+        str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
+    ] = None,
+    groups: Annotated[
+        list[GroupName] | None,
+        Form(description="Only callers of one of these groups may read the files; repeatable. Unset: as before."),
+    ] = None,
+    wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
+) -> JSONResponse:
+    """Add files, or replace those of the same name. Each gets its own report; one that fails does not stop the
+    others. 200 where at least one was taken, 422 where none was.
+
+    With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
+    """
+    started = perf_counter()
+    request.state.workspace = workspace = caller.enter(workspace)
+    request.state.target = ", ".join(file.filename or "" for file in files)
+    scope, groups = Scope(workspace, groups=caller.groups), _check_groups(caller, groups)
+    limit = settings.max_document_mb * 1_000_000
+    reports: list[DocumentReport] = []
+    accepted: list[IngestionStatus] = []
+    # The name identifies the document, so the second of two would silently replace the first.
+    taken: set[str] = set()
+    given = None if metadata is None else read_metadata(metadata, "The field metadata")
+    # All files arrive now, however long the first takes: what another request brings meanwhile is newer.
+    arrival = await documents.number_arrival(workspace) if wait else None
+    for file in files:
+        name = PurePath((file.filename or "").replace("\\", "/")).name
+        try:
+            check_name(name, MAX_NAME)
+            if name in taken:
+                raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
+            taken.add(name)
+            known = None if scope.groups is None else await documents.find(workspace, name)
+            if known is not None and not scope.admits(known.groups):
+                raise UnreadableDocument("This name belongs to a document that you may not read. Choose another.")
+            if file.size is not None and file.size > limit:
+                raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
+            if not wait:
+                data = await file.read()
+                check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                await read_services(request).library.parsers.run(check, len(data), is_short=True)
+                accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
+                continue
+        except DocumentError as error:
+            shown = replace_surrogates(name[:MAX_NAME])
+            reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
+            continue
+        data = await file.read()
+        reports.append(
+            await ingestion.add(
+                workspace,
+                name,
+                data,
+                media_type=file.content_type,
+                metadata=given,
+                groups=groups,
+                arrival=arrival,
+            )
+        )
+    report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
+    if accepted:
+        body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}
+        [first, *others] = accepted
+        address = f"/api/ingestions/{first.ingestion_id}?workspace={workspace}"
+        return JSONResponse(body, 202, {} if others else {"Location": address})
+    return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
+
+
+@reading.get(
+    "",
+    response_model=None,
+    responses=respond_with(DocumentListBody, {"documents": [examples.DOCUMENT]}, "The documents.") | fail_with(),
+)
+async def list_documents(documents: DocumentsDep, scope: CallerScope, where: WhereQuery = None) -> dict[str, Any]:
+    """List the workspace's documents that the caller may read, or those of them whose metadata passes a filter."""
+    found = await documents.list(scope.workspace_id, Where.parse_option(where))
+    return {"documents": [describe_document(document) for document in found if scope.admits(document.groups)]}
+
+
+@reading.get(
+    "/{document_id}",
+    response_model=None,
+    responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
+)
+async def get_document(
+    document_id: str,
+    documents: DocumentsDep,
+    scope: CallerScope,
+    revision: RevisionQuery = None,
+) -> dict[str, Any]:
+    """Return one document with its extracted text, to which the offsets of citations refer."""
+    document = await find_document(documents, scope, document_id)
+    return describe_document(document) | {"text": await read_revision(documents, document, revision)}
+
+
+@reading.get(
+    "/{document_id}/revisions",
+    response_model=None,
+    responses=respond_with(RevisionListBody, {"revisions": [examples.REVISION]}, "The revisions.") | fail_with(404),
+)
+async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
+    """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
+    await find_document(documents, scope, document_id)
+    revisions = await documents.list_revisions(scope.workspace_id, document_id)
+    return {"revisions": [describe_revision(revision) for revision in revisions]}
+
+
+async def find_document(documents: DocumentStore, scope: Scope, document_id: str) -> Document:
+    """Return the document. Raises `UnknownDocument` where there is none that the caller may read."""
+    document = await documents.get(scope.workspace_id, document_id)
+    if document is None or not scope.admits(document.groups):
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    return document
+
+
+def _check_groups(caller: Caller, groups: Sequence[str] | None) -> list[str] | None:
+    """Return the groups for a document, which must be the caller's own. Raises `InputError`."""
+    checked = check_groups(groups)
+    if caller.groups is not None and (others := set(checked or ()) - caller.groups):
+        raise InputError(f"You can give a document your own groups only, and {min(others)!r} is none of them.")
+    return checked
+
+
+async def read_revision(documents: DocumentStore, document: Document, revision: int | None) -> str:
+    """Return the document's text, or that of an earlier revision. Raises `UnknownDocument` where it is not kept."""
+    text = await documents.get_text(document.workspace_id, document.id, revision)
+    if text is None:
+        raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+    return text
+
+
+@writing.patch(
+    "/{document_id}",
+    response_model=None,
+    responses=respond_with(DocumentBody, examples.DOCUMENT, "The document.") | fail_with(404),
+)
+async def set_groups(
+    document_id: str,
+    body: GroupsRequest,
+    documents: DocumentsDep,
+    answers: AnswersDep,
+    caller: CallerDep,
+    scope: CallerScope,
+) -> dict[str, Any]:
+    """Change who may read a document: callers of one of its groups; without groups, every caller of the workspace."""
+    groups = _check_groups(caller, body.groups)
+    await find_document(documents, scope, document_id)
+    document = await documents.set_groups(scope.workspace_id, document_id, groups or [])
+    if document is None:
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    await answers.forget(scope.workspace_id)
+    return describe_document(document)
+
+
+@writing.delete(
+    "/{document_id}",
+    status_code=204,
+    responses=respond_with(ErasureBody, examples.ERASURE, "With `everywhere`: what was erased, and the proof.")
+    | {204: {"description": "The document is deleted."}}
+    | fail_with(404),
+)
+async def delete_document(
+    document_id: str,
+    request: Request,
+    documents: DocumentsDep,
+    ingestion: IngestionDep,
+    caller: CallerDep,
+    scope: CallerScope,
+    everywhere: Annotated[
+        bool, Query(description="Erase it from conversations, tapes and caches too, and prove it.")
+    ] = False,
+) -> Response:
+    """Delete a document, its chunks, and the answers cached from it. With `everywhere`, also erase what runs, saved
+    states and tapes hold of it, and search every table for it afterwards, which needs the right `admin`."""
+    workspace = scope.workspace_id
+    if scope.groups is not None:
+        await find_document(documents, scope, document_id)
+    if everywhere:
+        caller.require("admin")
+        erasure = await read_services(request).make_forgetting().forget_document(workspace, document_id)
+        return JSONResponse(describe_erasure(erasure))
+    if not await ingestion.delete(workspace, document_id):
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    return Response(status_code=204)

@@ -1,0 +1,206 @@
+"""Documents as people see them: the file, pictures of its pages, and its text in blocks."""
+
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from app.api.dependencies import CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
+from app.api.library.documents import RevisionQuery, find_document, read_revision
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with, respond_with_text
+from app.api.schema.responses import BlocksBody
+from app.ingest.page_picture import PictureFormat
+from domain.documents import Document, Place
+from domain.errors import MissingOriginal, UnknownDocument
+from domain.ports.documents import DocumentStore
+from domain.ports.originals import OriginalStore
+from domain.text.blocks import read_blocks
+
+PDF = "application/pdf"
+DEFAULT_DPI, MIN_DPI, MAX_DPI = 110, 36, 220
+"""Resolutions of page pictures. A page of A4 has 910 × 1290 pixels at 110 dpi."""
+
+_LONGEST_NAME = 150
+
+router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ask"))
+
+
+@router.get(
+    "/{document_id}/file",
+    response_class=Response,
+    responses=respond_with_text({"*/*": ""}, "The file, of the document's media type.") | fail_with(404),
+)
+async def get_file(
+    request: Request,
+    document_id: str,
+    documents: DocumentsDep,
+    originals: OriginalsDep,
+    scope: CallerScope,
+    revision: RevisionQuery = None,
+) -> Response:
+    """Return the file from which the document was read, to be saved and never shown as a page of this service."""
+    document = await find_document(documents, scope, document_id)
+    content_hash = await _find_content(documents, document, revision)
+    size = await originals.measure(scope.workspace_id, content_hash)
+    if size is None:
+        raise MissingOriginal
+    headers = _protect(f'"{content_hash}"') | {
+        "Content-Disposition": _name_attachment(document.source),
+        "Content-Length": str(size),
+    }
+    if _is_known(request, headers):
+        return _say_unchanged(headers)
+    content = originals.read(scope.workspace_id, content_hash)
+    # Before the headers are sent: that the storage does not answer, or has lost the file, needs a status.
+    first = await anext(content, None)
+    if first is None and size:
+        raise MissingOriginal
+    return StreamingResponse(
+        _go_on(first or b"", content), media_type=None, headers=headers | {"Content-Type": document.media_type}
+    )
+
+
+@router.get(
+    "/{document_id}/pages/{number}.{kind}",
+    response_class=Response,
+    responses=respond_with_text({"image/png": "", "image/webp": ""}, "The page.") | fail_with(404),
+)
+async def get_page(
+    request: Request,
+    document_id: str,
+    number: Annotated[int, Path(ge=1, le=1_000_000, description="The page, from 1.")],
+    kind: PictureFormat,
+    documents: DocumentsDep,
+    originals: OriginalsDep,
+    renderer: RendererDep,
+    scope: CallerScope,
+    dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
+    revision: RevisionQuery = None,
+) -> Response:
+    """Return a page of a PDF as a picture. A citation's `boxes` are in percent of it."""
+    document = await find_document(documents, scope, document_id)
+    if document.media_type != PDF:
+        raise MissingOriginal("Only pages of PDF files can be shown as pictures. See the document's file or text.")
+    content_hash = await _find_content(documents, document, revision)
+    if content_hash == document.content_hash and number > (document.pages or 0):
+        raise MissingOriginal(f"The document has {document.pages} pages; there is no page {number}.")
+    headers = _protect(f'"{content_hash}-{number}-{dpi}-{kind}"')
+    if _is_known(request, headers):
+        return _say_unchanged(headers)
+    read = partial(_read, originals, scope.workspace_id, content_hash)
+    picture = await renderer.render((content_hash, number, dpi, kind), read)
+    return Response(picture, media_type=f"image/{kind}", headers=headers)
+
+
+@router.get(
+    "/{document_id}/text",
+    response_model=None,
+    responses=respond_with(BlocksBody, examples.BLOCKS, "The document's text.") | fail_with(404),
+)
+async def get_blocks(
+    document_id: str, documents: DocumentsDep, scope: CallerScope, revision: RevisionQuery = None
+) -> dict[str, Any]:
+    """Return the document's text in blocks: headings, paragraphs, lists, steps, tables, code, quotes, definitions.
+
+    Offsets are those of citations. A block's page is that on which it begins; of an earlier revision none is known.
+    """
+    document = await find_document(documents, scope, document_id)
+    text = await read_revision(documents, document, revision)
+    is_current = revision in (None, document.revision)
+    places = await documents.get_places(scope.workspace_id, document_id) if is_current else []
+    return {
+        "document_id": document.id,
+        "title": document.title,
+        "characters": len(text),
+        "blocks": _describe_blocks(text, places),
+    }
+
+
+async def _find_content(documents: DocumentStore, document: Document, revision: int | None) -> str:
+    """Return the hash of the document's file, or of an earlier revision's. Raises `UnknownDocument`."""
+    if revision is None or revision == document.revision:
+        return document.content_hash
+    for kept in await documents.list_revisions(document.workspace_id, document.id):
+        if kept.revision == revision:
+            return kept.content_hash
+    raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+
+
+async def _go_on(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in rest:
+        yield part
+
+
+async def _read(originals: OriginalStore, workspace: str, content_hash: str) -> bytes:
+    content = b"".join([part async for part in originals.read(workspace, content_hash)])
+    if not content:
+        raise MissingOriginal
+    return content
+
+
+def _describe_blocks(text: str, places: Sequence[Place]) -> list[dict[str, Any]]:
+    starts = [place.start for place in places]
+    lines = [line for place in places for line in place.lines]
+    line_ends = [line.end for line in lines]
+    headings: list[tuple[int, str]] = []
+    described = []
+    for block in read_blocks(text):
+        content = text[block.start : block.end]
+        if block.kind == "heading":
+            level = len(content) - len(content.lstrip("#"))
+            headings = [heading for heading in headings if heading[0] < level]
+            headings.append((level, content.lstrip("# ")))
+        # Before headings were marked in the text, only chunks said under which they stand.
+        place = places[max(0, bisect_right(starts, block.start) - 1)] if places else None
+        path = [heading for _, heading in headings] or ([] if place is None else list(place.heading_path))
+        # A heading's mark stands before the line that it marks.
+        line = lines[min(bisect_right(line_ends, block.start), len(lines) - 1)] if lines else None
+        described.append(
+            {
+                "kind": block.kind,
+                "start": block.start,
+                "end": block.end,
+                "heading_path": path,
+                "page": None if line is None else line.page,
+                "text": content,
+            }
+        )
+    return described
+
+
+def _protect(tag: str) -> dict[str, str]:
+    """Headers with which a browser neither guesses the type nor runs what is in the file, and asks again before it uses
+    a copy: the document may have changed."""
+    return {
+        "ETag": tag,
+        "Cache-Control": "private, no-cache",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+
+
+def _is_known(request: Request, headers: dict[str, str]) -> bool:
+    known = request.headers.get("if-none-match", "")
+    return headers["ETag"] in (tag.strip().removeprefix("W/") for tag in known.split(","))
+
+
+def _say_unchanged(headers: dict[str, str]) -> Response:
+    return Response(status_code=304, headers={name: headers[name] for name in ("ETag", "Cache-Control")})
+
+
+def _name_attachment(source: str) -> str:
+    """Return a `Content-Disposition` (RFC 6266) that names the file as its source does, in ASCII for old clients."""
+    bare = source.split("?")[0].split("#")[0] if "://" in source else source
+    name = PurePath(bare.replace("\\", "/")).name
+    name = "".join(character for character in name if character.isprintable() and character not in '"/\\')
+    stem, suffix = PurePath(name).stem[:_LONGEST_NAME].lstrip(". "), PurePath(name).suffix[:20]
+    name = f"{stem or 'document'}{suffix}"
+    plain = name.encode("ascii", "replace").decode().replace("?", "_").replace(";", "_")
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"

@@ -1,0 +1,62 @@
+"""Searching the library without answering."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from app.api.dependencies import CallerScope, ModesDep, needs, read_services
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import PassageBody, PassageListBody
+from app.api.schema.schemas import WhereQuery
+from domain.profile import MOST_SOURCES, Profile, find_mode
+from domain.question import clean_question
+from domain.scope import Scope
+from domain.where import Where
+from nodes.shared.context import Context
+from nodes.shared.search import search
+
+router = APIRouter(prefix="/api/search", tags=["documents"], route_class=needs("ask"))
+
+
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(PassageListBody, examples.PASSAGES, "The passages.") | fail_with(),
+)
+async def search_documents(
+    request: Request,
+    question: str,
+    modes: ModesDep,
+    scope: CallerScope,
+    document: Annotated[list[str] | None, Query(description="Search this document only; repeatable.")] = None,
+    where: WhereQuery = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_SOURCES, description="Passages to return.")] = 10,
+) -> dict[str, Any]:
+    """Find passages of the documents by meaning and by words, best first, without answering."""
+    chosen = Scope.within(scope.workspace_id, document, Where.parse_option(where), scope.groups)
+    return {"passages": await find_passages(question, chosen, limit, modes, read_services(request).make_context())}
+
+
+async def find_passages(
+    question: str, scope: Scope, limit: int, modes: Mapping[str, Profile], context: Context
+) -> list[PassageBody]:
+    """Return what retrieve finds for the question in the mode `standard`. Raises `QuestionError`."""
+    query = clean_question(question)
+    candidates = (await search(query, "", scope, find_mode(modes, "standard").retrieval, context))[:limit]
+    scores = {found["chunk_id"]: found["score"] for found in candidates}
+    return [
+        {
+            "document_id": passage.document_id,
+            "title": passage.title,
+            "source": passage.source,
+            "heading_path": list(passage.heading_path),
+            "page": passage.page,
+            "start": passage.start,
+            "end": passage.end,
+            "text": passage.text,
+            "score": scores[passage.chunk_id],
+        }
+        for passage in await context.library.read_passages(scope, list(scores))
+    ]

@@ -1,0 +1,25 @@
+"""Costs of answering."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from app.api.dependencies import RunLogDep, Workspace, needs
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import CostsBody
+from app.history.costs import parse_since, read_costs
+from domain.runs import CostKey
+
+router = APIRouter(prefix="/api", tags=["costs"], route_class=needs("debug"))
+
+
+@router.get(
+    "/costs",
+    response_model=None,
+    responses=respond_with(CostsBody, examples.COSTS, "The costs.") | fail_with(),
+)
+async def get_costs(log: RunLogDep, workspace: Workspace, since: str = "7d", by: CostKey = "mode") -> dict[str, Any]:
+    """Sum up the runs, calls, tokens and US dollars of the workspace since a date, or within a span such as `24h` or
+    `7d`."""
+    return await read_costs(log, workspace, parse_since(since), by)

@@ -1,0 +1,74 @@
+"""Health: whether the process is alive, and whether the service works and how each part runs."""
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from app.api.dependencies import (
+    AdmissionDep,
+    ChecksDep,
+    ModesDep,
+    PartsDep,
+    RunManagerDep,
+    SignInDep,
+)
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import HealthBody, LiveBody
+from domain.errors import Draining
+from domain.health import ANSWERING, run_checks
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", responses=respond_with(LiveBody, {"status": "ok"}, "The process is alive.") | fail_with())
+async def healthz() -> JSONResponse:
+    """Say that the process is alive. Asks nothing else: restarting it would repair nothing."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get(
+    "/readyz",
+    responses=respond_with(HealthBody, examples.HEALTH, "Questions can be answered.")
+    | fail_with()
+    | respond_with(HealthBody, examples.UNHEALTHY, "Questions cannot be answered.", 503),
+)
+async def readyz(
+    checks: ChecksDep,
+    parts: PartsDep,
+    modes: ModesDep,
+    admission: AdmissionDep,
+    manager: RunManagerDep,
+    sign_in: SignInDep,
+) -> JSONResponse:
+    """Check every part, and write to the database. 200 while questions can be answered, which needs the database, but
+    neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are, and
+    which models answer, is told to callers with the right `debug`."""
+    findings = await run_checks(checks)
+    problems = {name: finding.problem for name, finding in findings.items()}
+    answering = {
+        name.removeprefix(ANSWERING): problem for name, problem in problems.items() if name.startswith(ANSWERING)
+    }
+    database = problems["database"]
+    problem = database or (Draining().message if manager.is_draining else None)
+    body = {
+        "status": "down" if problem else "degraded" if any(problems.values()) else "ok",
+        "database": "down" if database else "up",
+        "cache": "down" if problems["cache"] else "up",
+        "models": problems.get("models") or ("ok" if answering else "none"),
+        "answering": {model: problem or "ok" for model, problem in answering.items()} if parts else {},
+        "embeddings": problems.get("embeddings") or "ok",
+        "rerank": problems.get("rerank") or "ok",
+        "originals": problems.get("originals") or "ok",
+        "problem": problem,
+        "ms": {name: finding.ms for name, finding in findings.items() if not name.startswith(ANSWERING)},
+        "runs": {
+            "running": admission.running,
+            "waiting": admission.waiting,
+            "most": admission.most,
+            "saturated": admission.running >= admission.most,
+        },
+        "parts": dict(parts),
+        "modes": list(modes),
+        "sign_in": sign_in is not None,
+    }
+    return JSONResponse(body, 503 if problem else 200)

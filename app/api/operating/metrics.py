@@ -1,0 +1,45 @@
+"""Metrics for Prometheus."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.dependencies import MeasureDep, needs
+from app.api.schema.openapi import fail_with, respond_with_text
+from app.support.metrics import MEDIA_TYPE, render
+from domain.errors import DatabaseUnavailable
+
+_Guarded = needs("debug")
+
+
+class _MetricsRoute(_Guarded):  # type: ignore[valid-type, misc]
+    """Tells everybody that the database does not answer, as `/readyz` does, and nothing else meanwhile: no key can be
+    checked then. As an error it would be no metric, and no alert of it could fire."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_outage(request: Request) -> Response:
+            try:
+                response: Response = await handle(request)
+            except DatabaseUnavailable:
+                return Response("askgraph_database_up 0.0\n", headers={"Content-Type": MEDIA_TYPE})
+            return response
+
+        return handle_outage
+
+
+router = APIRouter(tags=["health"], route_class=_MetricsRoute)
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses=respond_with_text({"text/plain": "askgraph_runs_running 3.0\n"}, "The metrics.") | fail_with(),
+)
+async def metrics(measure: MeasureDep) -> Response:
+    """Return the metrics of this process, and the depth of the queues of all, in Prometheus' text format."""
+    return Response(render(await measure()), headers={"Content-Type": MEDIA_TYPE})

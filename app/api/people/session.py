@@ -1,0 +1,60 @@
+"""Signing in on the page.
+
+The key goes into a cookie that no script can read (`HttpOnly`) and that no other site's page can make a browser send
+(`SameSite=Strict`): pictures of pages and files open by plain links, and hostile text that became a script would find
+no key. Programs send their key with each request instead.
+"""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from app.api.dependencies import CallerDep, identify, needs
+from app.api.perimeter.credentials import COOKIE
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import CallerBody
+from app.api.schema.schemas import SignInRequest
+from domain.access import Caller
+
+router = APIRouter(prefix="/api/session", tags=["session"])
+guarded = APIRouter(prefix="/api/session", tags=["session"], route_class=needs(None))
+
+
+@router.post("", responses=respond_with(CallerBody, examples.CALLER, "The key is valid.") | fail_with())
+async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
+    """Put a key into a cookie that lasts until the browser is closed."""
+    caller = await identify(request, body.key)
+    response = JSONResponse(_describe(caller))
+    keep_credential(request, response, body.key)
+    return response
+
+
+@guarded.get("", response_model=None, responses=respond_with(CallerBody, examples.CALLER, "The caller.") | fail_with())
+async def get_session(caller: CallerDep) -> dict[str, Any]:
+    """Return who sends this request."""
+    return _describe(caller)
+
+
+@router.delete("", status_code=204, responses=fail_with() | {204: {"description": "Signed out."}})
+async def sign_out() -> Response:
+    """Take the key out of the cookie."""
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+def keep_credential(request: Request, response: Response, credential: str) -> None:
+    """Put a key or token into the browser's cookie."""
+    response.set_cookie(COOKIE, credential, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+
+
+def _describe(caller: Caller) -> dict[str, Any]:
+    return {
+        "name": caller.name,
+        "workspaces": None if caller.workspaces is None else sorted(caller.workspaces),
+        "groups": None if caller.groups is None else sorted(caller.groups),
+        "rights": sorted(caller.rights),
+    }

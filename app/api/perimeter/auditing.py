@@ -1,0 +1,60 @@
+"""Records who changed what."""
+
+import logging
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from app.api.perimeter.errors import status_of
+from domain.access import Caller
+from domain.audit import AuditEntry, AuditLog
+from domain.errors import AskgraphError
+
+logger = logging.getLogger("askgraph.api")
+
+LONGEST_TARGET = 1_000
+"""Characters of an entry's target; names of files are cut there."""
+
+
+def status_of_exception(error: Exception) -> int:
+    """Return the HTTP status to which an exception of a route leads."""
+    if isinstance(error, AskgraphError):
+        return status_of(error)
+    return error.status_code if isinstance(error, HTTPException) else 500
+
+
+def describe_refusal(request: Request, caller: Caller | None, error: AskgraphError) -> AuditEntry:
+    """Make the entry of a request whose sender is not known (None), or lacks a right. It does not say what was asked
+    for, so that a sender's attempts are counted together."""
+    return AuditEntry(
+        caller="unknown" if caller is None else caller.name,
+        action="refused",
+        target=error.message,
+        status=status_of(error),
+        address=_find_address(request),
+    )
+
+
+async def record_change(log: AuditLog, request: Request, caller: Caller, status: int) -> None:
+    """Store an entry for a request that has ended with this status.
+
+    Handlers say in `request.state` what the address does not: `workspace` and `target`. An entry that cannot be stored
+    is written to the service's own log: the change is made already.
+    """
+    state = request.state
+    entry = AuditEntry(
+        caller=caller.name,
+        action=f"{request.method} {request.url.path}",
+        target=str(getattr(state, "target", request.url.query))[:LONGEST_TARGET],
+        status=status,
+        workspace_id=getattr(state, "workspace", None),
+        address=_find_address(request),
+    )
+    try:
+        await log.add(entry)
+    except AskgraphError as error:
+        logger.error("The audit log misses an entry: %s %s", entry, error.message)
+
+
+def _find_address(request: Request) -> str | None:
+    return request.client.host if request.client else None

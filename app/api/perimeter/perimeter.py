@@ -1,0 +1,128 @@
+"""What holds for every request before a route sees it, and for every response.
+
+A web page that somebody looks at can send requests to this service: by its address (cross-site request forgery), or by
+a name of its own that points to this machine (DNS rebinding). The first is refused by `Sec-Fetch-Site` and `Origin`,
+the second by `Host`.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.perimeter.errors import respond_to
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Headers of every response that does not set them itself."""
+
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+class Perimeter:
+    """Refuses requests of foreign hosts and origins, answers HEAD like GET, and adds `HEADERS` to every response."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+        """`hosts` are the names of this service besides those of the machine itself; `*.example.com` stands for all
+        names below `example.com`, `*` for every name."""
+        self._app = app
+        self._hosts = {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+
+        async def send_protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _protect(message)
+            await send(message)
+
+        if not self._is_ours(host):
+            refusal = respond_to(
+                "unknown_host",
+                f"This service is not known as {host[:200]!r}. If it should be, name it in ASKGRAPH_HOSTS.",
+                retryable=False,
+                status=400,
+            )
+            await refusal(scope, receive, send_protected)
+        elif scope["method"] not in _SAFE_METHODS and _is_cross_origin(headers, host):
+            refusal = respond_to(
+                "cross_origin",
+                "Another web site's page sent this request. Only pages of this service may change something.",
+                retryable=False,
+                status=403,
+            )
+            await refusal(scope, receive, send_protected)
+        elif scope["method"] == "HEAD":
+            await self._app({**scope, "method": "GET"}, receive, _leave_out_body(send_protected))
+        else:
+            await self._app(scope, receive, send_protected)
+
+    def _is_ours(self, host: str) -> bool:
+        """Return True for names in the list, for those of this machine, and for IP addresses: no name server can make
+        a browser take one of those for another."""
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            return False
+        if not name:
+            return False
+        return (
+            name == "localhost"
+            or name in self._hosts
+            or "*" in self._hosts
+            or any(f"*{name[dot:]}" in self._hosts for dot in range(len(name)) if name[dot] == ".")
+            or _is_address(name)
+        )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_cross_origin(headers: Headers, host: str) -> bool:
+    """Return True where a browser says that another origin's page sent the request.
+
+    The rule is that of Go's `http.CrossOriginProtection`: browsers say it by `Sec-Fetch-Site`, and where they do not,
+    because the address is neither https nor local, by `Origin`. Clients that are no browsers send neither.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("://")[2].lower() != host.lower()
+
+
+def _protect(message: Message) -> None:
+    """Add the headers that the response lacks."""
+    given = {name for name, _ in message["headers"]}
+    message["headers"] = [*message["headers"], *(header for header in _RAW_HEADERS if header[0] not in given)]
+
+
+def _leave_out_body(send: Send) -> Send:
+    """Wrap `send` so that the response ends with its head. A stream notices that and stops."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b""})
+
+    return send_head

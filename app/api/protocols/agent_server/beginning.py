@@ -1,0 +1,168 @@
+"""Begins runs: in a thread, in a branch of it, or without a thread."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from fastapi import Request
+
+from app.answering.cache.cached_answers import Hit
+from app.answering.requests import AcceptedRun, Branch
+from app.api.asking.sse import number_events
+from app.api.dependencies import get_cached_answers, get_caller, get_run_manager, read_services
+from app.api.protocols.agent_server.assistants import find_mode_of
+from app.api.protocols.agent_server.messages import Message, make_human, name_question
+from app.api.protocols.agent_server.protocol import name_assistant
+from app.api.protocols.agent_server.reading import ThreadReader, read_origin
+from app.api.protocols.agent_server.requests import Given, RunRequest
+from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.history.states import read_values
+from app.workbench.replay.replay import Replay
+from domain.client_threads import ClientThread
+from domain.errors import InputError, UnknownThread
+from domain.scope import Scope
+from domain.state import AnswerState, read_turns
+from domain.streams import StreamedEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that has begun."""
+
+    run: AcceptedRun | Hit
+    thread_id: str
+    """The thread as the client knows it, of which the run's may be a branch."""
+    mode: str
+    question: Message
+    before: Sequence[Message]
+    """The messages before the question."""
+    events: AsyncGenerator[StreamedEvent]
+    stop: Callable[[], Awaitable[object]]
+    waits_for: ThreadReader | None
+    """Set where it waits for other runs of its thread, whose answers are not among the messages yet."""
+
+    def make_translation(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
+        """Return what translates its events, and the events."""
+        translation = Translation(self.run.run_id, self.thread_id, self.mode, modes, self.before, self.question)
+        if self.waits_for is None:
+            return translation, self.events
+        return translation, self.waits_for.follow_in_turn(self.events, translation, self.run.thread_id, self.run.run_id)
+
+
+class Beginning:
+    """Begins runs for the caller of a request."""
+
+    def __init__(self, request: Request, scope: Scope, body: RunRequest) -> None:
+        """Raises `UnknownMode`, and `InputError` for what our runs cannot do."""
+        body.refuse_unsupported()
+        self._request = request
+        self._services = read_services(request)
+        self._manager = get_run_manager(request)
+        self._caller = get_caller(request)
+        self._workspace_id = scope.workspace_id
+        self._body = body
+        self._mode = find_mode_of(self._services.modes, body.assistant_id)
+        self._reader = ThreadReader.of(request, scope)
+
+    async def begin_alone(self) -> Started:
+        """Begin a run in a thread of its own. Raises what `RunManager.start` raises, and `InputError`."""
+        return await self._ask(self._read_input(), None, None)
+
+    async def begin_in(self, thread_id: str) -> Started:
+        """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
+        input, go on from there. Raises what `begin_alone` and `Replayer.open` raise."""
+        thread, start = await self._open(thread_id), self._body.start
+        if self._body.input is None:
+            if (start := start or await self._reader.find_latest(thread)) is None:
+                raise InputError("Nothing was asked in this thread yet: send `input`.")
+            return await self._go_on(thread, start)
+        given = self._read_input()
+        if start is None or start == await self._reader.find_latest(thread):
+            started = await self._ask(given, thread, thread.head)
+        else:
+            started = await self._fork(thread, given, start)
+        notes = {"graph_id": self._mode, "assistant_id": name_assistant(self._mode)}
+        await self._services.runs.client_threads.note(self._workspace_id, thread.own_id, notes)
+        return started
+
+    def _read_input(self) -> Given:
+        if self._body.input is None:
+            raise InputError("Without a thread there is nothing to go on from: send `input`.")
+        return self._body.input.read()
+
+    async def _open(self, thread_id: str) -> ClientThread:
+        try:
+            return await self._reader.open(thread_id)
+        except UnknownThread:
+            if self._body.if_not_exists == "reject":
+                raise
+            # Another request may make it at the same time.
+            await self._services.runs.client_threads.create(self._workspace_id, thread_id, {})
+        return await self._reader.open(thread_id)
+
+    async def _ask(self, given: Given, thread: ClientThread | None, head: str | None) -> Started:
+        ask = self._body.as_ask(given, self._caller, self._workspace_id, self._mode, head, given.turns)
+        hit = await get_cached_answers(self._request).find(ask)
+        run = hit or await self._manager.start(ask)
+        if given.before or thread is None:
+            return self._make(run, thread.thread_id if thread else run.thread_id, given.before, given)
+        before = (await self._reader.read_conversation(thread.head)).list_before(run.run_id)
+        waits = isinstance(run, AcceptedRun) and run.broadcast is None
+        return self._make(run, thread.thread_id, before, given, self._reader if waits else None)
+
+    async def _fork(self, thread: ClientThread, given: Given, start: str) -> Started:
+        """Ask in a new branch, which begins with the conversation of a checkpoint."""
+        part, snapshot = await self._reader.find_state(thread, start)
+        turns = read_turns(read_values(snapshot)["turns"]) if snapshot.values else []
+        run = await self._manager.start(
+            self._body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
+        )
+        await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
+        before = (await self._reader.read_values(part, snapshot))["messages"]
+        return self._make(run, thread.thread_id, before, given)
+
+    async def _go_on(self, thread: ClientThread, start: str) -> Started:
+        """Go on from a checkpoint in a new branch: what a replay does, and with the same right."""
+        self._caller.require("debug")
+        part, snapshot = await self._reader.find_state(thread, start)
+        if not snapshot.next:
+            raise InputError("Nothing is left to do at this checkpoint: take an earlier one, or send `input`.")
+        values = await self._reader.read_values(part, snapshot)
+        origin = read_origin(snapshot)
+        if origin is not None and not (await self._reader.read_conversation(part)).runs:
+            # A branch that was made by changing a state, and that nobody has run yet.
+            state = cast(AnswerState, read_values(snapshot))
+            run = await self._manager.resume(Branch(part, state, origin, caller=self._caller))
+        else:
+            mode = None if snapshot.values.get("mode") == self._mode else self._mode
+            replay = Replay(self._workspace_id, part, start, mode=mode, caller=self._caller, groups=self._caller.groups)
+            run = cast(AcceptedRun, await self._services.make_replayer(self._manager).open(replay))
+            await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
+        before = [*values["messages"]]
+        while before and before[-1]["type"] != "human":
+            before.pop()
+        given = Given([], values["question"], before[:-1], before[-1])
+        return self._make(run, thread.thread_id, given.before, given)
+
+    def _make(
+        self,
+        run: AcceptedRun | Hit,
+        thread_id: str,
+        before: Sequence[Message],
+        given: Given,
+        waits_for: ThreadReader | None = None,
+    ) -> Started:
+        manager = self._manager
+
+        async def stop() -> None:
+            if not isinstance(run, Hit):
+                await manager.stop(run.workspace_id, run.run_id)
+
+        question = given.message or make_human(given.question, name_question(run.run_id))
+        events = _repeat(run) if isinstance(run, Hit) else manager.follow(run)
+        return Started(run, thread_id, self._mode, question, before, events, stop, waits_for)
+
+
+async def _repeat(hit: Hit) -> AsyncGenerator[StreamedEvent]:
+    for event in number_events(hit.events):
+        yield event

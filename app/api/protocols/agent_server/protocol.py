@@ -1,0 +1,48 @@
+"""What all endpoints of the protocol share: the form of errors, and where a run is found."""
+
+from uuid import NAMESPACE_URL, uuid5
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from app.api.protocols.refusing import refuse_in
+from domain.errors import AskgraphError
+
+PREFIX = "/langgraph"
+
+
+def _refuse_invalid(error: RequestValidationError) -> Response:
+    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+    return refuse(422, "; ".join(problems))
+
+
+def _refuse_ours(error: AskgraphError, status: int) -> Response:
+    return refuse(status, error.message)
+
+
+AgentServerRoute = refuse_in(_refuse_invalid, _refuse_ours)
+"""Gives errors the protocol's form."""
+
+ErasingRoute = refuse_in(_refuse_invalid, _refuse_ours, "admin")
+"""The same for what erases: it is open to the right `admin` too, and recorded in the audit log."""
+
+
+def refuse(status: int, detail: str) -> Response:
+    """Make an error in the protocol's form."""
+    return JSONResponse({"detail": detail}, status)
+
+
+def name_assistant(mode: str) -> str:
+    """Return the id of the assistant that answers in a mode. The mode's name names it as well."""
+    return str(uuid5(NAMESPACE_URL, f"askgraph:{mode}"))
+
+
+def locate(thread_id: str, run_id: str, end: str = "", workspace: str | None = None) -> dict[str, str]:
+    """Make the headers that tell where a run is, and with `end` where to come back to it. The addresses are relative to
+    `PREFIX`, as clients expect that know no prefix."""
+    place = f"/threads/{thread_id}/runs/{run_id}"
+    headers = {"Content-Location": place}
+    if end:
+        headers["Location"] = f"{place}/{end}" + (f"?workspace={workspace}" if workspace else "")
+    return headers

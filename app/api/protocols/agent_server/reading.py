@@ -1,0 +1,302 @@
+"""Reads threads: who may see them, their messages, and their saved states."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request
+from langgraph.types import StateSnapshot
+
+from app.answering.run_config import locate_states
+from app.api.dependencies import read_services
+from app.api.protocols.agent_server.messages import (
+    Message,
+    list_run_messages,
+    list_turn_messages,
+    make_ai,
+    make_human,
+    name_question,
+    pick_fields,
+)
+from app.api.protocols.agent_server.protocol import name_assistant
+from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.history.states import read_values
+from app.history.thread_states import ThreadStates
+from app.history.threads import Threads
+from app.workbench.explain.history import checkpoint_id_of, parent_id_of
+from domain.client_threads import ClientThread
+from domain.errors import UnknownCheckpoint, UnknownRun, UnknownThread
+from domain.ports.client_threads import ClientThreads
+from domain.ports.runs import RunQueue
+from domain.runs import RunStatus
+from domain.scope import Scope
+from domain.state import blank_question
+from domain.streams import StreamedEvent
+
+PAGE = 1000
+"""Runs of a thread that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The conversation of one thread, or of one branch with what is before it."""
+
+    before: Sequence[Message]
+    """Messages of before its first run."""
+    runs: Sequence[RunStatus]
+
+    def list_before(self, run_id: str) -> list[Message]:
+        """Return the messages before a run."""
+        ids = [run.request.run_id for run in self.runs]
+        earlier = self.runs[: ids.index(run_id)] if run_id in ids else []
+        return [*self.before, *list_run_messages(earlier)]
+
+    def holds(self, run_id: str) -> bool:
+        """Return True where the run is one of these."""
+        return any(run.request.run_id == run_id for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadReader:
+    """Reads threads for one asker. Every method raises `DatabaseUnavailable`."""
+
+    scope: Scope
+    threads: Threads
+    client_threads: ClientThreads
+    queue: RunQueue
+    states: ThreadStates
+    _conversations: dict[str, Conversation] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, request: Request, scope: Scope) -> "ThreadReader":
+        """Make the reader of a request."""
+        runs = read_services(request).runs
+        return cls(scope, runs.threads, runs.client_threads, runs.queue, runs.states)
+
+    async def open(self, thread_id: str) -> ClientThread:
+        """Return a thread. Raises `UnknownThread` where it is not open to the asker."""
+        workspace_id = self.scope.workspace_id
+        thread = await self.client_threads.read(workspace_id, thread_id)
+        unknown = UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+        if thread is None:
+            raise unknown
+        try:
+            for part in thread.parts:
+                await self.threads.require(workspace_id, part, self.scope.groups)
+        except UnknownThread:
+            # The name of a thread, and not the id of the part, as where there is none.
+            raise unknown from None
+        return thread
+
+    async def find_run(self, thread: ClientThread, run_id: str) -> RunStatus:
+        """Return a run of a thread. Raises `UnknownRun`."""
+        status = await self.queue.get(self.scope.workspace_id, run_id)
+        if status is None or status.request.thread_id not in thread.parts:
+            raise UnknownRun(f"There is no run {run_id!r} in this thread.")
+        return status
+
+    async def list_runs(self, thread: ClientThread) -> list[RunStatus]:
+        """Return the runs of a thread and its branches, in order of arrival."""
+        runs = [run for part in thread.parts for run in (await self.read_conversation(part)).runs]
+        return sorted(runs, key=lambda run: run.accepted_at)
+
+    async def translate(self, thread: ClientThread, run: RunStatus, modes: Sequence[StreamMode]) -> Translation:
+        """Make what translates the events of a run from its beginning, whoever has begun it."""
+        run_id, turn = run.request.run_id, run.request.turn
+        before = (await self.read_conversation(run.request.thread_id)).list_before(run_id)
+        question = make_human(turn["question"], name_question(run_id))
+        return Translation(run_id, thread.thread_id, turn["mode"], modes, before, question)
+
+    async def follow_in_turn(
+        self, events: AsyncGenerator[StreamedEvent], translation: Translation, part: str, run_id: str
+    ) -> AsyncGenerator[StreamedEvent]:
+        """Yield the events of a run that has waited for others of its thread: by the first one those have ended, and
+        their answers stand before it."""
+        has_waited = True
+        async with aclosing(events) as opened:
+            async for event in opened:
+                if has_waited:
+                    self._conversations.pop(part, None)
+                    translation.before = (await self.read_conversation(part)).list_before(run_id)
+                    has_waited = False
+                yield event
+
+    async def read_conversation(self, thread_id: str) -> Conversation:
+        """Return the conversation of a thread or a branch. A branch of a branch may have thousands before it."""
+        unread = []
+        while thread_id not in self._conversations:
+            runs = await self._list_runs(thread_id)
+            if runs:
+                origin, history = runs[0].request.forked_from, runs[0].request.history
+            else:
+                # A branch that nobody has run yet, or an empty thread.
+                snapshot = await self.states.read(self.scope.workspace_id, thread_id)
+                origin, history = read_origin(snapshot), []
+            if origin is None:
+                self._conversations[thread_id] = Conversation(list_turn_messages(history), runs)
+            else:
+                unread.append((thread_id, runs, origin))
+                thread_id = origin["thread_id"]
+        conversation = self._conversations[thread_id]
+        for branch_id, runs, origin in reversed(unread):
+            snapshot = await self._read(origin["thread_id"], origin["checkpoint_id"])
+            before = conversation.list_before(snapshot.values.get("run_id", ""))
+            self._conversations[branch_id] = conversation = Conversation(before, runs)
+        return conversation
+
+    async def _list_runs(self, thread_id: str) -> list[RunStatus]:
+        """Return all runs of a thread or a branch, in order of arrival."""
+        runs: list[RunStatus] = []
+        while True:
+            before = runs[0].request.run_id if runs else None
+            page = await self.queue.list_turns(self.scope.workspace_id, thread_id, PAGE, before)
+            runs = [*page, *runs]
+            if len(page) < PAGE:
+                return runs
+
+    async def list_states(
+        self, thread: ClientThread, limit: int, before: str | None = None, wanted: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the states of a thread and its branches, the latest first: at most `limit`, those before a
+        checkpoint, and with this metadata. Raises `DamagedState`."""
+        found: list[tuple[str, StateSnapshot]] = []
+        workspace_id = self.scope.workspace_id
+        for part in thread.parts:
+            await self.states.flush(part)
+            past = locate_states(workspace_id, part, checkpoint_id=before) if before else None
+            with self.states.translating_errors():
+                history = self.states.graph.aget_state_history(
+                    locate_states(workspace_id, part), filter=dict(wanted or {}) or None, before=past, limit=limit
+                )
+                found += [(part, snapshot) async for snapshot in history]
+        found.sort(key=lambda each: checkpoint_id_of(each[1]), reverse=True)
+        return [await self.describe(thread, part, snapshot) for part, snapshot in found[:limit]]
+
+    async def read_latest(self, thread: ClientThread) -> StateSnapshot:
+        """Return the state that the thread goes on from; its `created_at` is None where the thread has none."""
+        await self.states.flush(thread.head)
+        return await self.states.read(self.scope.workspace_id, thread.head)
+
+    async def find_latest(self, thread: ClientThread) -> str | None:
+        """Return the id of the checkpoint that the thread goes on from; None where it has none."""
+        latest = await self.read_latest(thread)
+        return None if latest.created_at is None else checkpoint_id_of(latest)
+
+    async def find_state(self, thread: ClientThread, checkpoint_id: str) -> tuple[str, StateSnapshot]:
+        """Return a saved state, and the thread or branch that holds it. Raises `UnknownCheckpoint`."""
+        for part in thread.parts:
+            await self.states.flush(part)
+            snapshot = await self._read(part, checkpoint_id)
+            if snapshot.created_at is not None:
+                return part, snapshot
+        raise UnknownCheckpoint(f"Thread {thread.thread_id!r} has no checkpoint {checkpoint_id!r}.")
+
+    async def _read(self, thread_id: str, checkpoint_id: str) -> StateSnapshot:
+        with self.states.translating_errors():
+            return await self.states.graph.aget_state(
+                locate_states(self.scope.workspace_id, thread_id, checkpoint_id=checkpoint_id)
+            )
+
+    async def read_last_values(self, thread: ClientThread) -> dict[str, Any] | None:
+        """Return what the protocol shows of a thread's last run; None where nothing was asked yet."""
+        conversation = await self.read_conversation(thread.head)
+        if not conversation.runs:
+            return None
+        last = conversation.runs[-1]
+        fields = {"question": last.request.turn["question"], "mode": last.request.turn["mode"]}
+        messages = [*conversation.before, *list_run_messages(conversation.runs)]
+        return {"messages": messages, **fields, **pick_fields(last.ended or {})}
+
+    async def read_values(self, part: str, snapshot: StateSnapshot) -> dict[str, Any]:
+        """Return what the protocol shows of a state."""
+        if not snapshot.values:
+            return {"messages": []}
+        values, conversation = read_values(snapshot), await self.read_conversation(part)
+        if snapshot.next == ("route",):
+            # route resets what the thread's last question has left.
+            values |= blank_question()
+        run_id = values["run_id"]
+        if conversation.runs and not conversation.holds(run_id):
+            # The end of what the client sent before the first question.
+            return {"messages": list(conversation.before)}
+        messages = [*conversation.list_before(run_id), make_human(values["question"], name_question(run_id))]
+        if values["answer"]:
+            messages.append(make_ai(values["answer"], run_id, values))
+        return {"messages": messages, **pick_fields(values)}
+
+    async def describe(self, thread: ClientThread, part: str, snapshot: StateSnapshot) -> dict[str, Any]:
+        """Describe a state in the protocol's form."""
+        metadata: Mapping[str, Any] = snapshot.metadata or {}
+        mode = str(metadata.get("mode", snapshot.values.get("mode", "")))
+        checkpoint_id = checkpoint_id_of(snapshot)
+        branched_at = {branch.thread_id: branch.checkpoint_id for branch in thread.branches}
+        parent_id = parent_id_of(snapshot) or branched_at.get(part)
+        return {
+            "values": await self.read_values(part, snapshot),
+            "next": list(snapshot.next),
+            "tasks": [
+                {
+                    "id": task.id,
+                    "name": task.name,
+                    "path": list(task.path),
+                    "error": None if task.error is None else str(task.error),
+                    "interrupts": [],
+                    "checkpoint": None,
+                    "state": None,
+                    "result": _show_result(task.result, metadata.get("run_id", "")),
+                }
+                for task in snapshot.tasks
+            ],
+            "metadata": {
+                "source": metadata.get("source"),
+                "step": metadata.get("step"),
+                "parents": {},
+                "created_by": "system",
+                "run_attempt": metadata.get("attempt", 1),
+                "run_id": metadata.get("run_id"),
+                "thread_id": thread.thread_id,
+                "graph_id": mode,
+                "assistant_id": name_assistant(mode),
+            },
+            "created_at": snapshot.created_at,
+            "checkpoint": _locate(thread, checkpoint_id),
+            "parent_checkpoint": None if parent_id is None else _locate(thread, parent_id),
+            "interrupts": [],
+            "checkpoint_id": checkpoint_id,
+            "parent_checkpoint_id": parent_id,
+        }
+
+
+NO_STATE: dict[str, Any] = {
+    "values": {},
+    "next": [],
+    "tasks": [],
+    "metadata": None,
+    "created_at": None,
+    "checkpoint": None,
+    "parent_checkpoint": None,
+    "interrupts": [],
+    "checkpoint_id": None,
+    "parent_checkpoint_id": None,
+}
+"""The state of a thread in which nothing was asked yet."""
+
+
+def read_origin(snapshot: StateSnapshot) -> dict[str, Any] | None:
+    """Return where a branch's first state was copied from; None for other states."""
+    origin = (snapshot.metadata or {}).get("forked_from")
+    return None if origin is None else dict(json.loads(str(origin)))
+
+
+def _show_result(result: Any, run_id: str) -> dict[str, Any] | None:
+    """Return what the protocol shows of what a step has changed."""
+    if not isinstance(result, dict):
+        return None
+    shown = pick_fields(result)
+    return shown | ({"messages": [make_ai(result["answer"], run_id, result)]} if result.get("answer") else {})
+
+
+def _locate(thread: ClientThread, checkpoint_id: str) -> dict[str, Any]:
+    return {"checkpoint_id": checkpoint_id, "thread_id": thread.thread_id, "checkpoint_ns": ""}

@@ -1,0 +1,215 @@
+"""What clients send to begin a run."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from app.answering.requests import Ask
+from app.api.protocols.agent_server.messages import Message, make_ai, make_human
+from app.api.protocols.agent_server.translation import StreamMode
+from app.api.protocols.beginning import Part, join_text, make_turns, split_conversation
+from domain.access import Caller
+from domain.errors import InputError
+from domain.profile import MOST_SOURCES
+from domain.runs import WhenBusy
+from domain.scope import Scope
+from domain.where import Where
+
+MOST_MESSAGES = 1000
+
+_SIDES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "AIMessageChunk": "assistant"}
+"""The messages that are heard, by type or role. Instructions to the model and tools' results are not."""
+
+_WHEN_BUSY: dict[str, WhenBusy] = {"reject": "reject", "enqueue": "queue", "interrupt": "interrupt"}
+
+
+class GivenMessage(BaseModel):
+    """A message of the client. Text alone is a question."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    content: str | list[str | Part]
+    id: str | None = Field(None, max_length=200)
+
+    @model_validator(mode="before")
+    @classmethod
+    def read_short_forms(cls, given: Any) -> Any:
+        """Read text, a pair of role and text, and a role in the place of a type."""
+        match given:
+            case str():
+                return {"type": "human", "content": given}
+            case [str() as role, content]:
+                return {"type": role, "content": content}
+            case {"role": str() as role, **rest} if "type" not in rest or rest["type"] == "message":
+                return {**rest, "type": role}
+        return given
+
+    @property
+    def side(self) -> str | None:
+        """Return who says it, `user` or `assistant`; None where it is not heard."""
+        return _SIDES.get(self.type)
+
+    def read_text(self) -> str:
+        """Return the message's text. Raises `InputError` where a user sends anything else."""
+        if isinstance(self.content, str):
+            return self.content
+        parts = [Part(type="text", text=part) if isinstance(part, str) else part for part in self.content]
+        if self.side == "assistant":
+            parts = [part for part in parts if part.type == "text"]
+        return join_text(parts, ("text",), "\n")
+
+    def show(self) -> Message:
+        """Return the message in the protocol's form, as it was sent."""
+        content = self.content if isinstance(self.content, str) else [_show_part(part) for part in self.content]
+        message_id = self.id or str(uuid4())
+        if self.side == "assistant":
+            return {**make_ai("", message_id), "content": content}
+        return make_human(content, message_id)
+
+
+class RunInput(BaseModel):
+    """What is asked: the messages so far, of which the last is the question; or the question alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    messages: list[GivenMessage] = Field(default_factory=list, max_length=MOST_MESSAGES)
+    question: str | None = None
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def read_one(cls, given: Any) -> Any:
+        """Read one message as a list of one."""
+        return [given] if isinstance(given, str | dict) else given
+
+    def read(self) -> "Given":
+        """Return what is asked. Raises `InputError`."""
+        if self.question is not None and not self.messages:
+            return Given([], self.question, [], None)
+        heard = [message for message in self.messages if message.side is not None]
+        exchanges, question = split_conversation([(str(message.side), message.read_text()) for message in heard])
+        *before, last = [message.show() for message in heard]
+        return Given(exchanges, question, before, last)
+
+
+class Given:
+    """A question, and the conversation before it as far as the client has sent it."""
+
+    def __init__(
+        self, exchanges: list[tuple[str, str]], question: str, before: list[Message], message: Message | None
+    ) -> None:
+        self.turns = make_turns(exchanges)
+        self.question = question
+        self.before = before
+        """The messages before the question; empty where the client leaves the conversation to the thread."""
+        self.message = message
+        """The question's message; None where it was sent without one."""
+
+
+class Options(BaseModel):
+    """What a question may name besides, in `context` or in `config.configurable`. Other names are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    document_ids: list[str] | None = Field(None, min_length=1, max_length=500)
+    filter: dict[str, Any] | None = None
+    threshold: float | None = Field(None, ge=0, le=1)
+    limit: int | None = Field(None, ge=1, le=MOST_SOURCES)
+
+
+class CheckpointPlace(BaseModel):
+    """A checkpoint of the thread."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    checkpoint_id: str | None = Field(None, max_length=200)
+
+
+class Configurable(CheckpointPlace):
+    """Where a run starts, and options of the question."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Config(BaseModel):
+    """The configuration of a run, of which `configurable` is read."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    configurable: Configurable = Field(default_factory=Configurable)
+
+
+class RunRequest(BaseModel):
+    """A run to begin. Fields that only tune the real server, such as `durability`, are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    assistant_id: str
+    input: RunInput | None = None
+    command: dict[str, Any] | None = None
+    stream_mode: StreamMode | Annotated[list[StreamMode], Field(min_length=1)] = "values"
+    config: Config | None = None
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    checkpoint: CheckpointPlace | None = None
+    checkpoint_id: str | None = Field(None, max_length=200)
+    interrupt_before: Literal["*"] | list[str] | None = None
+    interrupt_after: Literal["*"] | list[str] | None = None
+    webhook: str | None = None
+    after_seconds: float | None = None
+    multitask_strategy: Literal["reject", "enqueue", "interrupt", "rollback"] = "enqueue"
+    if_not_exists: Literal["create", "reject"] = "reject"
+    on_disconnect: Literal["continue", "cancel"] = "continue"
+
+    @property
+    def modes(self) -> list[StreamMode]:
+        """The stream modes that the client wants."""
+        return [self.stream_mode] if isinstance(self.stream_mode, str) else self.stream_mode
+
+    @property
+    def start(self) -> str | None:
+        """The checkpoint to start from; None: the latest."""
+        place = self.checkpoint or CheckpointPlace()
+        return self.checkpoint_id or place.checkpoint_id or (self.config or Config()).configurable.checkpoint_id
+
+    def refuse_unsupported(self) -> None:
+        """Raise `InputError` for what our runs cannot do and must not pass over."""
+        if self.interrupt_before or self.interrupt_after:
+            raise InputError("Runs cannot be interrupted at a node: send neither interrupt_before nor interrupt_after.")
+        if self.command is not None:
+            raise InputError("No run waits for a command: send `input` in place of `command`.")
+        if self.webhook is not None:
+            raise InputError("There are no webhooks: join the run, or stream it.")
+        if self.after_seconds:
+            raise InputError("Runs begin at once: leave after_seconds out.")
+        if self.multitask_strategy == "rollback":
+            raise InputError("What was asked is kept: take `interrupt`, `enqueue` or `reject` as multitask_strategy.")
+
+    def as_ask(
+        self, given: Given, caller: Caller, workspace_id: str, mode: str, thread_id: str | None, turns: Sequence[Any]
+    ) -> Ask:
+        """Return the question for the run manager. Raises `InputError` and `FilterError`."""
+        try:
+            configurable = (self.config or Config()).configurable.model_dump()
+            options = Options.model_validate({**configurable, **(self.context or {})})
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(f"context.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        where = Where.from_json(options.filter or {})
+        return Ask(
+            question=given.question,
+            scope=Scope.within(workspace_id, options.document_ids, where, caller.groups),
+            thread_id=thread_id,
+            mode=mode,
+            when_busy=_WHEN_BUSY[self.multitask_strategy],
+            threshold=options.threshold,
+            limit=options.limit,
+            history=turns,
+            caller=caller,
+        )
+
+
+def _show_part(part: str | Part) -> Any:
+    return part if isinstance(part, str) else part.model_dump()

@@ -1,0 +1,247 @@
+"""Runs: begin them, stream them, wait for them, and stop them."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Annotated, Any, Literal, cast, get_args
+
+import orjson
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import JSONResponse, Response
+
+from app.answering.manager import RunManager
+from app.api.asking.streams import GONE, work_while_connected
+from app.api.dependencies import CallerScope, RunManagerDep, begins_run
+from app.api.protocols.agent_server.beginning import Beginning, Started
+from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_assistant
+from app.api.protocols.agent_server.reading import ThreadReader
+from app.api.protocols.agent_server.requests import RunRequest
+from app.api.protocols.agent_server.streaming import read_last_event_id, respond_streaming
+from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.api.schema.schemas import ThreadId
+from domain.errors import InputError
+from domain.runs import RunState, RunStatus
+from domain.streams import StreamedEvent
+
+router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+
+_STATUS: dict[RunState, str] = {
+    "queued": "pending",
+    "running": "running",
+    "done": "success",
+    "failed": "error",
+    "stopped": "interrupted",
+}
+
+
+@router.post("/runs/stream")
+@begins_run
+async def stream_alone(body: RunRequest, request: Request, scope: CallerScope) -> Response:
+    """Ask without a thread, and stream the run."""
+    return _stream(request, body, await Beginning(request, scope, body).begin_alone())
+
+
+@router.post("/runs/wait")
+@begins_run
+async def wait_alone(body: RunRequest, request: Request, scope: CallerScope) -> Response:
+    """Ask without a thread, and wait for the final state."""
+    return await _wait(request, body, await Beginning(request, scope, body).begin_alone())
+
+
+@router.post("/runs")
+@begins_run
+async def create_alone(body: RunRequest, request: Request, scope: CallerScope, manager: RunManagerDep) -> Response:
+    """Ask without a thread, and leave the run to itself."""
+    return await _leave(manager, body, await Beginning(request, scope, body).begin_alone())
+
+
+@router.post("/threads/{thread_id}/runs/stream")
+@begins_run
+async def stream_run(thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope) -> Response:
+    """Ask in a thread, and stream the run."""
+    return _stream(request, body, await Beginning(request, scope, body).begin_in(thread_id))
+
+
+@router.post("/threads/{thread_id}/runs/wait")
+@begins_run
+async def wait_for_run(thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope) -> Response:
+    """Ask in a thread, and wait for the final state."""
+    return await _wait(request, body, await Beginning(request, scope, body).begin_in(thread_id))
+
+
+@router.post("/threads/{thread_id}/runs")
+@begins_run
+async def create_run(
+    thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope, manager: RunManagerDep
+) -> Response:
+    """Ask in a thread, and leave the run to itself."""
+    return await _leave(manager, body, await Beginning(request, scope, body).begin_in(thread_id))
+
+
+@router.get("/threads/{thread_id}/runs")
+async def list_runs(
+    thread_id: ThreadId,
+    request: Request,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    status: str | None = None,
+) -> list[dict[str, Any]]:
+    """List the runs of a thread and its branches, the latest first."""
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    runs = await reader.list_runs(thread)
+    found = [each for run in reversed(runs) if status in (None, (each := _describe(thread_id, run))["status"])]
+    return found[offset : offset + limit]
+
+
+@router.get("/threads/{thread_id}/runs/{run_id}")
+async def get_run(thread_id: ThreadId, run_id: str, request: Request, scope: CallerScope) -> dict[str, Any]:
+    """Describe a run."""
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    return _describe(thread_id, await reader.find_run(thread, run_id))
+
+
+@router.get("/threads/{thread_id}/runs/{run_id}/join")
+async def join_run(
+    thread_id: ThreadId, run_id: str, request: Request, scope: CallerScope, manager: RunManagerDep
+) -> Response:
+    """Wait for a run's final state."""
+    joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, [])
+    return await _respond_whole(request, *joined, locate(thread_id, run_id, "join"))
+
+
+@router.get("/threads/{thread_id}/runs/{run_id}/stream")
+async def join_stream(
+    thread_id: ThreadId,
+    run_id: str,
+    request: Request,
+    scope: CallerScope,
+    manager: RunManagerDep,
+    stream_mode: Annotated[list[str] | None, Query()] = None,
+    last_event_id: Annotated[str | None, Header()] = None,
+    cancel_on_disconnect: bool = False,
+) -> Response:
+    """Stream a run from its beginning, or past `Last-Event-ID`, while it runs and after it has ended."""
+    modes = _read_modes(stream_mode)
+    joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, modes)
+
+    async def stop() -> None:
+        await manager.stop(scope.workspace_id, run_id)
+
+    return respond_streaming(
+        *joined,
+        locate(thread_id, run_id, "stream", request.query_params.get("workspace")),
+        after=read_last_event_id(last_event_id),
+        on_leave=stop if cancel_on_disconnect else None,
+    )
+
+
+@router.post("/threads/{thread_id}/runs/{run_id}/cancel")
+async def cancel_run(
+    thread_id: ThreadId,
+    run_id: str,
+    request: Request,
+    scope: CallerScope,
+    manager: RunManagerDep,
+    wait: bool = False,
+    action: Literal["interrupt", "rollback"] = "interrupt",
+) -> Response:
+    """Stop a run, and wait for its end if asked to. What it has written so far is kept. A run that has ended stays as
+    it is."""
+    if action == "rollback":
+        raise InputError("What was asked is kept: a run can be interrupted, and not be rolled back.")
+    reader = ThreadReader.of(request, scope)
+    await reader.find_run(await reader.open(thread_id), run_id)
+    await manager.stop(scope.workspace_id, run_id)
+    if wait:
+        async with aclosing(await manager.follow_run(scope.workspace_id, run_id)) as events:
+            async for _ in events:
+                pass
+    return Response(status_code=204 if wait else 202)
+
+
+async def _join(
+    reader: ThreadReader, thread_id: str, run_id: str, manager: RunManager, modes: Sequence[StreamMode]
+) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
+    """Return what translates the events of a run that somebody has begun, and the events."""
+    thread = await reader.open(thread_id)
+    status = await reader.find_run(thread, run_id)
+    translation = await reader.translate(thread, status, modes)
+    events = await manager.follow_run(reader.scope.workspace_id, run_id)
+    if status.state == "queued":
+        events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
+    return translation, events
+
+
+def _stream(request: Request, body: RunRequest, started: Started) -> Response:
+    return respond_streaming(
+        *started.make_translation(body.modes),
+        locate(started.thread_id, started.run.run_id, "stream", request.query_params.get("workspace")),
+        on_leave=started.stop if body.on_disconnect == "cancel" else None,
+    )
+
+
+async def _wait(request: Request, body: RunRequest, started: Started) -> Response:
+    headers = locate(started.thread_id, started.run.run_id, "join", request.query_params.get("workspace"))
+    response = await _respond_whole(request, *started.make_translation([]), headers)
+    if response.status_code == GONE and body.on_disconnect == "cancel":
+        await started.stop()
+    return response
+
+
+async def _leave(manager: RunManager, body: RunRequest, started: Started) -> Response:
+    run = started.run
+    status = await manager.read_status(run.workspace_id, run.run_id)
+    described = _describe(started.thread_id, status) | {"multitask_strategy": body.multitask_strategy}
+    return JSONResponse(described, headers=locate(started.thread_id, run.run_id))
+
+
+async def _respond_whole(
+    request: Request, translation: Translation, events: AsyncGenerator[StreamedEvent], headers: dict[str, str]
+) -> Response:
+    """Wait for a run's end, and answer with its final state, or with what went wrong."""
+
+    async def collect() -> dict[str, Any]:
+        failed: dict[str, Any] = {}
+        async with aclosing(events) as opened:
+            async for event in opened:
+                for part in translation.translate(event.event):
+                    if part.name == "error":
+                        failed = {"__error__": part.data}
+        return failed or translation.values
+
+    values = await work_while_connected(request, collect())
+    return Response(status_code=GONE) if values is None else JSONResponse(values, headers=headers)
+
+
+def _read_modes(given: list[str] | None) -> list[StreamMode]:
+    """Read the stream modes of an address: repeated, or as a JSON list; none given: all. Raises `InputError`."""
+    if not given or given == [""]:
+        return list(get_args(StreamMode))
+    try:
+        names = orjson.loads(given[0]) if given[0].startswith("[") else given
+    except orjson.JSONDecodeError:
+        names = given
+    for name in names:
+        if name not in get_args(StreamMode):
+            raise InputError(f"There is no stream mode {name!r}. There are: {', '.join(get_args(StreamMode))}.")
+    return cast("list[StreamMode]", names)
+
+
+def _describe(thread_id: str, run: RunStatus) -> dict[str, Any]:
+    mode = run.request.turn["mode"]
+    status = _STATUS[run.state]
+    if run.ended is not None and run.ended["type"] == "error" and run.ended["code"] == "timeout":
+        status = "timeout"
+    return {
+        "run_id": run.request.run_id,
+        "thread_id": thread_id,
+        "assistant_id": name_assistant(mode),
+        "metadata": {"created_by": "system", "graph_id": mode, "assistant_id": name_assistant(mode)},
+        "status": status,
+        "kwargs": {"input": {"question": run.request.turn["question"]}},
+        "multitask_strategy": "enqueue",
+        "created_at": run.accepted_at.isoformat(),
+        "updated_at": (run.ended_at or run.started_at or run.accepted_at).isoformat(),
+    }

@@ -1,0 +1,86 @@
+"""Streams of runs as server-sent events."""
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
+
+import orjson
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+
+from app.api.asking.sse import STREAM_HEADERS
+from app.api.asking.streams import PING_SECONDS
+from app.api.protocols.agent_server.translation import Part, Translation
+from app.support.cancelling import finish
+from domain.errors import InputError
+from domain.streams import StreamedEvent
+
+FROM_START = "-1"
+"""The `Last-Event-ID` of who wants everything."""
+
+_ID = re.compile(r"[0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}")
+
+Order = tuple[int, ...]
+
+
+def read_last_event_id(text: str | None) -> Order:
+    """Return the place in a stream after which to go on. Raises `InputError`."""
+    if not text or text == FROM_START:
+        return ()
+    if not _ID.fullmatch(text):
+        raise InputError(f"Last-Event-ID is the id of an event, such as 1-17-0, or -1; {text!r} is neither.")
+    return tuple(map(int, text.split("-")))
+
+
+def respond_streaming(
+    translation: Translation,
+    events: AsyncGenerator[StreamedEvent],
+    headers: Mapping[str, str],
+    *,
+    after: Order = (),
+    on_leave: Callable[[], Awaitable[object]] | None = None,
+) -> Response:
+    """Make the response that streams a run past the place `after`. Calls `on_leave` where the client leaves before the
+    end."""
+    return respond_with_frames(stream(translation, events, after, on_leave), headers)
+
+
+def respond_with_frames(frames: AsyncGenerator[bytes], headers: Mapping[str, str]) -> Response:
+    """Make the response that streams these frames."""
+    return EventSourceResponse(
+        frames,
+        ping=PING_SECONDS,
+        ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
+        headers={**headers, **STREAM_HEADERS},
+    )
+
+
+async def stream(
+    translation: Translation,
+    events: AsyncGenerator[StreamedEvent],
+    after: Order,
+    on_leave: Callable[[], Awaitable[object]] | None,
+) -> AsyncGenerator[bytes]:
+    """Yield the frames of a run. What stands before `after` is translated too, because the state grows out of it."""
+    ended = False
+    try:
+        for frame in _number(translation.begin(), "0-0", after):
+            yield frame
+        async with aclosing(events) as opened:
+            async for event in opened:
+                for frame in _number(translation.translate(event.event), event.id, after):
+                    yield frame
+                ended = event.is_end
+    finally:
+        if on_leave is not None and not ended:
+            await finish(on_leave)
+
+
+def _number(parts: Iterator[Part], event_id: str, after: Order) -> Iterator[bytes]:
+    """Encode what an event has become; each part has an id of its own."""
+    for number, part in enumerate(parts):
+        frame = b"event: %b\ndata: %b\n" % (part.name.encode(), orjson.dumps(part.data))
+        if not event_id:
+            yield frame + b"\n"
+        elif (*map(int, event_id.split("-")), number) > after:
+            yield b"%bid: %b-%d\n\n" % (frame, event_id.encode(), number)

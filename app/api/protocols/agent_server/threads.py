@@ -1,0 +1,272 @@
+"""Threads: make and find them, and read their states."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse, Response
+
+from app.api.dependencies import CallerDep, CallerScope, ReplayerDep, read_services
+from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, ErasingRoute, refuse
+from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
+from app.api.protocols.agent_server.requests import CheckpointPlace
+from app.api.schema.schemas import ThreadId
+from app.workbench.replay.replay import Replay
+from domain.client_threads import ClientThread
+from domain.errors import InputError
+
+router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)
+
+
+def _refuse_unreadable(notes: dict[str, Any]) -> dict[str, Any]:
+    """Raises `ValueError` for what could be stored and not be sent back."""
+    try:
+        orjson.dumps(notes)
+    except TypeError as error:
+        raise ValueError("metadata has at most 250 levels, and whole numbers of at most 64 bits") from error
+    return notes
+
+
+Notes = Annotated[
+    dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100), AfterValidator(_refuse_unreadable)
+]
+"""What a client notes of a thread."""
+MOST_NOTED = 20_000
+"""Bytes of all notes of a thread, as JSON."""
+
+
+class _Body(BaseModel):
+    """Other fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class ThreadRequest(_Body):
+    """A thread to make."""
+
+    thread_id: ThreadId | None = None
+    metadata: Notes | None = None
+    if_exists: Literal["raise", "do_nothing"] = "raise"
+    ttl: Any = None
+    supersteps: list[Any] | None = None
+
+
+class ThreadNotes(_Body):
+    """Notes to add to a thread."""
+
+    metadata: Notes | None = None
+    ttl: Any = None
+
+
+class ThreadSearch(_Body):
+    """Which threads to list."""
+
+    metadata: Notes | None = None
+    values: dict[str, Any] | None = None
+    ids: list[ThreadId] | None = Field(None, max_length=1000)
+    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+    limit: int = Field(10, ge=1, le=200)
+    offset: int = Field(0, ge=0, le=1_000_000)
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+    select: list[str] | None = None
+
+
+class HistoryRequest(_Body):
+    """Which states to list."""
+
+    limit: int = Field(10, ge=1, le=1000)
+    before: CheckpointPlace | str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class StateChange(_Body):
+    """Fields of a state to change."""
+
+    values: dict[str, Any] | None = None
+    checkpoint: CheckpointPlace | None = None
+    checkpoint_id: str | None = Field(None, max_length=200)
+    as_node: str | None = None
+
+
+class StateRequest(_Body):
+    """A state to read."""
+
+    checkpoint: CheckpointPlace
+
+
+@router.post("/threads")
+async def create_thread(body: ThreadRequest, request: Request, scope: CallerScope) -> Any:
+    """Make a thread."""
+    if body.supersteps:
+        raise InputError("A thread begins empty: ask in it with the conversation so far as `input.messages`.")
+    _refuse_ttl(body.ttl)
+    _check_notes(notes := body.metadata or {})
+    thread_id = body.thread_id or str(uuid4())
+    reader = ThreadReader.of(request, scope)
+    created = await reader.client_threads.create(scope.workspace_id, thread_id, notes)
+    if not created and body.if_exists == "raise":
+        return refuse(409, f"There is a thread {thread_id!r} already.")
+    return await _describe(reader, await reader.open(thread_id))
+
+
+@router.post("/threads/search")
+async def search_threads(body: ThreadSearch, request: Request, scope: CallerScope) -> Response:
+    """List the threads that the caller may read, the latest first."""
+    if body.values:
+        raise InputError("Threads are found by `metadata` and `ids`, and not by `values`.")
+    if (body.sort_by or "updated_at", body.sort_order or "desc") != ("updated_at", "desc"):
+        raise InputError("Threads are listed by `updated_at`, `desc`, and in no other order.")
+    if body.status in ("interrupted", "error"):
+        return JSONResponse([])
+    reader = ThreadReader.of(request, scope)
+    busy = None if body.status is None else body.status == "busy"
+    found = await reader.client_threads.search(scope, body.metadata or {}, body.ids, busy, body.limit + 1, body.offset)
+    headers = {"X-Pagination-Next": str(body.offset + body.limit)} if len(found) > body.limit else {}
+    with_values = body.select is None or "values" in body.select
+    chosen = [await _describe(reader, thread, with_values=with_values) for thread in found[: body.limit]]
+    if body.select is not None:
+        chosen = [{name: each[name] for name in body.select if name in each} for each in chosen]
+    return JSONResponse(chosen, headers=headers)
+
+
+@router.get("/threads/{thread_id}")
+async def get_thread(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
+    """Describe a thread."""
+    reader = ThreadReader.of(request, scope)
+    return await _describe(reader, await reader.open(thread_id))
+
+
+@router.patch("/threads/{thread_id}")
+async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, scope: CallerScope) -> dict[str, Any]:
+    """Add notes to a thread."""
+    _refuse_ttl(body.ttl)
+    reader = ThreadReader.of(request, scope)
+    notes = body.metadata or {}
+    thread = await reader.open(thread_id)
+    _check_notes({**thread.metadata, **notes})
+    await reader.client_threads.note(scope.workspace_id, thread.own_id, notes)
+    return await _describe(reader, await reader.open(thread_id))
+
+
+@erasing.delete("/threads/{thread_id}")
+async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> Response:
+    """Erase a thread with its branches. Needs the right `admin`, unless nobody but the caller has asked in it."""
+    services = read_services(request)
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    for part in thread.parts:
+        # Nobody has asked in a branch that was made by changing a state, and that nobody has run.
+        if await reader.queue.list_turns(scope.workspace_id, part, 1):
+            await services.runs.threads.require_own(caller, scope, part)
+    await services.make_forgetting().forget_thread(scope.workspace_id, thread.own_id)
+    return Response(status_code=204)
+
+
+@router.get("/threads/{thread_id}/state")
+async def get_state(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
+    """Return the state that a thread goes on from."""
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    snapshot = await reader.read_latest(thread)
+    return NO_STATE if snapshot.created_at is None else await reader.describe(thread, thread.head, snapshot)
+
+
+@router.post("/threads/{thread_id}/state")
+async def change_state(
+    thread_id: ThreadId,
+    body: StateChange,
+    request: Request,
+    caller: CallerDep,
+    scope: CallerScope,
+    replayer: ReplayerDep,
+) -> dict[str, Any]:
+    """Make a branch from a state, with fields of it changed. A run without input goes on from there."""
+    caller.require("debug")
+    if body.as_node is not None:
+        raise InputError("A state is changed as the node has left it that made it: leave as_node out.")
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    start = body.checkpoint_id or (body.checkpoint.checkpoint_id if body.checkpoint is not None else None)
+    if (start := start or await reader.find_latest(thread)) is None:
+        raise InputError("Nothing was asked in this thread yet: it has no state to change.")
+    part, _ = await reader.find_state(thread, start)
+    replay = Replay(scope.workspace_id, part, start, changes=body.values or {}, caller=caller, groups=caller.groups)
+    branch = await replayer.branch(await replayer.plan(replay))
+    await reader.client_threads.branch(scope.workspace_id, thread.own_id, branch.thread_id, start)
+    made = await reader.find_latest(await reader.open(thread_id))
+    place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}
+    return {"checkpoint": place, "configurable": place, "checkpoint_id": made}
+
+
+@router.get("/threads/{thread_id}/state/{checkpoint_id}")
+async def get_state_at(thread_id: ThreadId, checkpoint_id: str, request: Request, scope: CallerScope) -> dict[str, Any]:
+    """Return an earlier state."""
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    return await reader.describe(thread, *await reader.find_state(thread, checkpoint_id))
+
+
+@router.post("/threads/{thread_id}/state/checkpoint")
+async def find_state(thread_id: ThreadId, body: StateRequest, request: Request, scope: CallerScope) -> dict[str, Any]:
+    """Return an earlier state, or without a checkpoint's id the latest."""
+    if body.checkpoint.checkpoint_id is None:
+        return await get_state(thread_id, request, scope)
+    return await get_state_at(thread_id, body.checkpoint.checkpoint_id, request, scope)
+
+
+@router.get("/threads/{thread_id}/history")
+async def get_history(
+    thread_id: ThreadId,
+    request: Request,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    before: str | None = None,
+) -> list[dict[str, Any]]:
+    """List the states of a thread, the latest first."""
+    reader = ThreadReader.of(request, scope)
+    return await reader.list_states(await reader.open(thread_id), limit, before)
+
+
+@router.post("/threads/{thread_id}/history")
+async def search_history(
+    thread_id: ThreadId, body: HistoryRequest, request: Request, scope: CallerScope
+) -> list[dict[str, Any]]:
+    """List the states of a thread, the latest first."""
+    before = body.before.checkpoint_id if isinstance(body.before, CheckpointPlace) else body.before
+    reader = ThreadReader.of(request, scope)
+    return await reader.list_states(await reader.open(thread_id), body.limit, before, body.metadata)
+
+
+def _check_notes(notes: Mapping[str, Any]) -> None:
+    """Raise `InputError` where a thread would have more notes than are kept."""
+    size = len(orjson.dumps(notes))
+    if size > MOST_NOTED:
+        raise InputError(f"The metadata of a thread may have {MOST_NOTED:,} bytes, and would have {size:,}.")
+
+
+def _refuse_ttl(ttl: Any) -> None:
+    if ttl is not None:
+        raise InputError("How long threads are kept is for the service's retention policy to say: leave ttl out.")
+
+
+async def _describe(reader: ThreadReader, thread: ClientThread, *, with_values: bool = True) -> dict[str, Any]:
+    values: dict[str, Any] | None = None
+    if with_values:
+        values = await reader.read_last_values(thread)
+    return {
+        "thread_id": thread.thread_id,
+        "created_at": thread.created_at.isoformat(),
+        "updated_at": thread.updated_at.isoformat(),
+        "state_updated_at": thread.updated_at.isoformat(),
+        "metadata": thread.metadata,
+        "status": "busy" if thread.busy else "idle",
+        "config": {"configurable": {}},
+        "values": values,
+        "error": None,
+        "interrupts": {},
+    }

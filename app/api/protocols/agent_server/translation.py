@@ -1,0 +1,190 @@
+"""Translates the events of one run into the protocol's stream modes.
+
+The real server streams what its engine does. We know it from the run's events: a step ends where the next one begins,
+and what it has changed is what it has said. So every process of the deployment can stream a run, and again from its
+beginning.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
+
+from app.api.protocols.agent_server.messages import Message, make_ai, make_chunk, pick_fields
+from app.api.protocols.agent_server.protocol import name_assistant
+from app.api.protocols.translating import translate_text
+from domain.events import Done, Event
+
+StreamMode = Literal["values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints"]
+
+
+_ATTEMPT = {"created_by": "system", "run_attempt": 1}
+
+
+class Part(NamedTuple):
+    """One event of the protocol."""
+
+    name: str
+    data: Any
+
+
+class Translation:
+    """One run in the stream modes that a client wants."""
+
+    def __init__(
+        self,
+        run_id: str,
+        thread_id: str,
+        mode: str,
+        modes: Collection[StreamMode],
+        before: Sequence[Message],
+        question: Message,
+    ) -> None:
+        """`before` are the thread's messages before the run. Set it anew where they change before it begins."""
+        self._run_id = run_id
+        self._modes = set(modes)
+        if "messages-tuple" in self._modes:
+            # Both would tell the same text twice, and the real server leaves this one out as well.
+            self._modes.discard("messages")
+        self._thread_id = thread_id
+        self._about = {"run_id": run_id, "graph_id": mode, "assistant_id": name_assistant(mode)}
+        self.before = before
+        self._question = question
+        self._fields: dict[str, Any] = {"question": question["content"], "mode": mode}
+        self._changed: dict[str, Any] = {}
+        self._answer: str | None = None
+        self._sent, self._offset, self._is_named = "", 0, False
+        self._step, self._number = "", 0
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The state as far as it is known."""
+        answer = [] if self._answer is None else [make_ai(self._answer, self._run_id, self._fields)]
+        return {"messages": [*self.before, self._question, *answer], **self._fields}
+
+    def begin(self) -> Iterator[Part]:
+        """Yield what comes before the run's first event."""
+        yield Part("metadata", {"run_id": self._run_id, "attempt": 1})
+        yield from self._checkpoint("input", "__start__", {"messages": self.before})
+        if "values" in self._modes:
+            yield Part("values", self.values)
+
+    def translate(self, event: Event) -> Iterator[Part]:
+        """Yield what an event of the run becomes."""
+        kind = event["type"]
+        if event["type"] == "thinking":
+            yield from self._enter(event["step"])
+        elif not self._step and kind != "error":
+            # No step is taken for an answer from the cache, nor for a run that is stopped before it begins.
+            yield from self._enter("stop" if event["type"] == "done" and event["stopped"] else "cache")
+        if kind not in ("done", "error", "comparison") and "custom" in self._modes:
+            yield Part("custom", event)
+        yield from self._write(event)
+        match event["type"]:
+            case "sources":
+                self._change(citations=event["citations"])
+            case "verification":
+                self._change(verification={"status": event["status"], "claims": event["claims"]})
+            case "done":
+                yield from self._finish(event)
+            case "error":
+                yield Part("error", {"error": event["code"], "message": event["message"]})
+
+    def _enter(self, step: str) -> Iterator[Part]:
+        if self._step:
+            yield from self._leave(step)
+        else:
+            yield from self._checkpoint("loop", step, self.values)
+        self._step, self._number, self._changed = step, self._number + 1, {}
+        yield from self._task(
+            "task",
+            {
+                "input": self.values,
+                "triggers": [f"branch:to:{step}"],
+                "metadata": {**self._about, **_ATTEMPT},
+            },
+        )
+
+    def _leave(self, following: str) -> Iterator[Part]:
+        """Yield what the end of a step becomes; `following` is the step that comes next, empty after the last one."""
+        if "updates" in self._modes:
+            yield Part("updates", {self._step: self._changed or None})
+        yield from self._task("task_result", {"error": None, "result": self._changed, "interrupts": []})
+        if self._changed and "values" in self._modes:
+            yield Part("values", self.values)
+        yield from self._checkpoint("loop", following, self.values)
+
+    def _finish(self, done: Done) -> Iterator[Part]:
+        self._answer = done["answer"]
+        self._change(**pick_fields(done))
+        self._changed["messages"] = [make_ai(done["answer"], self._run_id, self._fields)]
+        yield from self._leave("")
+
+    def _write(self, event: Event) -> Iterator[Part]:
+        """Yield the text that an event adds. In `messages` a correction replaces what was there, in `messages-tuple`,
+        whose pieces clients put together, it follows."""
+        piece, self._offset = translate_text(event, self._sent, self._offset)
+        self._sent += piece
+        if not piece:
+            return
+        text = event["answer"] if event["type"] in ("correction", "done") else self._sent[self._offset :]
+        if "messages" in self._modes:
+            if not self._is_named:
+                yield Part("messages/metadata", {self._run_id: {"metadata": self._describe_step()}})
+                self._is_named = True
+            yield Part("messages/partial", [make_ai(text, self._run_id)])
+        if "messages-tuple" in self._modes:
+            yield Part("messages", [make_chunk(piece, self._run_id), self._describe_step()])
+
+    def _change(self, **fields: Any) -> None:
+        self._changed |= {name: value for name, value in fields.items() if self._fields.get(name, ...) != value}
+        self._fields |= fields
+
+    def _describe_step(self) -> dict[str, Any]:
+        namespace = f"{self._step}:{self._name_task()}"
+        return {
+            **self._about,
+            **_ATTEMPT,
+            "thread_id": self._thread_id,
+            "langgraph_step": self._number,
+            "langgraph_node": self._step,
+            "langgraph_triggers": [f"branch:to:{self._step}"],
+            "langgraph_path": ["__pregel_pull", self._step],
+            "langgraph_checkpoint_ns": namespace,
+            "checkpoint_ns": namespace,
+        }
+
+    def _name_task(self, ahead: int = 0) -> str:
+        """Return the id of the current step's task, or of the one so many steps ahead."""
+        return str(uuid5(NAMESPACE_URL, f"{self._run_id}/{self._number + ahead}"))
+
+    def _task(self, kind: str, payload: Mapping[str, Any]) -> Iterator[Part]:
+        task = {"id": self._name_task(), "name": self._step, **payload}
+        if "tasks" in self._modes:
+            yield Part("tasks", task)
+        yield from self._debug(kind, self._number, task)
+
+    def _checkpoint(self, source: str, following: str, values: Mapping[str, Any]) -> Iterator[Part]:
+        """Yield a checkpoint. Ids of checkpoints are not known while the run goes on."""
+        number = -1 if source == "input" else self._number
+        place = {"thread_id": self._thread_id, "checkpoint_ns": ""}
+        ahead = 0 if source == "input" else 1
+        tasks: list[dict[str, Any]] = [
+            {"id": self._name_task(ahead), "name": following, "interrupts": [], "state": None}
+        ]
+        checkpoint = {
+            "config": {"configurable": {**place, **self._about}},
+            "parent_config": None,
+            "values": values,
+            "metadata": {"source": source, "step": number, "parents": {}},
+            "next": [following] if following else [],
+            "tasks": tasks if following else [],
+        }
+        if "checkpoints" in self._modes:
+            yield Part("checkpoints", checkpoint)
+        yield from self._debug("checkpoint", number, {**checkpoint, "checkpoint": place, "parent_checkpoint": None})
+
+    def _debug(self, kind: str, number: int, payload: Mapping[str, Any]) -> Iterator[Part]:
+        if "debug" in self._modes:
+            now = datetime.now(UTC).isoformat()
+            yield Part("debug", {"step": number, "timestamp": now, "type": kind, "payload": payload})

@@ -1,0 +1,342 @@
+"""OpenAI's Chat Completions over our runs, under `/v1`: for clients and libraries that speak it already.
+
+The client keeps the conversation and sends all of it; a `thread_id` in `metadata` names its thread.
+"""
+
+import base64
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.answering.requests import Ask
+from app.api.asking.sse import STREAM_HEADERS
+from app.api.asking.streams import GONE, PING_SECONDS, collect_while_connected, locate
+from app.api.dependencies import (
+    ConversationsDep,
+    ModesDep,
+    begins_run,
+    get_cached_answers,
+    get_caller,
+    get_run_manager,
+    read_services,
+)
+from app.api.perimeter.errors import status_of_failure
+from app.api.protocols.beginning import (
+    SIDES,
+    Begun,
+    Conversation,
+    Part,
+    begin,
+    join_text,
+    remember_answer,
+    split_conversation,
+)
+from app.api.protocols.refusing import refuse_in
+from app.api.protocols.translating import END, encode_data, list_marks, locate_evidence, translate_text
+from app.api.schema.schemas import ThreadId, WorkspaceId
+from app.support.cancelling import finish
+from domain.documents import Citation
+from domain.errors import AskgraphError, InputError
+from domain.events import Done, Event
+from domain.scope import Scope
+
+MOST_MESSAGES = 1000
+MOST_TEXTS = 256
+"""Texts to embed in one request."""
+
+
+def _refuse_invalid(error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"][1:])
+    return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
+
+
+def _refuse_ours(error: AskgraphError, status: int) -> Response:
+    return refuse(400 if isinstance(error, InputError) and status == 422 else status, error.message, error.code)
+
+
+OpenAIRoute = refuse_in(_refuse_invalid, _refuse_ours)
+"""Gives errors the protocol's form and its statuses."""
+
+router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
+
+
+class Message(BaseModel):
+    """A message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+
+    def read_text(self) -> str:
+        """Return the message's text. Raises `InputError` where it holds anything else."""
+        if isinstance(self.content, list):
+            return join_text(self.content, ("text",), "\n")
+        return self.content or ""
+
+
+class Metadata(BaseModel):
+    """What clients may note. We read two of the notes."""
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, str]
+    thread_id: ThreadId | None = None
+    """Go on in this thread."""
+    workspace: WorkspaceId | None = None
+    """Ask there."""
+
+
+class StreamOptions(BaseModel):
+    """What a stream holds beside the answer."""
+
+    include_usage: bool = False
+
+
+class CompletionRequest(BaseModel):
+    """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str
+    """A mode."""
+    messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    metadata: Metadata | None = None
+
+    def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
+        """Return the questions and answers so far, and the question. Raises `InputError`."""
+        heard = [message for message in self.messages if message.role in SIDES]
+        return split_conversation([(message.role, message.read_text()) for message in heard])
+
+
+class EmbeddingRequest(BaseModel):
+    """Texts to embed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = None
+    """Those of the model, if given: its vectors cannot be cut."""
+
+
+@router.get("/models")
+async def list_models(modes: ModesDep) -> dict[str, Any]:
+    """List the modes as models."""
+    return {"object": "list", "data": [_describe_model(name) for name in modes]}
+
+
+@router.get("/models/{name}")
+async def get_model(name: str, modes: ModesDep) -> Any:
+    """Describe a mode as a model."""
+    return _describe_model(name) if name in modes else refuse_model(name)
+
+
+@router.post("/chat/completions")
+@begins_run
+async def complete(
+    body: CompletionRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
+) -> Response:
+    """Answer the last question of a conversation. A client that leaves has stopped its run."""
+    if body.model not in modes:
+        return refuse_model(body.model)
+    exchanges, question = body.read_conversation()
+    caller = get_caller(request)
+    metadata = body.metadata or Metadata()
+    workspace_id = caller.enter(metadata.workspace)
+    conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
+    ask = Ask(
+        question=question,
+        scope=Scope(workspace_id, groups=caller.groups),
+        thread_id=metadata.thread_id or await conversation.find_thread(),
+        mode=body.model,
+        history=conversation.make_turns(),
+        caller=caller,
+    )
+    completion = Completion(body.model, str(request.base_url), workspace_id)
+    begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
+    await conversation.go_on()
+
+    async def remember(answer: str) -> None:
+        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
+
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        frames = _stream(completion, begun.run.run_id, begun.events, begun.stop, remember, with_usage=with_usage)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
+    return await answer_whole(request, begun, remember, completion.describe)
+
+
+@router.post("/embeddings")
+async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
+    """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for."""
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    embedder = read_services(request).library.embedder
+    if body.dimensions not in (None, embedder.dimension):
+        raise InputError(f"The vectors have {embedder.dimension} dimensions, and no other number of them.")
+    vectors = await embedder.embed_passages(texts)
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": base64.b64encode(vector.tobytes()).decode()
+            if body.encoding_format == "base64"
+            else vector.tolist(),
+        }
+        for index, vector in enumerate(vectors)
+    ]
+    tokens = sum(read_services(request).models.tokens.count(text) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
+
+
+async def answer_whole(
+    request: Request,
+    begun: Begun,
+    remember: Callable[[str], Awaitable[None]],
+    describe: Callable[[Done], dict[str, Any]],
+) -> Response:
+    """Wait for the answer and describe it. A client that leaves has stopped its run."""
+    followed = await collect_while_connected(request, begun.events)
+    if followed is None:
+        await begun.stop()
+        return Response(status_code=GONE)
+    ended, _ = followed
+    if ended["type"] == "error":
+        status = status_of_failure(ended)
+        return refuse(400 if status == 422 else status, ended["message"], ended["code"])
+    await remember(ended["answer"])
+    return JSONResponse(describe(ended), headers=locate(begun.run))
+
+
+class Completion:
+    """One answer in the protocol's form."""
+
+    def __init__(self, model: str, base_url: str, workspace_id: str) -> None:
+        self._model = model
+        self._base_url = base_url
+        self._workspace_id = workspace_id
+        self._created = int(time.time())
+
+    def describe(self, done: Done) -> dict[str, Any]:
+        """Make the whole completion."""
+        message = {"role": "assistant", "content": done["answer"], "refusal": None, **self.cite(done, 0)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {
+            **self._head(done["run_id"], "chat.completion"),
+            "choices": [choice],
+            "usage": count_tokens(done),
+            "citations": self._list_addresses(done["citations"]),
+        }
+
+    def make_chunk(self, run_id: str, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Make a piece of a streamed completion."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+        return {**self._head(run_id, "chat.completion.chunk"), "choices": [choice], **more}
+
+    def make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
+        """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
+        end = self.make_chunk(
+            done["run_id"], self.cite(done, offset), citations=self._list_addresses(done["citations"])
+        )
+        end["choices"][0]["finish_reason"] = "stop"
+        if not with_usage:
+            return [end]
+        usage = {**self._head(done["run_id"], "chat.completion.chunk"), "choices": [], "usage": count_tokens(done)}
+        return [end, usage]
+
+    def cite(self, done: Done, offset: int) -> dict[str, Any]:
+        """Make the annotations: each marker with the address of what it cites."""
+        annotations = [
+            {
+                "type": "url_citation",
+                "url_citation": {
+                    "start_index": mark.start + offset,
+                    "end_index": mark.end + offset,
+                    "title": mark.citation["title"],
+                    "url": self._locate(mark.citation),
+                },
+            }
+            for mark in list_marks(done)
+        ]
+        return {"annotations": annotations} if annotations else {}
+
+    def _head(self, run_id: str, kind: str) -> dict[str, Any]:
+        return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
+
+    def _list_addresses(self, citations: Sequence[Citation]) -> list[str]:
+        return [self._locate(citation) for citation in citations]
+
+    def _locate(self, citation: Citation) -> str:
+        return locate_evidence(self._base_url, self._workspace_id, citation)
+
+
+def count_tokens(done: Done) -> dict[str, int]:
+    """Return the tokens that language models read and wrote for the answer; none where it is quoted or cached."""
+    read = sum(usage["input_tokens"] for usage in done["usage"])
+    written = sum(usage["output_tokens"] for usage in done["usage"])
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+async def _stream(
+    completion: Completion,
+    run_id: str,
+    events: AsyncGenerator[Event],
+    stop: Callable[[], Awaitable[object]],
+    remember: Callable[[str], Coroutine[Any, Any, None]],
+    *,
+    with_usage: bool,
+) -> AsyncGenerator[bytes]:
+    sent, offset, ended = "", 0, False
+    try:
+        yield encode_data(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
+        async with aclosing(events) as opened:
+            async for event in opened:
+                piece, offset = translate_text(event, sent, offset)
+                sent += piece
+                if piece:
+                    yield encode_data(completion.make_chunk(run_id, {"content": piece}))
+                if event["type"] == "done":
+                    ended = True
+                    await remember(sent)
+                    for chunk in completion.make_end(event, offset, with_usage=with_usage):
+                        yield encode_data(chunk)
+                elif event["type"] == "error":
+                    ended = True
+                    yield encode_data(_describe_error(event["message"], event["code"], status_of_failure(event)))
+        yield END
+    finally:
+        if not ended:
+            await finish(stop)
+
+
+def _describe_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
+
+
+def refuse_model(name: str) -> JSONResponse:
+    """Say that there is no such mode."""
+    message = f"There is no model {name!r}. GET /v1/models lists the modes."
+    return refuse(404, message, "model_not_found", param="model")
+
+
+def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
+    """Make an error in the protocol's form."""
+    return JSONResponse(_describe_error(message, code, status, param), status)
+
+
+def _describe_error(message: str, code: str, status: int, param: str | None = None) -> dict[str, Any]:
+    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -1,0 +1,251 @@
+"""OpenAI's Responses over our runs, under `/v1`.
+
+The conversation goes on by the id of the response before, or by all its messages, as in Chat Completions.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.answering.manager import RunManager
+from app.answering.requests import Ask
+from app.api.asking.sse import STREAM_HEADERS
+from app.api.asking.streams import PING_SECONDS, locate
+from app.api.dependencies import ConversationsDep, ModesDep, begins_run, get_cached_answers, get_caller, get_run_manager
+from app.api.perimeter.errors import status_of_failure
+from app.api.protocols.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
+from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
+from app.api.protocols.translating import encode_named, list_marks, locate_evidence, translate_text
+from app.support.cancelling import finish
+from domain.errors import InputError
+from domain.events import Done, Event, Failed
+from domain.scope import Scope
+
+ID = "resp_"
+"""Stands before the run's id in that of a response."""
+
+router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
+
+
+class Item(BaseModel):
+    """A message of the conversation."""
+
+    type: str = "message"
+    role: Literal["system", "developer", "user", "assistant"] | None = None
+    content: str | list[Part] = ""
+
+    def read_text(self) -> str:
+        """Return the message's text. Raises `InputError` where it holds anything else."""
+        if isinstance(self.content, str):
+            return self.content
+        return join_text(self.content, ("input_text", "output_text"), "\n")
+
+
+class ResponseRequest(BaseModel):
+    """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str
+    """A mode."""
+    input: str | list[Item]
+    stream: bool = False
+    background: Literal[False] | None = None
+    conversation: None = None
+    previous_response_id: str | None = None
+    """Go on after this response."""
+    metadata: Metadata | None = None
+
+    def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
+        """Return the questions and answers so far, and the question. Raises `InputError`."""
+        if isinstance(self.input, str):
+            return [], self.input
+        if len(self.input) > MOST_MESSAGES:
+            raise InputError(f"A conversation may have {MOST_MESSAGES} messages.")
+        if other := next((item.type for item in self.input if item.type != "message"), None):
+            raise InputError(f"Only messages can be asked about; the input has an item of the type {other!r}.")
+        return split_conversation([(item.role, item.read_text()) for item in self.input if item.role in SIDES])
+
+
+@router.post("/responses")
+@begins_run
+async def respond(
+    body: ResponseRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
+) -> Response:
+    """Answer the last question of a conversation. A client that leaves has stopped its run."""
+    if body.model not in modes:
+        return refuse_model(body.model)
+    exchanges, question = body.read_conversation()
+    caller, manager = get_caller(request), get_run_manager(request)
+    metadata = body.metadata or Metadata()
+    scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
+    conversation = Conversation(conversations, scope.workspace_id, caller, exchanges, question)
+    if body.previous_response_id is not None:
+        thread_id: str | None = await _find_thread(manager, scope, body.previous_response_id)
+    else:
+        thread_id = metadata.thread_id or await conversation.find_thread()
+    ask = Ask(
+        question=question,
+        scope=scope,
+        thread_id=thread_id,
+        mode=body.model,
+        history=conversation.make_turns(),
+        caller=caller,
+    )
+    begun = await begin(get_cached_answers(request), manager, ask)
+    await conversation.go_on()
+
+    async def remember(answer: str) -> None:
+        if body.previous_response_id is not None:
+            return  # What came before is not in this request, so its messages are no transcript.
+        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
+
+    translation = Translation(begun.run.run_id, body, str(request.base_url), scope.workspace_id)
+    if body.stream:
+        frames = translation.stream(begun.events, begun.stop, remember)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
+    return await answer_whole(request, begun, remember, lambda done: translation.describe_end(done, done["answer"], 0))
+
+
+async def _find_thread(manager: RunManager, scope: Scope, response_id: str) -> str:
+    """Return the thread of a response. Raises `UnknownRun`."""
+    run_id = response_id.removeprefix(ID)
+    await manager.require(scope, run_id)
+    return (await manager.read_status(scope.workspace_id, run_id)).request.thread_id
+
+
+class Translation:
+    """One answer in the protocol's form."""
+
+    def __init__(self, run_id: str, body: ResponseRequest, base_url: str, workspace_id: str) -> None:
+        self._run_id = run_id
+        self._body = body
+        self._base_url = base_url
+        self._workspace_id = workspace_id
+        self._created = int(time.time())
+        self._number = -1
+
+    async def stream(
+        self,
+        events: AsyncGenerator[Event],
+        stop: Callable[[], Awaitable[object]],
+        remember: Callable[[str], Awaitable[None]],
+    ) -> AsyncGenerator[bytes]:
+        """Yield the frames. Calls `stop` where the client leaves before the end."""
+        sent, offset, ended = "", 0, False
+        try:
+            begun = self._describe("in_progress")
+            yield self._encode("response.created", response=begun)
+            yield self._encode("response.in_progress", response=begun)
+            yield self._encode("response.output_item.added", output_index=0, item=self._write("in_progress", []))
+            yield self._encode_part("response.content_part.added", part=_describe_text("", []))
+            async with aclosing(events) as opened:
+                async for event in opened:
+                    piece, offset = translate_text(event, sent, offset)
+                    sent += piece
+                    if piece:
+                        yield self._encode_part("response.output_text.delta", delta=piece, logprobs=[])
+                    if event["type"] == "done":
+                        ended = True
+                        await remember(sent)
+                        for frame in self._end(event, sent, offset):
+                            yield frame
+                    elif event["type"] == "error":
+                        ended = True
+                        yield self._encode("response.failed", response=self._describe_failure(event))
+        finally:
+            if not ended:
+                await finish(stop)
+
+    def describe_end(self, done: Done, text: str, offset: int) -> dict[str, Any]:
+        """Describe the whole response; the answer begins at `offset` of the text."""
+        status = "incomplete" if done["stopped"] else "completed"
+        tokens = count_tokens(done)
+        usage = {
+            "input_tokens": tokens["prompt_tokens"],
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": tokens["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": tokens["total_tokens"],
+        }
+        content = [_describe_text(text, self._cite(done, offset))]
+        return self._describe(status, output=[self._write(status, content)], usage=usage)
+
+    def _end(self, done: Done, text: str, offset: int) -> list[bytes]:
+        response = self.describe_end(done, text, offset)
+        [item] = response["output"]
+        [part] = item["content"]
+        return [
+            *(
+                self._encode_part("response.output_text.annotation.added", annotation_index=index, annotation=each)
+                for index, each in enumerate(part["annotations"])
+            ),
+            self._encode_part("response.output_text.done", text=text, logprobs=[]),
+            self._encode_part("response.content_part.done", part=part),
+            self._encode("response.output_item.done", output_index=0, item=item),
+            self._encode(f"response.{response['status']}", response=response),
+        ]
+
+    def _describe(self, status: str, **more: Any) -> dict[str, Any]:
+        return {
+            "id": f"{ID}{self._run_id}",
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "model": self._body.model,
+            "output": [],
+            "error": None,
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": self._body.metadata.model_dump(exclude_none=True) if self._body.metadata else {},
+            "previous_response_id": self._body.previous_response_id,
+            "parallel_tool_calls": False,
+            "tool_choice": "none",
+            "tools": [],
+            "temperature": None,
+            "top_p": None,
+            "usage": None,
+            **more,
+        }
+
+    def _describe_failure(self, failed: Failed) -> dict[str, Any]:
+        code = "rate_limit_exceeded" if status_of_failure(failed) == 429 else "server_error"
+        return self._describe("failed", error={"code": code, "message": failed["message"]})
+
+    def _write(self, status: str, content: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": f"msg_{self._run_id}",
+            "type": "message",
+            "role": "assistant",
+            "status": status,
+            "content": content,
+        }
+
+    def _cite(self, done: Done, offset: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "url_citation",
+                "start_index": mark.start + offset,
+                "end_index": mark.end + offset,
+                "title": mark.citation["title"],
+                "url": locate_evidence(self._base_url, self._workspace_id, mark.citation),
+            }
+            for mark in list_marks(done)
+        ]
+
+    def _encode_part(self, kind: str, **more: Any) -> bytes:
+        return self._encode(kind, item_id=f"msg_{self._run_id}", output_index=0, content_index=0, **more)
+
+    def _encode(self, kind: str, **more: Any) -> bytes:
+        self._number += 1
+        return encode_named(kind, {"type": kind, "sequence_number": self._number, **more})
+
+
+def _describe_text(text: str, annotations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}

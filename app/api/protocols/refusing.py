@@ -1,0 +1,50 @@
+"""Says errors in the form of a protocol."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from app.api.dependencies import needs
+from app.api.perimeter.errors import respond_to_error
+from app.api.perimeter.limits import add_limits
+from domain.access import Right
+from domain.errors import AskgraphError, InputError
+
+_KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
+"""Headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""
+
+
+def refuse_in(
+    refuse_invalid: Callable[[RequestValidationError], Response],
+    refuse: Callable[[AskgraphError, int], Response],
+    *others: Right,
+) -> type[APIRoute]:
+    """Make the route class of a protocol in which callers ask; one of the other rights does as well. `refuse` gets an
+    error and the status that our own API has for it."""
+
+    class DialectRoute(needs("ask", *others)):  # type: ignore[misc]
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_in_protocol(request: Request) -> Response:
+                try:
+                    return cast(Response, await handle(request))
+                except RequestValidationError as error:
+                    return add_limits(request, refuse_invalid(error))
+                except HTTPException as error:
+                    # The body is no JSON in UTF-8, or too large.
+                    return refuse(InputError(str(error.detail)), error.status_code)
+                except AskgraphError as error:
+                    plain = respond_to_error(request, error)
+                    refused = refuse(error, plain.status_code)
+                    refused.headers.update({name: value for name, value in plain.headers.items() if name in _KEPT})
+                    return refused
+
+            return handle_in_protocol
+
+    return DialectRoute

@@ -1,0 +1,141 @@
+"""Describes documents, ingestions and runs as JSON, for the API and for `--json` on the command line.
+
+The types are in `app/api/schema/responses.py`. This module imports little, because commands that only read do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from domain.documents import Citation, Document, IngestReport, Revision
+from domain.erasure import Erasure
+from domain.events import Done, Event, data_of
+from domain.feedback import Feedback
+from domain.ingestions import IngestionStatus
+from domain.runs import Conversation, RunStatus
+from domain.state import gather_scope
+
+
+def describe_document(document: Document) -> dict[str, Any]:
+    """Describe a document as a `DocumentBody`."""
+    return asdict(document) | {
+        "created_at": document.created_at.isoformat(),
+        "updated_at": document.updated_at.isoformat(),
+        "revised_at": document.revised_at and document.revised_at.isoformat(),
+    }
+
+
+def describe_revision(revision: Revision) -> dict[str, Any]:
+    """Describe a revision as a `RevisionBody`."""
+    return asdict(revision) | {
+        "created_at": revision.created_at.isoformat(),
+        "superseded_at": revision.superseded_at and revision.superseded_at.isoformat(),
+    }
+
+
+def describe_erasure(erasure: Erasure) -> dict[str, Any]:
+    """Describe an erasure as an `ErasureBody`. The sentences that were searched for are only counted."""
+    return {
+        "ids": list(erasure.needles.ids),
+        "sentences": len(erasure.needles.sentences),
+        "erased": {table: rows for table, rows in sorted(erasure.rows.items()) if rows},
+        "searched": erasure.searched,
+        "found": dict(sorted(erasure.found.items())),
+    }
+
+
+def describe_ingest(report: IngestReport) -> dict[str, Any]:
+    """Describe the reports of added files as an `IngestBody`."""
+    return {
+        "documents": [asdict(d) for d in report.documents],
+        "chunks": report.chunks,
+        "failed": len(report.failed),
+        "passed_over": report.passed_over,
+        "seconds": report.seconds,
+    }
+
+
+def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
+    """Describe the state of a file's ingestion as an `IngestionBody`."""
+    return {
+        "ingestion_id": status.ingestion_id,
+        "workspace": status.workspace_id,
+        "source": status.source,
+        "state": status.state,
+        "accepted_at": status.accepted_at.isoformat(),
+        "ended_at": status.ended_at and status.ended_at.isoformat(),
+        "report": status.report and asdict(status.report),
+        "progress": asdict(status.progress),
+    }
+
+
+def describe_run(status: RunStatus) -> dict[str, Any]:
+    """Describe a run's status as a `RunBody`."""
+    request = status.request
+    return {
+        "run_id": request.run_id,
+        "thread_id": request.thread_id,
+        "workspace": request.workspace_id,
+        "question": request.turn["question"],
+        "mode": request.turn["mode"],
+        "state": status.state,
+        "attempt": status.attempt,
+        "accepted_at": status.accepted_at.isoformat(),
+        "started_at": status.started_at and status.started_at.isoformat(),
+        "ended_at": status.ended_at and status.ended_at.isoformat(),
+        "stop_requested": status.stop_requested,
+        "forked_from": request.forked_from,
+        "ended": status.ended and {"event": status.ended["type"], **data_of(status.ended)},
+    }
+
+
+LONGEST_SOURCE = 120
+"""Characters of a source that the answer does not cite. The document has the rest."""
+
+_UNSENT = ("chunk_id", "chunk_index", "updated_at")
+
+
+def describe_conversation(thread: Conversation) -> dict[str, Any]:
+    """Describe a conversation as a `ConversationBody`."""
+    return asdict(thread) | {"created_at": thread.created_at.isoformat(), "updated_at": thread.updated_at.isoformat()}
+
+
+def describe_feedback(feedback: Feedback) -> dict[str, Any]:
+    """Describe what a reader says of an answer as a `FeedbackBody`, without the reader."""
+    return {
+        "rating": feedback.rating,
+        "reason": feedback.reason,
+        "comment": feedback.comment,
+        "given_at": feedback.given_at.isoformat(),
+    }
+
+
+def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:
+    """Describe a run as a `TurnBody`, with what its readers saw and say."""
+    run, shown = describe_run(status), status.shown
+    timings: dict[str, float] = (run["ended"] or {}).get("timings", {})
+    return {
+        **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+        "document_ids": gather_scope(status.request.turn)["scope"].get("document_ids"),
+        "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
+        # Runs from before what they showed was kept know the time that each node took, and not their order.
+        "steps": shown["steps"]
+        if shown
+        else [{"node": node, "ms": ms} for node, ms in timings.items() if node != "total"],
+        "corrections": shown["corrections"] if shown else [],
+        "feedback": feedback and describe_feedback(feedback),
+    }
+
+
+def _shorten(source: Citation) -> dict[str, Any]:
+    text = source["text"]
+    kept = {name: value for name, value in source.items() if name not in _UNSENT}
+    return kept | {"text": text if len(text) <= LONGEST_SOURCE else text[: LONGEST_SOURCE - 1] + "…"}
+
+
+def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:
+    """Describe a finished run as an `AnswerBody`."""
+    sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
+    answer = data_of(ended) | {"sources": sources}
+    compared = next((event for event in seen if event["type"] == "comparison"), None)
+    return answer if compared is None else answer | {"comparison": data_of(compared)}

@@ -1,0 +1,104 @@
+"""Types and examples of the responses, for the OpenAPI document.
+
+Handlers are not made to validate what they send: runs of older versions are shown as they were stored.
+`tests/api/test_openapi.py` compares real responses with these types.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from app.api.asking.sse import MEDIA_TYPE
+from app.api.schema.responses import ErrorBody
+
+Responses = dict[int | str, dict[str, Any]]
+
+_ERRORS: dict[int, tuple[str, str, bool]] = {
+    400: ("unknown_host", "This service is not known as 'evil.example'. …", False),
+    401: ("unauthenticated", "This service needs a key: send it as `Authorization: Bearer KEY`, …", False),
+    403: ("forbidden", "This needs the right 'ask', which your key does not have.", False),
+    404: ("unknown_document", "There is no document 'x' in this workspace.", False),
+    409: ("thread_busy", "Another question of this thread is still being answered.", True),
+    413: ("oversized_request", "The body of this request may have 1,000,000 bytes.", False),
+    422: ("invalid_request", "question: Field required", False),
+    429: ("rate_limited", "You may send 60 requests a minute. Go on in 17 seconds.", True),
+    502: ("model_rejected_key", "The model's provider did not accept the API key.", False),
+    503: ("database_unavailable", "The database does not answer.", True),
+}
+
+
+EVERYWHERE = (400, 401, 403, 404, 413, 422, 429, 500, 503)
+"""Statuses with which every route may fail."""
+
+
+_EVENT = {
+    "type": "object",
+    "description": "A server-sent event. The last one is `done` or `error`.",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string"},
+        "data": {"type": "string", "description": "A JSON object."},
+    },
+    "required": ["event", "data"],
+}
+"""OpenAPI 3.1 says nothing of streams; tools take the schema of one for that of each of its events."""
+
+
+def respond_with(model: Any, example: Any, description: str, status: int = 200) -> Responses:
+    """Document a JSON response of this type."""
+    content = {"application/json": {"example": example}}
+    return {status: {"model": model, "description": description, "content": content}}
+
+
+def respond_with_run(model: Any, example: Any) -> Responses:
+    """Document the response of a run: a stream of events, or one answer of this type."""
+    stream = {
+        "schema": _EVENT,
+        "example": 'id: 1-1\nevent: thinking\ndata: {"step":"route"}\n\n'
+        'id: 1-2\nevent: content\ndata: {"token":"36 months"}\n\n',
+    }
+    content = {MEDIA_TYPE: stream, "application/json": {"example": example}}
+    headers = {
+        name: {"description": description, "schema": {"type": "string"}}
+        for name, description in {
+            "X-Run-Id": "The run's id.",
+            "X-Thread-Id": "The thread's id.",
+            "Location": "The address of the run.",
+        }.items()
+    }
+    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, one answer."
+    return {200: {"model": model, "description": description, "content": content, "headers": headers}}
+
+
+def respond_with_events(model: Any, example: Any, events: str) -> Responses:
+    """Document a response that is a stream of events such as these, or the result of this type alone."""
+    stream = {"schema": {"type": "string"}, "example": events}
+    content = {MEDIA_TYPE: stream, "application/json": {"example": example}}
+    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, the result alone."
+    return {200: {"model": model, "description": description, "content": content}}
+
+
+def respond_with_text(media_types: dict[str, str], description: str) -> Responses:
+    """Document a response that is no JSON; `media_types` maps each media type to an example, empty for binary data."""
+    content = {
+        media_type: {"schema": {"type": "string"}, "example": example}
+        if example
+        else {"schema": {"type": "string", "format": "binary"}}
+        for media_type, example in media_types.items()
+    }
+    return {200: {"description": description, "content": content}}
+
+
+def fail_with(*statuses: int) -> Responses:
+    """Document the error responses of a route. See `EVERYWHERE` for those of every route."""
+    return {status: _describe_error(status) for status in sorted({*statuses, *EVERYWHERE})}
+
+
+def _describe_error(status: int) -> dict[str, Any]:
+    internal = ("internal_error", "Something went wrong inside askgraph; its log says what.", False)
+    code, message, retryable = _ERRORS.get(status, internal)
+    example = {"error": {"code": code, "message": message, "retryable": retryable}}
+    return {
+        "model": ErrorBody,
+        "description": HTTPStatus(status).phrase,
+        "content": {"application/json": {"example": example}},
+    }

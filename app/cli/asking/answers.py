@@ -1,0 +1,130 @@
+"""Shows the events of a run, for `ask` and `replay`."""
+
+import sys
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+
+from rich.markup import escape
+
+from app.api.schema.descriptions import describe_answer
+from app.cli.support.running import print_json
+from app.cli.support.terminal import err, out
+from domain.documents import Citation, name_place
+from domain.errors import Unavailable
+from domain.events import Compared, Done, Event, data_of
+
+
+class _TextPrinter:
+    """Prints the answer as it is written, then its sources."""
+
+    def __init__(self) -> None:
+        self._compared: Compared | None = None
+        self._failed = False
+
+    def show(self, event: Event) -> None:
+        match event["type"]:
+            case "thinking":
+                if err.is_terminal:
+                    err.print(f"[dim]{event['step']} …[/dim]")
+            case "content":
+                sys.stdout.write(event["token"])
+                sys.stdout.flush()
+            case "correction":
+                out.print(f"\n\n[yellow]Corrected:[/yellow] {escape(event['reason'])}\n\n{escape(event['answer'])}")
+            case "comparison":
+                self._compared = event
+            case "error":
+                err.print(f"\n[red]{escape(event['message'])}[/red]")
+                self._failed = True
+            case "done":
+                _print_done(event)
+
+    def finish(self) -> int:
+        return _print_comparison(self._compared) if self._compared else int(self._failed)
+
+
+class _JsonPrinter:
+    """Prints the answer as JSON at its end."""
+
+    def __init__(self) -> None:
+        self._seen: list[Event] = []
+
+    def show(self, event: Event) -> None:
+        self._seen.append(event)
+
+    def finish(self) -> int:
+        ended = self._seen[-1]
+        compared = next((event for event in self._seen if event["type"] == "comparison"), None)
+        if ended["type"] == "done":
+            print_json(describe_answer(ended, self._seen))
+        else:
+            error = {"error": data_of(ended)}
+            print_json(error | ({"comparison": data_of(compared)} if compared else {}))
+        return int(ended["type"] == "error" if compared is None else not compared["identical"])
+
+
+async def show_events(events: AsyncGenerator[Event], *, as_json: bool) -> int:
+    """Print a run's answer as it is written, or as JSON at its end, and return the exit code.
+
+    The code is 1 if the run failed, or if a strict replay differs from its recording.
+    """
+    printer = _JsonPrinter() if as_json else _TextPrinter()
+    async with aclosing(events) as open_events:
+        async for event in open_events:
+            printer.show(event)
+    return printer.finish()
+
+
+def show_streamed_events(events: Iterable[Event], *, as_json: bool) -> int:
+    """Do the same for events that a server streams.
+
+    Raises `Unavailable` if the stream ends before the run does.
+    """
+    printer = _JsonPrinter() if as_json else _TextPrinter()
+    last = None
+    for event in events:
+        printer.show(event)
+        last = event["type"]
+    if last not in ("done", "error"):
+        raise Unavailable("The server closed the connection before the answer was complete.")
+    return printer.finish()
+
+
+def _print_done(done: Done) -> None:
+    print()
+    _print_citations(done["citations"])
+    for warning in done["warnings"]:
+        err.print(f"[yellow]{escape(warning)}[/yellow]")
+    cached = ", from the cache" if done["cached"] else ""
+    out.print(
+        f"\n[dim]confidence {done['confidence']:.2f} · {done['timings']['total']:.0f} ms{cached} · "
+        f"thread {done['thread_id']} · run {done['run_id']}[/dim]"
+    )
+
+
+def _print_comparison(compared: Compared) -> int:
+    """Say how a strict replay compares with its recording. Return the exit code."""
+    if compared["identical"]:
+        out.print(f"Identical to run {compared['run_id']}: every event and the final state.")
+        return 0
+    err.print(f"[red]Differs from the recording of run {compared['run_id']}:[/red]")
+    for line in compared["differences"]:
+        err.print(escape(line))
+    return 1
+
+
+def _print_citations(citations: Sequence[Citation]) -> None:
+    if citations:
+        out.print("\n[bold]Sources[/bold]")
+    for citation in sorted(citations, key=lambda c: c["marker"]):
+        where = name_place(citation["title"], citation["heading_path"])
+        page = f", page {citation['page']}" if citation["page"] else ""
+        source = f" [dim]({escape(citation['source'])})[/dim]" if citation.get("source") else ""
+        revision = ""
+        if citation.get("revision", 1) > 1:
+            revision = f", revision {citation['revision']} of {citation['updated_at'][:10]}"
+        snippet = " ".join(citation["text"].split())
+        out.print(
+            f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}{revision}{source}\n"
+            f"      [dim]{escape(snippet)}[/dim]"
+        )

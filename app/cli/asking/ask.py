@@ -1,0 +1,67 @@
+from typing import Annotated
+
+import typer
+
+from app.cli.asking.answers import show_events, show_streamed_events
+from app.cli.support.options import (
+    DocumentsOption,
+    JsonOption,
+    ModeOption,
+    ThreadOption,
+    WhereOption,
+    WorkspaceOption,
+    new_cli,
+    read_scope,
+)
+from app.cli.support.running import run, run_on_server
+from app.cli.support.server_client import ServerClient
+from domain.profile import MOST_SOURCES
+
+cli = new_cli()
+
+
+@cli.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    mode: ModeOption = "standard",
+    document: DocumentsOption = None,
+    where: WhereOption = None,
+    thread: ThreadOption = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Answer only from passages that are at least this similar.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST_SOURCES, help="Answer from this many sources.")] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a question and stream the answer with its sources."""
+
+    def ask_server(server: ServerClient) -> int:
+        body = {
+            "question": question,
+            "workspace": workspace,
+            "thread_id": thread,
+            "document_ids": document or None,
+            "filter": read_scope(workspace, document, where).where.to_json() or None,
+            "mode": mode,
+            "threshold": threshold,
+            "limit": limit,
+            # Ctrl-C stops the run, as it does without a server.
+            "on_disconnect": "cancel",
+        }
+        return show_streamed_events(server.stream("chat", body=body), as_json=as_json)
+
+    async def ask_here() -> int:
+        from app.answering.requests import Ask
+        from app.settings import read_settings
+        from app.wiring.services import open_services
+
+        async with open_services(read_settings()) as services:
+            asked = Ask(
+                question, read_scope(workspace, document, where), thread, mode, threshold=threshold, limit=limit
+            )
+            async with services.make_run_manager() as runs:
+                return await show_events(await runs.ask(asked), as_json=as_json)
+
+    run_on_server(ask_server)
+    run(ask_here())

@@ -1,0 +1,153 @@
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from app.cli.support.options import JsonOption, check_workspace, new_cli
+from app.cli.support.running import print_json, run
+from app.cli.support.terminal import count, new_table, out, print_table, show_progress
+from app.evaluation.comparison import Comparison, compare
+from app.evaluation.evaluation import Evaluated, Options, evaluate
+from app.evaluation.report import check_folder, list_metrics, write_report
+from app.evaluation.sets import read_sets
+from app.modes import read_modes
+from app.settings import read_settings
+from app.wiring.services import open_services
+from domain.errors import UnknownMode
+from domain.profile import Profile
+
+MAX_FLIPS = 20
+"""Changed questions that are named; the report has them all."""
+
+cli = new_cli()
+
+
+@cli.command("eval")
+def measure(
+    sets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SET...", help="Folders of sets, their names in --bench, or a queries.jsonl of your own."
+        ),
+    ],
+    profile: Annotated[
+        list[str] | None,
+        typer.Option("--profile", "-p", help="A mode to ask in; give two to compare them. [default: standard]"),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Ask only the first questions of each set.", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("eval-results"),
+    bench: Annotated[
+        Path, typer.Option(envvar="ASKGRAPH_BENCH", help="The folder in which sets are found by name.")
+    ] = Path("../shared/bench"),
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            "--workspace",
+            "-w",
+            help="Ask this workspace instead of one made from the set's corpus.",
+            callback=check_workspace,
+        ),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the set's workspace for the next run.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask again what an interrupted run has already asked.")
+    ] = False,
+    upload: Annotated[bool, typer.Option("--upload", help="Send sets and results to LangSmith.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how well questions are answered. Covers retrieval, answers, abstention, citations, routing, verification.
+
+    An interrupted run continues where it stopped.
+    """
+
+    async def work() -> int:
+        settings = read_settings()
+        profiles = _find_profiles(profile or ["standard"], read_modes(settings))
+        wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
+        if upload:
+            from app.adapters.tracing.experiments import check_langsmith
+
+            check_langsmith()
+        check_folder(out)
+        async with open_services(settings) as services:
+            options = Options(out, workspace, keep, fresh)
+            with show_progress() as progress:
+                evaluated = await evaluate(services, wanted, profiles, options, progress)
+            fingerprint = services.runs.fingerprint
+        print_notes(evaluated)
+        page = write_report(evaluated, out, fingerprint)
+        if upload:
+            from app.evaluation.uploading import upload as send
+
+            for name in await asyncio.to_thread(send, evaluated, fingerprint):
+                print(f"Uploaded as the experiment {name}.", file=sys.stderr)
+        if as_json:
+            print_json(list_metrics(evaluated))
+        else:
+            print_evaluation(evaluated, page)
+        return 0
+
+    run(work())
+
+
+def _find_profiles(names: Sequence[str], modes: dict[str, Profile]) -> list[Profile]:
+    """Return the profiles of these names, without repeats. Raises `UnknownMode`."""
+    if unknown := [name for name in names if name not in modes]:
+        raise UnknownMode(f"There is no profile {unknown[0]!r}. There are: {', '.join(modes)}.")
+    return [modes[name] for name in dict.fromkeys(names)]
+
+
+def print_notes(evaluated: Sequence[Evaluated]) -> None:
+    """Say which answers come from an interrupted run, and which workspaces were kept."""
+    for each in evaluated:
+        for result in each.results:
+            if result.resumed:
+                print(
+                    f"{each.set.name}, {result.profile}: reused {count(result.resumed, 'answer')} of an interrupted "
+                    "run; --fresh asks again.",
+                    file=sys.stderr,
+                )
+        if each.kept is not None:
+            print(f"{each.set.name}: its documents stay in the workspace {each.kept}.", file=sys.stderr)
+
+
+def print_evaluation(evaluated: Sequence[Evaluated], page: Path) -> None:
+    """Print the metrics of each set, a column per profile, and the comparison of the first profile with the others."""
+    for each in evaluated:
+        comparisons = compare(each)
+        table = new_table(title=escape(each.set.name), title_justify="left")
+        table.add_column("metric")
+        for result in each.results:
+            table.add_column(escape(result.profile), justify="right")
+        for comparison in comparisons:
+            table.add_column(escape(f"{comparison.after} − {comparison.before}"), justify="right")
+        for name in dict.fromkeys(name for result in each.results for name in result.metrics):
+            values = [_format(result.metrics.get(name)) for result in each.results]
+            table.add_row(name, *values, *(_format(c.differences.get(name), "+") for c in comparisons))
+        print_table(table)
+        for comparison in comparisons:
+            _print_comparison(comparison)
+        out.print()
+    out.print(f"Every question: {escape(str(page))}")
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
+    out.print(
+        f"{escape(comparison.after)} against {escape(comparison.before)}: "
+        f"{count(len(comparison.gained), 'question')} gained, {len(comparison.lost)} lost; "
+        f"paired permutation test: {tests}"
+    )
+    for sign, ids in (("+", comparison.gained), ("-", comparison.lost)):
+        if ids:
+            out.print(f"  {sign} {escape(' '.join(ids[:MAX_FLIPS]))}{' …' if len(ids) > MAX_FLIPS else ''}")
+
+
+def _format(value: float | None, sign: str = "") -> str:
+    if value is None:
+        return ""
+    return f"{value:{sign}.0f}" if value == int(value) and abs(value) > 1 else f"{value:{sign}.3f}"

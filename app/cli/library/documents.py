@@ -1,0 +1,79 @@
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+from rich.markup import escape
+
+from app.cli.support.options import JsonOption, WhereOption, WorkspaceOption, new_cli
+from app.cli.support.running import print_json, run, run_on_server
+from app.cli.support.terminal import new_table, print_table
+from app.settings import read_settings
+from app.wiring.stores import open_catalog
+from domain.documents import Document
+from domain.metadata import Metadata
+from domain.where import Scalar, Where
+
+if TYPE_CHECKING:
+    from app.cli.support.server_client import ServerClient
+
+cli = new_cli()
+
+
+@cli.command()
+def documents(where: WhereOption = None, workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
+    """List the documents."""
+
+    async def work() -> int:
+        async with open_catalog(read_settings()) as catalog:
+            found = await catalog.list(workspace, Where.parse_option(where))
+            if as_json:
+                # Only this form needs it, and it imports what describes runs too.
+                from app.api.schema.descriptions import describe_document
+
+                print_json([describe_document(d) for d in found])
+            else:
+                print_documents(found)
+            return 0
+
+    def list_there(server: "ServerClient") -> int:
+        found = server.get("documents", workspace=workspace, where=where)["documents"]
+        if as_json:
+            print_json(found)
+        else:
+            print_documents(TypeAdapter(list[Document]).validate_python(found))
+        return 0
+
+    run_on_server(list_there, only_named=True)
+    run(work())
+
+
+def print_documents(documents: Sequence[Document]) -> None:
+    """Print a row per document."""
+    table = new_table()
+    # An id that is broken over two lines cannot be copied.
+    table.add_column("id", min_width=max((len(d.id) for d in documents), default=0))
+    has_metadata = any(d.metadata for d in documents)
+    for column in ("title", "pages", "chunks", "source", *(["metadata"] if has_metadata else [])):
+        table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
+    for d in documents:
+        shown = [escape(_show_metadata(d.metadata))] if has_metadata else []
+        table.add_row(d.id, escape(d.title), str(d.pages or ""), _show_chunks(d), escape(d.source), *shown)
+    print_table(table)
+
+
+def _show_chunks(document: Document) -> str:
+    """Write the number of chunks, and before it how many are embedded while some are not."""
+    return f"{document.chunks - document.to_embed} of {document.chunks}" if document.to_embed else str(document.chunks)
+
+
+def _show_metadata(metadata: Metadata) -> str:
+    """Write metadata as `--meta` takes it, each key on a line with its values."""
+    return "\n".join(
+        f"{key}={', '.join(map(_show_value, value if isinstance(value, list) else [value]))}"
+        for key, value in metadata.items()
+    )
+
+
+def _show_value(value: Scalar) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

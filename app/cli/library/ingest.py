@@ -1,0 +1,265 @@
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from app.api.schema.descriptions import describe_ingest, describe_ingestion
+from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
+from app.cli.support.running import print_json, run, run_on_server
+from app.cli.support.server_client import ServerClient
+from app.cli.support.terminal import Progress, count, err, out, show_progress
+from app.ingest.background import HandedOver, hand_over
+from app.ingest.files import find_files, report_failure
+from app.ingest.formats import list_formats
+from app.ingest.parser_workers import ParserWorkers
+from app.ingest.sidecars import read_sidecar
+from app.serving.address import find_server
+from app.settings import Settings, read_settings
+from app.wiring.stores import open_backlog, open_ingestions
+from domain.documents import DocumentReport, IngestReport, check_groups
+from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument
+from domain.ingestions import IngestionStatus
+from domain.metadata import Metadata, read_pairs
+from domain.ports.ingestions import IngestionQueue
+
+POLL_SECONDS = 0.1
+"""Interval between two looks at a queued file."""
+SERVER_POLL_SECONDS = 0.3
+"""The same where each look is a request to another machine."""
+
+cli = new_cli()
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the command says of every file."""
+
+    metadata: Metadata
+    groups: list[str] | None
+
+
+@cli.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help=f"Files and folders. Supported formats: {list_formats()}.")],
+    background: Annotated[
+        bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
+    ] = False,
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable.")
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="Only callers of this group may read the files; repeatable. Unset: as before."),
+    ] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Add documents or update them. The same content and metadata twice change nothing."""
+
+    async def work() -> int:
+        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
+        if background:
+            async with open_ingestions(settings) as queue:
+                handed = await _hand_over(settings, queue, workspace, paths, given)
+                return _report_handed_over(handed, workspace, as_json)
+        with show_progress(transient=True, log=False) as progress:
+            if find_server(settings) is not None:
+                report = await _read_on_server(settings, workspace, paths, given, progress)
+            else:
+                report = await _read_here(settings, workspace, paths, given, progress)
+        return _report_ingest(report, as_json)
+
+    def send(server: ServerClient) -> int:
+        started = perf_counter()
+        given = _Given(read_pairs(meta or []), check_groups(group))
+        handed = _send(server, workspace, paths, given)
+        if background:
+            return _report_handed_over(handed, workspace, as_json)
+        with show_progress(transient=True, log=False) as progress:
+            documents = [*handed.refused, *_wait_for_server(server, workspace, handed.ingestions, progress)]
+        report = IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
+        return _report_ingest(report, as_json)
+
+    run_on_server(send, only_named=True)
+    run(work())
+
+
+def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], given: _Given) -> HandedOver:
+    """Send files to a server that is not of this home, which knows them by their names alone."""
+    handed, found = HandedOver(), dict[Path | DocumentReport, None]()
+    for path in paths:
+        files, others = find_files(path)
+        found |= dict.fromkeys(files)
+        handed.passed_over += others
+    taken = set[str]()
+    for file in found:
+        if isinstance(file, DocumentReport):
+            handed.refused.append(file)
+            continue
+        try:
+            if file.name in taken:
+                raise UnreadableDocument("Another of these files has the same name. Rename one: names identify them.")
+            taken.add(file.name)
+            sent = server.upload(file, workspace_id, read_sidecar(file) | given.metadata, given.groups)
+        except (DocumentError, MetadataError) as error:
+            sent = report_failure(str(file), error)
+        except OSError as error:
+            sent = report_failure(str(file), UnreadableDocument(f"{error.strerror}. Check its permissions and retry."))
+        if isinstance(sent, DocumentReport):
+            handed.refused.append(sent)
+        else:
+            handed.ingestions.append(sent)
+    return handed
+
+
+def _wait_for_server(
+    server: ServerClient, workspace_id: str, accepted: Sequence[IngestionStatus], progress: Progress
+) -> Iterator[DocumentReport]:
+    """Yield the report of each file once it is read and embedded. Ctrl-C cancels what has not been read yet."""
+    try:
+        for done, status in enumerate(accepted):
+            progress("files", done, len(accepted))
+            while status.report is None or (status.state == "done" and status.progress.stage != "done"):
+                time.sleep(SERVER_POLL_SECONDS)
+                status = server.read_ingestion(workspace_id, status.ingestion_id)
+            yield status.report
+    except KeyboardInterrupt:
+        for status in accepted:
+            server.cancel_ingestion(workspace_id, status.ingestion_id)
+        raise
+
+
+async def _hand_over(
+    settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], given: _Given
+) -> HandedOver:
+    max_bytes = settings.max_document_mb * 1_000_000
+    async with ParserWorkers() as workers:
+        return await hand_over(
+            queue, workers, workspace_id, paths, max_bytes=max_bytes, metadata=given.metadata, groups=given.groups
+        )
+
+
+async def _read_here(
+    settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given, progress: Progress
+) -> IngestReport:
+    # Loads the embedding model.
+    from app.wiring.services import open_services
+
+    async with open_services(settings) as services:
+        report = await services.library.ingestion.add_paths(
+            workspace_id, paths, metadata=given.metadata, groups=given.groups, progress=progress
+        )
+        await services.library.wait_for_indexes()
+    return report
+
+
+async def _read_on_server(
+    settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given, progress: Progress
+) -> IngestReport:
+    """Queue the files and wait until the running server has read them. It has its embedding model loaded. Ctrl-C
+    cancels what it has not read yet.
+
+    Raises `Unavailable` if the server stops.
+    """
+    started = perf_counter()
+    async with open_ingestions(settings) as queue:
+        handed = await _hand_over(settings, queue, workspace_id, paths, given)
+        documents = list(handed.refused)
+        try:
+            for done, accepted in enumerate(handed.ingestions):
+                progress("files", done, len(handed.ingestions))
+                while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
+                    if find_server(settings) is None:
+                        raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
+                    await asyncio.sleep(POLL_SECONDS)
+                if status and status.report:
+                    documents.append(status.report)
+        except asyncio.CancelledError:  # Ctrl-C
+            for accepted in handed.ingestions:
+                await queue.cancel(workspace_id, accepted.ingestion_id)
+            raise
+    await _wait_for_embeddings(settings, workspace_id, progress)
+    return IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
+
+
+async def _wait_for_embeddings(settings: Settings, workspace_id: str, progress: Progress) -> None:
+    """Wait until the running server has embedded what it has read; words find it meanwhile.
+
+    Raises `Unavailable` if the server stops.
+    """
+    async with open_backlog(settings) as backlog:
+        total = left = await backlog.count(workspace_id)
+        while left:
+            if find_server(settings) is None:
+                raise Unavailable("The server stopped. It goes on embedding once it runs again.")
+            progress("chunks", total - left, total)
+            await asyncio.sleep(POLL_SECONDS)
+            left = await backlog.count(workspace_id)
+            total = max(total, left)
+
+
+def _report_handed_over(handed: HandedOver, workspace_id: str, as_json: bool) -> int:
+    if as_json:
+        failed = {"documents": [asdict(report) for report in handed.refused], "failed": len(handed.refused)}
+        queued = {"ingestions": [describe_ingestion(status) for status in handed.ingestions]}
+        print_json(failed | {"passed_over": handed.passed_over} | queued)
+    else:
+        print_handed_over(handed, workspace_id)
+    return 1 if handed.refused else 0
+
+
+def _report_ingest(report: IngestReport, as_json: bool) -> int:
+    if as_json:
+        print_json(describe_ingest(report))
+    else:
+        print_ingest(report)
+    return 1 if report.failed else 0
+
+
+def print_handed_over(handed: HandedOver, workspace_id: str) -> None:
+    """Print the queued files and how to follow them, and the refused ones."""
+    for report in handed.refused:
+        _print_failure(report)
+    for status in handed.ingestions:
+        out.print(f"{status.state:<10} {status.ingestion_id} {escape(status.source)}")
+    counts = [f"{count(len(handed.ingestions), 'file')} queued", f"{len(handed.refused)} failed"]
+    if handed.passed_over:
+        counts.append(_count_skipped(handed.passed_over))
+    out.print(", ".join(counts))
+    if handed.ingestions:
+        option = "" if workspace_id == "default" else f" -w {workspace_id}"
+        out.print("A running `askgraph serve` or `askgraph worker` reads them, or the next one that starts.")
+        out.print(f"Check on them: askgraph ingestions{option}")
+
+
+def print_ingest(report: IngestReport) -> None:
+    """Print the result of each file, then a summary."""
+    for d in report.documents:
+        if d.status == "failed":
+            _print_failure(d)
+        elif d.status in ("superseded", "cancelled"):
+            out.print(f"{d.status:<10} {escape(d.source)}: {escape(d.note or '')}")
+        else:
+            pages = f", {count(d.pages, 'page')}" if d.pages else ""
+            note = f" ({escape(d.note)})" if d.note else ""
+            out.print(f"{d.status:<10} {escape(d.source)}: {count(d.chunks, 'chunk')}, {d.embedded} new{pages}{note}")
+    taken = len(report.documents) - len(report.failed)
+    rate = f" ({report.chunks / report.seconds:.0f} chunks/s)" if report.seconds and report.chunks else ""
+    counts = [count(taken, "document"), f"{count(report.chunks, 'chunk')} written", f"{len(report.failed)} failed"]
+    if report.passed_over:
+        counts.append(_count_skipped(report.passed_over))
+    out.print(f"{', '.join(counts)}, {report.seconds:.1f} s{rate}")
+
+
+def _count_skipped(files: int) -> str:
+    return f"{count(files, 'file')} of other types skipped"
+
+
+def _print_failure(report: DocumentReport) -> None:
+    err.print(f"[red]failed[/red]     {escape(report.source)}: {escape(report.error or '')}")

@@ -1,0 +1,161 @@
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from app.cli.library.ingest import POLL_SECONDS
+from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
+from app.cli.support.running import print_json, run
+from app.cli.support.server_client import ServerClient
+from app.cli.support.terminal import count, err, out
+from app.ingest.background import hand_over
+from app.ingest.parser_workers import ParserWorkers
+from app.ingest.syncing import Library, Synced
+from app.ingest.syncing import sync as sync_folder
+from app.ingest.syncing import watch as watch_folder
+from app.serving.address import find_server
+from app.settings import Settings, read_settings
+from app.wiring.stores import open_ingestions, open_synced_files
+from domain.documents import DocumentReport
+from domain.errors import NotFound, Unavailable
+from domain.ports.documents import DocumentCatalog
+from domain.synced import SyncAction, SyncedFiles
+
+if TYPE_CHECKING:
+    from app.ingest.pipeline import Ingestion
+    from domain.ports.ingestions import IngestionQueue
+
+WATCH_SECONDS = 2.0
+"""Interval between two looks at a watched folder."""
+
+cli = new_cli()
+
+
+@cli.command()
+def sync(
+    folder: Annotated[Path, typer.Argument(help="The folder.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and follow what changes, until Ctrl-C.")] = False,
+    delete: Annotated[
+        bool | None,
+        typer.Option(
+            "--delete/--keep",
+            help="Delete the documents of files that are gone, or keep them. [default: delete, unless no file is left]",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; report what would change.")] = False,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Keep the documents in step with a folder.
+
+    Files that were added, changed, moved or removed are brought up to date; the rest is not even read. It may be
+    interrupted at any time, and goes on when it is called again. Only documents that came from this folder are deleted.
+    """
+
+    async def follow(library: Library, files: SyncedFiles, catalog: DocumentCatalog, settings: Settings) -> int:
+        failed = False
+        shown: list[dict[str, str]] = []
+
+        def report(action: SyncAction, source: str, remark: str) -> None:
+            shown.append({"action": action, "source": source, "remark": remark})
+            if not as_json:
+                _print_action(action, source, remark)
+
+        async def work() -> None:
+            nonlocal failed
+            shown.clear()
+            max_bytes = settings.max_document_mb * 1_000_000
+            synced = await sync_folder(
+                folder, workspace, files, catalog, library,
+                max_bytes=max_bytes, delete=delete, dry_run=dry_run, report=report,
+            )  # fmt: skip
+            failed = failed or bool(synced.counts["failed"])
+            if as_json:
+                counts = {"unchanged": synced.unchanged, "kept": synced.kept, "passed_over": synced.passed_over}
+                print_json({"files": list(shown), "dry_run": dry_run, **synced.counts, **counts})
+            elif shown or not watch:
+                _print_counts(synced, dry_run=dry_run)
+
+        await (watch_folder(work, folder, WATCH_SECONDS) if watch else work())
+        return int(failed)
+
+    async def start() -> int:
+        settings = read_settings()
+        server = ServerClient.find(settings)
+        if server is not None:
+            async with (
+                open_ingestions(settings) as queue,
+                open_synced_files(settings) as (files, catalog),
+                ParserWorkers() as workers,
+            ):
+                return await follow(_OnServer(settings, server, queue, workers), files, catalog, settings)
+        # Loads the embedding model.
+        from app.wiring.services import open_services
+
+        async with open_services(settings) as services:
+            library = services.library
+            code = await follow(_Here(library.ingestion, settings), library.synced, library.documents, settings)
+            await library.wait_for_indexes()
+            return code
+
+    run(start())
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Reads files in this process."""
+
+    ingestion: "Ingestion"
+    settings: Settings
+
+    async def add(self, workspace_id: str, file: Path) -> DocumentReport:
+        report = await self.ingestion.add_paths(workspace_id, [file])
+        return report.documents[0]
+
+    async def delete(self, workspace_id: str, document_id: str) -> None:
+        await self.ingestion.delete(workspace_id, document_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnServer:
+    """Hands files to the running server, which has its embedding model loaded, and waits until it has read them."""
+
+    settings: Settings
+    server: ServerClient
+    queue: "IngestionQueue"
+    workers: ParserWorkers
+
+    async def add(self, workspace_id: str, file: Path) -> DocumentReport:
+        max_bytes = self.settings.max_document_mb * 1_000_000
+        handed = await hand_over(self.queue, self.workers, workspace_id, [file], max_bytes=max_bytes)
+        for accepted in handed.ingestions:
+            while (status := await self.queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
+                if find_server(self.settings) is None:
+                    raise Unavailable("The server stopped. Call this again to go on.")
+                await asyncio.sleep(POLL_SECONDS)
+            if status and status.report:
+                return status.report
+        return handed.refused[0]
+
+    async def delete(self, workspace_id: str, document_id: str) -> None:
+        with suppress(NotFound):
+            await asyncio.to_thread(self.server.delete, "documents", document_id, workspace=workspace_id)
+
+
+def _print_action(action: SyncAction, source: str, remark: str) -> None:
+    said = f" (was {escape(remark)})" if action == "moved" else f": {escape(remark)}" if remark else ""
+    (err if action == "failed" else out).print(f"{action:<10} {escape(source)}{said}")
+
+
+def _print_counts(synced: Synced, *, dry_run: bool) -> None:
+    counts = [f"{number} {action}" for action, number in synced.counts.items()]
+    counts.append(f"{synced.unchanged} unchanged")
+    if synced.kept:
+        counts.append(f"{synced.kept} kept although their files are gone")
+    if synced.passed_over:
+        counts.append(f"{count(synced.passed_over, 'file')} of other types skipped")
+    out.print(f"{', '.join(counts)}{'. Dry run: nothing was changed' if dry_run else ''}.")

@@ -1,0 +1,28 @@
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.support.options import new_cli
+from app.cli.support.running import fail, write_file
+from app.drawing.diagram import load_diagram
+from app.drawing.drawing import Format, draw
+from domain.errors import InputError
+
+cli = new_cli()
+
+
+@cli.command()
+def graph(
+    format: Annotated[Format, typer.Option(help="How to draw it.")] = "ascii",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+) -> None:
+    """Draw the graph. This needs no network."""
+    if format == "png" and output is None and sys.stdout.isatty():
+        fail(InputError("A terminal cannot show a PNG. Name a file: --output graph.png"))
+    data = draw(load_diagram(), format)
+    if output is not None:
+        write_file(output, data)
+    else:
+        sys.stdout.buffer.write(data if format == "png" else data.rstrip(b"\n") + b"\n")

@@ -1,0 +1,151 @@
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, cast
+
+import typer
+from rich.markup import escape
+
+from app.access.keys import make_key
+from app.cli.support.options import JsonOption, check_workspace, new_cli
+from app.cli.support.running import print_json, run
+from app.cli.support.terminal import err, new_table, out, print_table
+from app.settings import read_settings
+from app.wiring.stores import open_keys
+from domain.access import OWNER, RIGHTS, ApiKey, Right
+from domain.audit import AuditEntry
+from domain.errors import InputError, UnknownKey
+from domain.limits import Limits, say_dollars
+from domain.text.durations import parse_span
+
+cli = new_cli(no_args_is_help=True, help="Make, list and revoke API keys.")
+
+
+@cli.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Who or what uses the key.")],
+    right: Annotated[
+        list[str] | None, typer.Option(help="ask, ingest, debug or admin; repeatable. [default: ask]")
+    ] = None,
+    workspace: Annotated[
+        list[str] | None, typer.Option("--workspace", "-w", help="Only this workspace; repeatable. [default: all]")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(help="Only documents of this group, and of none; repeatable. [default: all]")
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="End of the key's life, such as 90d. [default: never]")] = None,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Requests that it may send.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Questions that it may have answered at once.")
+    ] = None,
+    tokens_per_day: Annotated[
+        int | None, typer.Option(min=0, max=10**12, help="Tokens that its questions may use.")
+    ] = None,
+    dollars_per_day: Annotated[float | None, typer.Option(min=0, max=10**9, help="Dollars that they may cost.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key and print it. It is shown this once: only its digest is kept.
+
+    From the first key on, every request needs one. Limits that are not given are those of the settings, if any.
+    """
+
+    async def work() -> int:
+        for each in workspace or []:
+            check_workspace(each)
+        if not name.strip():
+            raise InputError("A key needs a name.")
+        rights = frozenset(right or ["ask"])
+        if unknown := rights - RIGHTS:
+            raise InputError(f"There is no right {sorted(unknown)[0]!r}. Choose of {', '.join(sorted(RIGHTS))}.")
+        span = None if expires is None else parse_span(expires)
+        if expires is not None and not span:
+            raise InputError(f"{expires!r} is no span. Give one in h, d or w, such as 90d.")
+        wanted = ApiKey(
+            key_id="",
+            name=name,
+            rights=cast(frozenset[Right], rights),
+            workspaces=frozenset(workspace) if workspace else None,
+            groups=frozenset(group) if group else None,
+            limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
+            expires_at=None if span is None else datetime.now(UTC) + span,
+        )
+        async with open_keys(read_settings()) as (keys, log):
+            key, token = await make_key(keys, wanted)
+            await log.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
+        if as_json:
+            print_json({"key_id": key.key_id, "key": token})
+        else:
+            print(token)
+            err.print("Keep it: it is shown this once. `askgraph serve` takes notice within five seconds.")
+        return 0
+
+    run(work())
+
+
+@cli.command("list")
+def list_keys(as_json: JsonOption = False) -> None:
+    """List the keys, without their secrets."""
+
+    async def work() -> int:
+        async with open_keys(read_settings()) as (keys, _):
+            found = await keys.list()
+        if as_json:
+            print_json([asdict(key) for key in found], default=lambda value: _to_json(value))
+        else:
+            _print_keys(found)
+        return 0
+
+    run(work())
+
+
+@cli.command()
+def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, from `askgraph keys list`.")]) -> None:
+    """Revoke a key for good. Every process refuses it within five seconds."""
+
+    async def work() -> int:
+        async with open_keys(read_settings()) as (keys, log):
+            if not await keys.revoke(key_id):
+                raise UnknownKey(f"There is no key {key_id!r}.")
+            await log.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
+        out.print(f"Revoked {escape(key_id)}.")
+        return 0
+
+    run(work())
+
+
+def _to_json(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else str(value)
+
+
+def _print_keys(keys: Sequence[ApiKey]) -> None:
+    now = datetime.now(UTC)
+    table = new_table()
+    for column in ("id", "name", "state", "rights", "workspaces", "groups", "limits", "last used"):
+        table.add_column(column, overflow="fold")
+    for key in keys:
+        state = "revoked" if key.revoked_at else "expired" if not key.is_valid(now) else "valid"
+        if state == "valid" and key.expires_at:
+            state = f"until {key.expires_at:%Y-%m-%d}"
+        table.add_row(
+            key.key_id,
+            escape(key.name),
+            state,
+            " ".join(sorted(key.rights)),
+            escape("all" if key.workspaces is None else " ".join(sorted(key.workspaces))),
+            escape("all" if key.groups is None else " ".join(sorted(key.groups))),
+            _say_limits(key.limits),
+            f"{key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never",
+        )
+    print_table(table)
+
+
+def _say_limits(limits: Limits) -> str:
+    parts = [
+        limits.requests_per_minute is not None and f"{limits.requests_per_minute:,} requests/min",
+        limits.runs is not None and f"{limits.runs:,} at once",
+        limits.tokens_per_day is not None and f"{limits.tokens_per_day:,} tokens/day",
+        limits.dollars_per_day is not None and f"{say_dollars(limits.dollars_per_day)}/day",
+    ]
+    return ", ".join(part for part in parts if part) or "default"

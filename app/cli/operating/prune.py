@@ -1,0 +1,73 @@
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
+from app.cli.support.running import print_json, run
+from app.cli.support.terminal import count, out
+from app.history.retention import override_policy, read_policy
+from app.history.retention import prune as delete_old
+from app.settings import read_settings
+from app.wiring.stores import open_retention
+from domain.retention import Pruned
+
+cli = new_cli()
+
+
+@cli.command()
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="Delete threads whose last run began longer ago than this: 30d, 12h, 8w. [default: ASKGRAPH_RETENTION]"
+        ),
+    ] = None,
+    keep_steps_of: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep every step of this many of a thread's latest runs; of older runs, keep the final state. "
+            "[default: ASKGRAPH_KEEP_STEPS_OF]",
+            min=1,
+        ),
+    ] = None,
+    workspace: AnyWorkspaceOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; report what would be deleted.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete old conversations: their states, runs and tapes. Old finished ingestions are deleted too.
+
+    Costs stay recorded, and documents stay. Without --workspace, workspaces with a span of their own in
+    ASKGRAPH_RETENTION keep at least that. Threads with an unfinished run stay. Questions can be asked meanwhile.
+    """
+
+    async def work() -> int:
+        settings = read_settings()
+        policy = override_policy(read_policy(settings), older_than, keep_steps_of, workspace)
+        async with open_retention(settings) as retention:
+            pruned = await delete_old(retention, policy, workspace_id=workspace, dry_run=dry_run)
+            if as_json:
+                print_json(asdict(pruned) | {"dry_run": dry_run})
+            else:
+                print_pruned(pruned, dry_run=dry_run)
+            return 0
+
+    run(work())
+
+
+def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
+    """Print how much was deleted, or would have been."""
+    for number, noun, rest in (
+        (pruned.threads, "thread", ""),
+        (pruned.thinned, "thread", " whose older runs keep only their final states"),
+        (pruned.runs, "run", "; costs stay recorded"),
+        (pruned.tapes, "tape", ""),
+        (pruned.states, "state", ""),
+        (pruned.values, "value", " of states"),
+        (pruned.revisions, "revision", " of documents that no answer cites"),
+        (pruned.ingestions, "ingestion", " that ended; the documents stay"),
+    ):
+        figure, _, named = count(number, noun).partition(" ")
+        out.print(f"{figure:>10} {named}{rest}")
+    freed = f"{pruned.bytes / 1e6:,.1f} MB"
+    out.print(f"Dry run: nothing was deleted; this would free {freed}." if dry_run else f"{freed} were freed.")

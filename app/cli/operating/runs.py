@@ -1,0 +1,75 @@
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
+from app.cli.support.terminal import count, new_table, out, print_table
+from app.workbench.cli.reading_runs import choose_output, escape, run_there_or_here, shorten
+
+if TYPE_CHECKING:
+    from app.cli.support.server_client import ServerClient
+
+_LONGEST = 60
+"""Characters shown of a question."""
+
+cli = new_cli()
+
+
+@cli.command()
+def runs(
+    since: Annotated[str, typer.Option(help="A span such as 24h, 7d or 2w, or a date.")] = "7d",
+    where: Annotated[
+        str | None,
+        typer.Option("--where", help='Only runs that fit, such as "outcome == abstained or retries > 0".'),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="List this many.", min=1, max=200)] = 50,
+    after: Annotated[str | None, typer.Option(help="Continue a list: its `next`.")] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """List runs that have ended, newest first: question, outcome, time, cost."""
+
+    show = choose_output(print_runs, as_json=as_json)
+
+    async def list_here() -> int:
+        from app.history.run_list import list_runs
+        from app.settings import read_settings
+        from app.wiring.stores import open_run_log
+        from domain.scope import Scope
+
+        async with open_run_log(read_settings()) as log:
+            return show(await list_runs(log, Scope(workspace), since=since, where=where, limit=limit, after=after))
+
+    def list_there(server: "ServerClient") -> int:
+        return show(server.get("runs", workspace=workspace, since=since, where=where, limit=limit, after=after))
+
+    run_there_or_here(list_there, list_here)
+
+
+def print_runs(found: Mapping[str, Any]) -> None:
+    """Print a row per run."""
+    table = new_table()
+    for heading in ("run", "started", "mode", "outcome", "confidence", "retries", "ms", "US dollars", "question"):
+        table.add_column(
+            heading, justify="right" if heading in ("confidence", "retries", "ms", "US dollars") else "left"
+        )
+    for each in found["runs"]:
+        outcome = each["error"] or each["outcome"] or "-"
+        marks = [name for name in ("cached", "replay") if each[name]]
+        if each["rating"]:
+            marks.append(f"thumbs {each['rating']}")
+        table.add_row(
+            each["run_id"],
+            each["started_at"][:19].replace("T", " "),
+            escape(each["mode"]),
+            escape(", ".join([outcome, *marks])),
+            f"{each['confidence']:.2f}",
+            str(each["retries"]),
+            "-" if each["ms"] is None else f"{each['ms']:.0f}",
+            "-" if each["cost"] is None else f"{each['cost']:.4f}",
+            escape(shorten(each["question"], _LONGEST)),
+        )
+    print_table(table)
+    more = f"; more with --after '{found['next']}'" if found["next"] else ""
+    out.print(f"{count(len(found['runs']), 'run')} since {found['since']}{more}.")

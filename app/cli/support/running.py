@@ -1,0 +1,98 @@
+"""Runs a command: opens what it needs, turns errors into one line and an exit code."""
+
+import gc
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from domain.errors import AskgraphError, InputError, NotFound
+
+if TYPE_CHECKING:
+    from app.cli.support.server_client import ServerClient
+
+
+def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, needs_data: bool = True) -> NoReturn:
+    """Run a command to its end and exit with the code that it returns.
+
+    An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1. One
+    that needs the data of this machine is refused where a server is named.
+    """
+    import uvloop
+
+    if needs_data and (server := os.environ.get("ASKGRAPH_SERVER")):
+        work.close()
+        fail(
+            InputError(
+                f"This command works on the data of this machine, and cannot be sent to {server}. Run it where the "
+                "server runs, or leave out --server and ASKGRAPH_SERVER."
+            )
+        )
+
+    _configure_logging(log_level)
+    gc.enable()
+    try:
+        code = uvloop.run(work)
+    except AskgraphError as error:
+        fail(error)
+    except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
+        # Of a path that was given.
+        fail(InputError(f"{str(error.filename)!r} cannot be used: {error.strerror}."))
+    except KeyboardInterrupt:
+        code = 130
+    raise typer.Exit(code)
+
+
+def run_on_server(work: Callable[["ServerClient"], int], *, only_named: bool = False) -> None:
+    """Run a command on the server that is named, or runs in this home, and exit; return if there is none. If
+    `only_named`, a server of this home does not count, because the command is quicker here.
+
+    The server has its models loaded, which takes longer than the work of most commands.
+    """
+    from app.cli.support.server_client import ServerClient
+    from app.settings import read_settings
+
+    try:
+        settings = read_settings()
+        if only_named and settings.server is None:
+            return
+        server = ServerClient.find(settings)
+        if server is None:
+            return
+        code = work(server)
+    except AskgraphError as error:
+        fail(error)
+    except KeyboardInterrupt:
+        code = 130
+    raise typer.Exit(code)
+
+
+def write_file(file: Path, data: bytes) -> None:
+    """Write a file that the user named, or end the command."""
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        fail(InputError(f"{str(file)!r} cannot be written: {error.strerror}."))
+
+
+def fail(error: AskgraphError) -> NoReturn:
+    """Print the error and exit."""
+    print(f"askgraph: {error.message}", file=sys.stderr)
+    raise typer.Exit(2 if isinstance(error, InputError | NotFound) else 1)
+
+
+def print_json(value: Any, **options: Any) -> None:
+    """Print the value as JSON."""
+    print(json.dumps(value, ensure_ascii=False, **options))
+
+
+def _configure_logging(level: int) -> None:
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("askgraph").setLevel(level)

@@ -1,0 +1,143 @@
+"""Threads of a workspace, including those that a cached answer began."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from app.answering.hit_log import ANSWERED_BEFORE, HitLog
+from app.answering.records import adopt
+from app.history.thread_states import ThreadStates
+from domain.access import Caller
+from domain.errors import Forbidden, InputError, UnknownThread
+from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.question import fold_line
+from domain.runs import Conversation, RunStatus
+from domain.scope import Scope
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Threads:
+    """Finds threads. Every use of a thread goes through `require` or `settle`, because a cached answer begins its
+    thread without saving a state."""
+
+    def __init__(self, store: ThreadStore, states: ThreadStates, queue: RunQueue, log: RunLog, hit_log: HitLog) -> None:
+        self._store = store
+        self._states = states
+        self._queue = queue
+        self._log = log
+        self._hit_log = hit_log
+
+    async def settle(self, workspace_id: str, thread_id: str) -> bool:
+        """Save the thread's state where a cached answer began the thread and nothing has followed it. Returns True
+        where the thread has that state now.
+
+        Raises `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        runs = await self._log.list_thread(workspace_id, thread_id, 2)
+        if len(runs) != 1 or not runs[0].cached:
+            return False
+        status = await self._queue.get(workspace_id, runs[0].run_id)
+        if status is None or status.ended is None or status.ended["type"] != "done":
+            return False
+        # Other processes may be about to do the same, or to continue from the state that they have saved.
+        async with self._store.hold(workspace_id, thread_id):
+            if not (await self._states.read(workspace_id, thread_id)).created_at:
+                state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
+                await self._states.write(thread_id, state, cached="true")
+                await self._states.flush(thread_id)
+        return True
+
+    async def require(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None = None) -> None:
+        """Settle the thread.
+
+        Raises `UnknownThread` where the workspace has no such thread, or it is not open to an asker of these groups,
+        and `DatabaseUnavailable`.
+        """
+        await self.settle(workspace_id, thread_id)
+        is_there = await self._store.exists(workspace_id, thread_id)
+        if not is_there or not await self.is_open_to(Scope(workspace_id, groups=groups), thread_id):
+            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+
+    async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
+        """Return True if the asker may read what any run of the thread might have been shown, or it has no run.
+
+        Raises `DatabaseUnavailable`.
+        """
+        return asker.groups is None or await self._store.is_open_to(asker, thread_id)
+
+    async def list(
+        self, asker: Scope, limit: int, *, words: str = "", caller: str | None = None, after: str | None = None
+    ) -> tuple[Sequence[Conversation], str | None]:
+        """Return conversations that the asker may read, or those in which the caller has asked, the latest first, and
+        the cursor of those that follow, if any.
+
+        Raises `InputError` where `after` is no cursor, and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        past = None if after is None else _read_cursor(after)
+        found = await self._store.list(asker, limit + 1, words=fold_line(words), caller=caller, after=past)
+        return found[:limit], _write_cursor(found[limit - 1]) if len(found) > limit else None
+
+    async def read(
+        self, asker: Scope, thread_id: str, limit: int, before: str | None = None
+    ) -> tuple[Conversation, Sequence[RunStatus], str | None]:
+        """Return a thread, its last runs in order, or the last before the run `before`, and the `before` of those that
+        precede them, if any.
+
+        Raises `UnknownThread`, `InputError` where the thread has no run `before`, and `DatabaseUnavailable`.
+        """
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        thread = await self._store.get(asker.workspace_id, thread_id)
+        if thread is None:
+            raise UnknownThread
+        found = await self._queue.list_turns(asker.workspace_id, thread_id, limit + 1, before)
+        if before is not None and not found:
+            first = await self._queue.get(asker.workspace_id, before)
+            if first is None or first.request.thread_id != thread_id:
+                raise InputError(f"`before` is the `next` of an earlier answer; {before!r} is none.")
+        turns = found[-limit:]
+        return thread, turns, turns[0].request.run_id if len(found) > limit else None
+
+    async def rename(self, asker: Scope, thread_id: str, title: str) -> Conversation:
+        """Name a conversation, and return it.
+
+        Raises `UnknownThread`, `InputError` where the title has nothing that can be read, and `DatabaseUnavailable`.
+        """
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        line = fold_line(title)
+        if not line:
+            raise InputError("The title is empty.")
+        renamed = await self._store.rename(asker.workspace_id, thread_id, line)
+        if renamed is None:
+            raise UnknownThread
+        return renamed
+
+    async def read_names(self, workspace_id: str, thread_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the names that were given to these threads. Raises `DatabaseUnavailable`."""
+        return await self._store.read_names(workspace_id, thread_ids)
+
+    async def require_own(self, caller: Caller, asker: Scope, thread_id: str) -> None:
+        """Raise `Forbidden` unless the caller may erase the thread: with the right `admin`, or as the only one who
+        asked in it. Branches go with it, whoever made them: they repeat what was asked here.
+
+        Raises `UnknownThread` where the caller may not read it, and `DatabaseUnavailable`.
+        """
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        if "admin" in caller.rights:
+            return
+        if await self._store.list_callers(asker.workspace_id, thread_id) != {caller.name}:
+            raise Forbidden("Others have asked in this conversation too. Deleting it needs the right 'admin'.")
+
+
+def _write_cursor(last: Conversation) -> str:
+    return f"{(last.updated_at - _EPOCH) // _MICROSECOND}-{last.thread_id}"
+
+
+def _read_cursor(text: str) -> tuple[datetime, str]:
+    at, _, thread_id = text.partition("-")
+    try:
+        return _EPOCH + int(at) * _MICROSECOND, thread_id
+    except (ValueError, OverflowError):
+        raise InputError("`after` is the `next` of an earlier page.") from None

@@ -1,0 +1,265 @@
+"""The debugger: lists of runs, what happened in one, and what would have happened otherwise."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse
+from langgraph.graph import START
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.api.asking.sse import STREAM_HEADERS, encode_frame
+from app.api.asking.streams import GONE, PING_SECONDS, wants_json, work_while_connected
+from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs, read_services
+from app.api.schema import examples
+from app.api.schema.openapi import fail_with, respond_with, respond_with_events, respond_with_text
+from app.api.schema.responses import BundleBody, CallListBody, RunListBody, StateBody, WhyBody
+from app.api.schema.schemas import ManyRunsRequest, WhatIfRequest
+from app.history.costs import parse_since
+from app.history.run_list import list_runs
+from app.workbench.compare.branches import Branches
+from app.workbench.compare.difference import RunDifference, diff
+from app.workbench.explain.bundle_view import view_bundle
+from app.workbench.explain.failures import Failures, group_failures
+from app.workbench.explain.trace import Trace, list_calls, trace
+from app.workbench.explain.whatif import Variant, WhatIf
+from app.workbench.explain.why import explain_run
+from app.workbench.fleet.fleet import make_variant
+from app.workbench.fleet.fleet_report import FleetReport, Plan
+from app.workbench.replay.bundle import SUFFIX, write_bundle
+from app.workbench.replay.saved_run import find_step
+from domain.errors import AskgraphError
+from domain.run_lists import MOST_RUNS, RunFilter, parse_run_filter
+from domain.streams import StreamedEvent
+
+router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
+grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
+
+BUNDLES = "/bundles/open"
+
+
+@grouping.get(
+    "/failures",
+    response_model=None,
+    responses=respond_with(Failures, examples.FAILURES, "The groups.") | fail_with(),
+)
+async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -> Failures:
+    """Group the runs that did not go well by cause, the most frequent first, with the latest examples."""
+    return await group_failures(log, scope, since)
+
+
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(RunListBody, examples.RUN_LIST, "The runs.") | fail_with(),
+)
+async def list_all(
+    log: RunLogDep,
+    scope: CallerScope,
+    since: str = "7d",
+    where: Annotated[
+        list[str] | None, Query(description="Such as `outcome == abstained or retries > 0`; several all have to hold.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_RUNS)] = 50,
+    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+) -> dict[str, Any]:
+    """List runs that have ended, newest first, a page at a time."""
+    return await list_runs(log, scope, since=since, where=where or (), limit=limit, after=after)
+
+
+@router.get(
+    "/{run_id}/trace",
+    response_model=None,
+    responses=respond_with(Trace, examples.TRACE, "The run, step by step.") | fail_with(404, 409),
+)
+async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
+    """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
+    of every candidate, and the verdicts. Of a run that has not ended, the steps up to now."""
+    return await asyncio.to_thread(trace, await debugger.read_so_far(scope, run_id))
+
+
+@router.get(
+    "/{run_id}/calls",
+    response_model=None,
+    responses=respond_with(CallListBody, examples.CALLS, "The calls.") | fail_with(404, 409),
+)
+async def show_calls(
+    run_id: str,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
+) -> dict[str, Any]:
+    """List the calls on a run's tape, in the order in which they began, with requests and replies."""
+    run = await debugger.read(scope, run_id)
+    calls, following = await asyncio.to_thread(list_calls, run, after=after, limit=limit)
+    return {"run_id": run_id, "calls": calls, "next": following, "untaped": run.untaped}
+
+
+@router.get(
+    "/{run_id}/states/{step}",
+    response_model=None,
+    responses=respond_with(StateBody, examples.STATE, "The state.") | fail_with(404, 409),
+)
+async def show_state(
+    run_id: str,
+    step: Annotated[str, Path(max_length=100, description="`rerank`, `rerank@2`; `__start__`: before the first one.")],
+    debugger: DebuggerDep,
+    scope: CallerScope,
+) -> dict[str, Any]:
+    """Return the whole state after a step of a run."""
+    run = await debugger.read(scope, run_id)
+    place = 0 if step == START else find_step(run.steps, step)
+    found = run.steps[place]
+    return {"run_id": run_id, "step": step, "checkpoint_id": found.checkpoint_id, "values": dict(found.values)}
+
+
+@router.get(
+    "/{run_id}/branches",
+    response_model=None,
+    responses=respond_with(Branches, examples.BRANCHES, "The tree.") | fail_with(404),
+)
+async def list_branches(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Branches:
+    """List the tree of branches that a run is in: what it continues, and all that continues one of these."""
+    return await debugger.list_branches(scope, run_id)
+
+
+@router.get(
+    "/{run_id}/why",
+    response_model=None,
+    responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404, 409),
+)
+async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
+    """Say in a few lines why a run ended as it did: what decided, and by how much."""
+    return await asyncio.to_thread(explain_run, await debugger.read(scope, run_id))
+
+
+@router.post(
+    "/{run_id}/whatif",
+    response_model=None,
+    responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 409, 429),
+)
+async def try_whatif(
+    request: Request, run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
+) -> WhatIf | Response:
+    """Try what would have changed a run's end: without each source, with another grade, number of sources, fusion,
+    reranker or mode, and with each knob at its default. Nothing is stored."""
+    work = debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller)
+    tried = await work_while_connected(request, work)
+    return Response(status_code=GONE) if tried is None else tried
+
+
+@router.get(
+    "/{run_id}/diff/{other_id}",
+    response_model=None,
+    responses=respond_with(RunDifference, examples.DIFFERENCE, "Where they part, and both ends.") | fail_with(404, 409),
+)
+async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
+    """Compare two runs: the first step where they part, with the state and the call that differ; then how both
+    ended, with their time and cost."""
+    runs = [await debugger.read(scope, each) for each in (run_id, other_id)]
+    return await asyncio.to_thread(diff, *runs)
+
+
+@router.get(
+    "/{run_id}/bundle",
+    response_class=Response,
+    responses=respond_with_text({"application/octet-stream": ""}, "The file.") | fail_with(404, 409),
+)
+async def export(
+    run_id: str,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    redact: Annotated[bool, Query(description="Hide all text, and keep structure and figures.")] = False,
+) -> Response:
+    """Return a run as a file for `askgraph open` and `askgraph test`: states, tape, and what it cited."""
+    data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id), redact=redact)
+    headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
+    return Response(data, media_type="application/octet-stream", headers=headers)
+
+
+@grouping.post(
+    "/replays/plan",
+    response_model=None,
+    responses=respond_with(Plan, examples.REPLAY_PLAN, "What would be replayed.") | fail_with(),
+)
+async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope) -> Plan:
+    """Say which runs a change affects, from which step, and what these steps cost then. Nothing is replayed."""
+    return await debugger.plan_many(scope, *_read_change(body))
+
+
+@grouping.post(
+    "/replays",
+    response_model=None,
+    responses=respond_with_events(FleetReport, examples.FLEET_REPORT, examples.REPLAY_EVENTS) | fail_with(429),
+)
+async def replay_many(
+    request: Request,
+    body: ManyRunsRequest,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    caller: CallerDep,
+    stream: bool | None = None,
+) -> Response:
+    """Replay many runs with one change, in memory, each from the first step that the change affects. The events are
+    the `plan`, the `progress` and the `report`. Whoever closes the connection stops it. Nothing is stored."""
+    wanted, variant = _read_change(body)
+    events = debugger.replay_many(scope, wanted, variant, budget=body.budget, caller=caller)
+    if wants_json(request.headers.get("accept", ""), stream):
+        report = await work_while_connected(request, _find_report(events))
+        return Response(status_code=GONE) if report is None else JSONResponse(report)
+    # What is wrong with the request is answered with its status, and so comes before the stream.
+    first = await anext(events)
+    return EventSourceResponse(_encode(first, events), ping=PING_SECONDS, headers=STREAM_HEADERS)
+
+
+async def _encode(first: Mapping[str, Any], events: AsyncGenerator[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+    async with aclosing(events):
+        try:
+            yield _make_frame(first)
+            async for event in events:
+                yield _make_frame(event)
+        except AskgraphError as error:
+            failed = {"type": "error", "code": error.code, "message": error.message, "retryable": error.retryable}
+            yield _make_frame(failed)
+
+
+def _make_frame(event: Mapping[str, Any]) -> bytes:
+    data = {key: value for key, value in event.items() if key != "type"}
+    return encode_frame(StreamedEvent("", event["type"], orjson.dumps(data)))
+
+
+async def _find_report(events: AsyncGenerator[Mapping[str, Any]]) -> Any:
+    async with aclosing(events):
+        async for event in events:
+            if event["type"] == "report":
+                return event["report"]
+    return None
+
+
+def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
+    wanted = RunFilter(parse_since(body.since), parse_run_filter(*body.where), body.limit)
+    return wanted, make_variant(body.set, body.mode, search_anew=body.search_anew)
+
+
+@grouping.post(
+    BUNDLES,
+    response_model=None,
+    responses=respond_with(BundleBody, examples.BUNDLE, "The run.") | fail_with(),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def open_bundle(request: Request) -> Response:
+    """Show the run in a file that `askgraph export` wrote, here or elsewhere. Nothing is stored or called."""
+    data = await request.body()
+    described = await read_services(request).library.parsers.run(partial(view_bundle, data), len(data), is_short=True)
+    return Response(described, media_type="application/json")

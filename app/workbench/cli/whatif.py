@@ -1,0 +1,110 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.support.options import JsonOption, WorkspaceOption, new_cli, parse_changes
+from app.cli.support.running import fail, run
+from app.cli.support.terminal import count, new_table, out, print_table
+from app.workbench.cli.reading_runs import choose_output, escape, is_file, open_file, run_there_or_here, shorten
+from domain.errors import AskgraphError
+
+if TYPE_CHECKING:
+    from app.cli.support.server_client import ServerClient
+
+cli = new_cli()
+
+
+@cli.command()
+def whatif(
+    run_id: Annotated[
+        str, typer.Argument(help="The run's id, or a file that `askgraph export` wrote.", metavar="RUN|FILE")
+    ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Try this as well: key=value, for example profile.rerank.keep=3; repeatable."),
+    ] = None,
+    models: Annotated[
+        bool, typer.Option("--models", help="Ask language models what the run's tape does not know. It costs.")
+    ] = False,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Try what would have changed a run's end: sources, grade, knobs, mode.
+
+    Nothing is stored. Calls that the run made come from its tape.
+    """
+
+    show = choose_output(print_whatif, as_json=as_json)
+
+    try:
+        sets = [parse_changes([change]) for change in changes or []]
+    except AskgraphError as error:
+        fail(error)
+
+    async def try_file() -> int:
+        from app.settings import read_settings
+        from app.wiring.offline import open_offline
+        from app.workbench.replay.bundle_replay import try_offline
+
+        async with open_offline(read_settings()) as parts:
+            return show(await try_offline(open_file(Path(run_id)), parts, sets))
+
+    async def try_here() -> int:
+        from app.settings import read_settings
+        from app.wiring.services import open_services
+        from domain.scope import Scope
+
+        async with open_services(read_settings()) as services:
+            return show(await services.make_debugger().try_variants(Scope(workspace), run_id, sets=sets, models=models))
+
+    def try_there(server: "ServerClient") -> int:
+        body = {"sets": sets, "models": models}
+        return show(server.post("runs", run_id, "whatif", body=body, workspace=workspace))
+
+    if is_file(run_id):
+        run(try_file(), needs_data=False)
+    run_there_or_here(try_there, try_here)
+
+
+def print_whatif(tried: Mapping[str, Any]) -> None:
+    """Print a row per variant, those that flip something first."""
+    recorded = tried["recorded"]
+    out.print(
+        f"As it was: {recorded['error'] or recorded['outcome']}, confidence {recorded['confidence']:.2f}, "
+        f"{count(len(recorded['citations']), 'citation')}, verification {escape(recorded['verdict'])}"
+    )
+    if not tried["taped"]:
+        out.print("[yellow]The run has no tape: every call was made anew, on the documents of today.[/yellow]")
+    table = new_table()
+    for heading in ("what if", "first step", "flips", "outcome", "confidence", "citations", "calls", "answer"):
+        table.add_column(heading, justify="right" if heading == "confidence" else "left")
+    for each in tried["outcomes"]:
+        ending, compared = each["ending"], each["compared"]
+        if ending is None:
+            table.add_row(
+                escape(each["label"]), each["begins"], "[dim]?[/dim]", f"[dim]{escape(each['problem'])}[/dim]"
+            )
+            continue
+        gained, lost = len(compared["gained"]), len(compared["lost"])
+        table.add_row(
+            escape(each["label"]),
+            each["begins"],
+            f"[yellow]{', '.join(compared['flipped'])}[/yellow]" if compared["flipped"] else "-",
+            escape(ending["error"] or ending["outcome"] or "-"),
+            f"{ending['confidence']:.2f}",
+            f"+{gained} -{lost}" if gained or lost else "=",
+            f"{each['taped']} taped, {each['made']} made",
+            escape(shorten(each["problem"] or ending["answer"], 60)) if "answer" in compared["flipped"] else "",
+        )
+    print_table(table)
+    more = f", {tried['left_out']} more were left out" if tried["left_out"] else ""
+    total = count(len(tried["outcomes"]), "variant")
+    out.print(f"Of {total} {tried['flipping']} flip something, {tried['not_tried']} could not be tried{more}.")
+    if tried["tokens"] or tried["cost"] != 0:
+        cost = "their price is not known" if tried["cost"] is None else f"${tried['cost']:.4f}"
+        out.print(f"New calls used {count(tried['tokens'], 'token')}: {cost}.")
+    commands = [each["replay"] for each in tried["outcomes"] if each["compared"] and each["compared"]["flipped"]]
+    for command in [command for command in commands if command][:5]:
+        out.print(f"[dim]{escape(command)}[/dim]")

@@ -1,0 +1,217 @@
+"""The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, replace
+from typing import Any
+from uuid import uuid4
+
+from app.answering.hit_log import HitLog
+from app.answering.parts import RunParts
+from app.support.cancelling import end_tasks, finish
+from app.workbench.compare.branches import MOST_BRANCHES, Branches, describe_branches
+from app.workbench.explain.trace import list_left_out
+from app.workbench.explain.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
+from app.workbench.fleet.fleet import Fleet
+from app.workbench.fleet.fleet_report import Plan, Planning, Progress, Reported
+from app.workbench.replay.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
+from domain.access import OWNER, Caller
+from domain.errors import UnknownCheckpoint, UnknownRun
+from domain.ports.models import ModelUsage
+from domain.ports.runs import RunLog
+from domain.profile import Profile
+from domain.run_lists import RunFilter
+from domain.runs import RunRecord
+from domain.scope import Scope
+
+
+class Debugger:
+    """Reads runs."""
+
+    def __init__(self, parts: RunParts, log: RunLog, hit_log: HitLog) -> None:
+        self._parts = parts
+        self._log = log
+        self._hit_log = hit_log
+
+    async def read(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended.
+
+        Raises `UnknownRun` where there is none, or the asker may not read what it was shown, `UnknownCheckpoint` where
+        nothing of it is saved, and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        run = await self._read_unread(asker, await self.read_to_repeat(asker, run_id))
+        if not run.record.cached:
+            return run
+        origin = await self._log.find_origin(run.record)
+        if origin is None:
+            return run
+        # Its asker may have been shown what this one may not see.
+        with suppress(UnknownRun, UnknownCheckpoint):
+            made = await self._read_unread(asker, await self.read_to_repeat(asker, origin.run_id))
+            return replace(run, origin=made)
+        return run
+
+    async def _read_unread(self, asker: Scope, run: SavedRun) -> SavedRun:
+        """Return the run with the passages that its searches found and it never read."""
+        searches = [step for step in run.steps if step.node == "retrieve"]
+        left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
+        if not left_out:
+            return run
+        passages = await self._parts.make_context().library.read_passages(asker, list(dict.fromkeys(left_out)))
+        return replace(run, unread={passage.chunk_id: asdict(passage) for passage in passages})
+
+    async def read_to_repeat(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended with what repeating it needs: without the passages that it never read. Raises
+        what `read` raises."""
+        record = await self._find(asker, run_id)
+        if record.cached:
+            await self._parts.threads.settle(asker.workspace_id, record.thread_id)
+        with self._parts.states.translating_errors():
+            return await read_saved_run(self._parts.states.graph, self._log, record)
+
+    async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
+        """Return the state in which a run ended that whoever asks may read. Raises `UnknownCheckpoint` and
+        `DatabaseUnavailable`."""
+        with self._parts.states.translating_errors():
+            return await read_end(self._parts.states.graph, workspace_id, thread_id, run_id)
+
+    async def _find(self, asker: Scope, run_id: str) -> RunRecord:
+        """Return the record of a run that has ended. Raises `UnknownRun`."""
+        record = await self._log.get(asker.workspace_id, run_id)
+        if record is not None:
+            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
+        if record is None or not asker.covers(shown):
+            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
+        return record
+
+    async def read_so_far(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended, or what is saved of one that has not: its steps up to now, perhaps none.
+
+        Raises what `read` raises.
+        """
+        try:
+            return await self.read(asker, run_id)
+        except UnknownRun:
+            status = await self._parts.queue.get(asker.workspace_id, run_id)
+            if status is None or not asker.covers(Scope.from_json(status.request.turn["scope"])):
+                raise
+            if status.ended is not None:
+                # It ended between the two questions.
+                return await self.read(asker, run_id)
+        request = status.request
+        record = RunRecord(
+            run_id=run_id,
+            thread_id=request.thread_id,
+            workspace_id=request.workspace_id,
+            mode=request.turn["mode"],
+            question=request.turn["question"],
+            started_at=status.started_at or status.accepted_at,
+            scope=request.turn["scope"],
+            forked_from=request.forked_from,
+        )
+        steps: list[SavedStep] = []
+        with self._parts.states.translating_errors(), suppress(UnknownCheckpoint):
+            steps = await read_steps(self._parts.states.graph, record.workspace_id, record.thread_id, run_id)
+        return SavedRun(record, steps, untaped="Its tape is kept when it has ended.", running=True)
+
+    async def list_branches(self, asker: Scope, run_id: str) -> Branches:
+        """Return the tree of branches that the run is in, as far as the asker may read them.
+
+        Raises `UnknownRun` and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        await self._find(asker, run_id)
+        family = await self._log.list_family(asker, run_id, MOST_BRANCHES + 1)
+        threads = {run.thread_id for run in family}
+        return describe_branches(family, await self._parts.threads.read_names(asker.workspace_id, sorted(threads)))
+
+    async def try_variants(
+        self,
+        asker: Scope,
+        run_id: str,
+        *,
+        sets: Sequence[Mapping[str, Any]] = (),
+        models: bool = False,
+        caller: Caller = OWNER,
+    ) -> WhatIf:
+        """Try what would have changed the run's end. Counts as one of the caller's runs.
+
+        Raises what `read` and `whatif.try_variants` raise, `Saturated`, `TooManyRuns` and `BudgetSpent`.
+        """
+        self._parts.admission.check()
+        run = await self.read(asker, run_id)
+        async with self._count(caller) as used:
+            return await try_variants(run, self._make_parts(self._parts.modes), sets=sets, models=models, used=used)
+
+    async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
+        """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
+        `Fleet.plan` raises."""
+        await self._hit_log.record_all()
+        plan, _ = await self.make_fleet(self._parts.modes).plan(asker, wanted, variant)
+        return plan
+
+    async def replay_many(
+        self,
+        asker: Scope,
+        wanted: RunFilter,
+        variant: Variant,
+        *,
+        budget: float | None = None,
+        caller: Caller = OWNER,
+    ) -> AsyncGenerator[Planning | Progress | Reported]:
+        """Replay the runs that the variant affects, in memory: yield the plan, how far it has come, and the report.
+        Counts as one of the caller's runs, until it is closed.
+
+        Raises what `Fleet.plan` raises, `Saturated`, `TooManyRuns` and `BudgetSpent`.
+        """
+        steps: asyncio.Queue[Progress | None] = asyncio.Queue()
+        self._parts.admission.check()
+        await self._hit_log.record_all()
+        fleet = self.make_fleet(self._parts.modes)
+        async with self._count(caller) as used:
+            plan, planned = await fleet.plan(asker, wanted, variant)
+            yield Planning(type="plan", plan=plan, budget=budget)
+
+            def report(done: int, total: int) -> None:
+                steps.put_nowait(Progress(type="progress", done=done, total=total))
+
+            work = asyncio.create_task(
+                fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
+            )
+            work.add_done_callback(lambda _: steps.put_nowait(None))
+            try:
+                while (step := await steps.get()) is not None:
+                    yield step
+                yield Reported(type="report", report=await work)
+            finally:
+                await end_tasks(work)
+
+    @asynccontextmanager
+    async def _count(self, caller: Caller) -> AsyncIterator[list[ModelUsage]]:
+        """Count one of the caller's runs, and what it adds to the list of what models used.
+
+        Raises `TooManyRuns` and `BudgetSpent`.
+        """
+        limits, admission, trial_id = self._parts.limits, self._parts.admission, str(uuid4())
+        used: list[ModelUsage] = []
+        admission.enter()
+        try:
+            # Within: whoever leaves while this waits has perhaps been counted.
+            await limits.begin_run(caller, trial_id)
+            yield used
+        finally:
+            admission.leave()
+            tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
+            await finish(lambda: limits.end_run(caller.name, trial_id, tokens, dollars))
+
+    def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
+        """Make what replays many runs, in these modes or others."""
+        return Fleet(self, self._log, self._make_parts(modes))
+
+    def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
+        parts = self._parts
+        return TrialParts(
+            parts.states.graph, modes, parts.make_context().judges, parts.make_context, parts.admission.take_turn
+        )

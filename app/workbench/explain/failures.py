@@ -1,0 +1,114 @@
+"""Groups the runs that did not go well by what went wrong, as far as their records and their readers tell."""
+
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from app.history.costs import parse_since
+from domain.outcome import ANSWERS
+from domain.ports.runs import RunLog
+from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
+from domain.scope import Scope
+
+MOST_EXAMINED = 10_000
+"""Runs that are looked at."""
+_EXAMPLES = 3
+
+_CAUSES: tuple[tuple[str, Callable[[RunSummary], bool]], ...] = (
+    ("stopped by the reader", lambda run: run.error == "stopped"),
+    ("failed", lambda run: run.error is not None),
+    (
+        "abstained, and a reader says that the documents do answer",
+        lambda run: run.outcome == "abstained" and run.complaint == "not_found",
+    ),
+    (
+        "outdated document: a reader complained, and what the answer cites was replaced or deleted since",
+        lambda run: run.rating == "down" and run.outdated > 0,
+    ),
+    ("a reader complained of the answer", lambda run: run.rating == "down"),
+    ("over budget", lambda run: "over_budget" in run.reasons),
+    ("nothing found", lambda run: run.outcome == "abstained" and run.candidates == 0),
+    ("found, and nothing kept", lambda run: run.outcome == "abstained" and run.sources == 0),
+    ("kept, and nothing could be quoted", lambda run: "nothing_quotable" in run.reasons),
+    ("the model said that the sources do not answer", lambda run: "model_abstained" in run.reasons),
+    ("kept, and judged not to answer", lambda run: run.outcome == "abstained"),
+    ("claims without support were withdrawn", lambda run: run.verification in ("unsupported", "reconciled")),
+    ("answered without a citation", lambda run: run.outcome in ANSWERS and run.citations == 0),
+    ("outdated document: what the answer cites was replaced or deleted since", lambda run: run.outdated > 0),
+    ("answered with a caveat", lambda run: run.outcome == "answered_with_caveat"),
+    ("fell back to less than the mode asked for", lambda run: run.degraded > 0),
+    ("had to ask back", lambda run: run.outcome == "asked_back"),
+    ("searched again", lambda run: run.retries > 0),
+)
+"""The causes, the gravest first: a run is counted once."""
+
+
+class Example(TypedDict):
+    """A run of a group."""
+
+    run_id: str
+    question: str
+    mode: str
+    detail: str
+    """The error; or what the reader said; or the codes of the reasons."""
+
+
+class Group(TypedDict):
+    """Runs with the same cause."""
+
+    cause: str
+    runs: int
+    by_mode: dict[str, int]
+    examples: list[Example]
+    """The latest."""
+
+
+class Failures(TypedDict):
+    """What did not go well, the most frequent cause first."""
+
+    since: str
+    runs: int
+    """All that were looked at; answers from the cache and replays are not."""
+    failures: int
+    groups: list[Group]
+
+
+async def group_failures(log: RunLog, asker: Scope, since: str = "7d") -> Failures:
+    """Group the runs since then that did not go well. Raises `InputError` and `DatabaseUnavailable`."""
+    start = parse_since(since)
+    groups: dict[str, Group] = {}
+    examined = seen = 0
+    after: Any = None
+    while seen < MOST_EXAMINED:
+        page = await log.list_runs(asker, RunFilter(start, limit=MOST_RUNS, after=after))
+        if not page:
+            break
+        seen, after = seen + len(page), (page[-1].started_at, page[-1].run_id)
+        for run in page:
+            if run.cached or run.replay:
+                continue
+            examined += 1
+            if (cause := find_cause(run)) is not None:
+                _add(groups.setdefault(cause, Group(cause=cause, runs=0, by_mode={}, examples=[])), run)
+    ordered = sorted(groups.values(), key=lambda group: -group["runs"])
+    return Failures(
+        since=start.isoformat(timespec="seconds"),
+        runs=examined,
+        failures=sum(group["runs"] for group in ordered),
+        groups=ordered,
+    )
+
+
+def find_cause(run: RunSummary) -> str | None:
+    """Return what went wrong in a run; None where nothing did."""
+    return next((cause for cause, applies in _CAUSES if applies(run)), None)
+
+
+def _add(group: Group, run: RunSummary) -> None:
+    group["runs"] += 1
+    group["by_mode"][run.mode] = group["by_mode"].get(run.mode, 0) + 1
+    if len(group["examples"]) < _EXAMPLES:
+        said = ": ".join(part for part in (run.complaint, run.comment) if part)
+        detail = run.error or said or ", ".join(run.reasons)
+        group["examples"].append(Example(run_id=run.run_id, question=run.question, mode=run.mode, detail=detail))

@@ -1,0 +1,606 @@
+"""Shows what happened in a run, step by step: what changed, what was called, and what became of every candidate.
+
+Everything comes from the saved states and, for the calls, titles and snippets, from the tape.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+from langgraph.graph import START
+from typing_extensions import TypedDict
+
+from app.workbench.explain.why import weigh
+from app.workbench.replay.saved_run import SavedRun, SavedStep
+from app.workbench.tapes.tape_codec import name_arrays
+from domain.documents import Claim, name_place
+from domain.ports.models import ModelUsage
+from domain.profile import Profile, RerankKnobs
+from domain.state import Usage, blank_question
+from domain.tapes import Call
+from graphs.effects import find_difference
+
+SNIPPET = 200
+"""Characters of a candidate's text."""
+MAX_TEXT = 20_000
+"""Characters of one message of a prompt, or of a reply."""
+MAX_CALLS = 100
+"""Calls shown of one step."""
+MAX_LEFT_OUT = 20
+"""Passages shown that a search found, and that became no candidates."""
+_NAMED = 4
+"""Items of a list that a change names."""
+_LONGEST = 160
+"""Characters of a changed value."""
+_NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
+_SEARCHES = frozenset({"search_dense", "search_lexical", "score_dense", "score_lexical"})
+_LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
+
+
+class Change(TypedDict):
+    """A field of the state that a step changed."""
+
+    field: str
+    """A knob of the profile as `profile.rerank.keep`."""
+    text: str
+    """What changed, for people."""
+
+
+class PromptMessage(TypedDict):
+    """A message of a prompt, as the model got it."""
+
+    role: str
+    content: str
+
+
+class TracedCall(TypedDict):
+    """A call of a port, from the tape."""
+
+    port: str
+    method: str
+    summary: str
+    messages: list[PromptMessage]
+    """The rendered prompt; empty where no language model was asked."""
+    reply: str
+    """The language model's reply."""
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    error: str | None
+    cut: bool
+    """True where the call was abandoned."""
+
+
+class Leg(TypedDict):
+    """What one search says of a candidate."""
+
+    rank: int | None
+    """Counts from 1; None where this search did not find it."""
+    score: float | None
+
+
+class TracedCandidate(TypedDict):
+    """A candidate, from the searches to the answer."""
+
+    chunk_id: str
+    document_id: str
+    title: str | None
+    """None where no tape tells it."""
+    snippet: str | None
+    dense: Leg
+    lexical: Leg
+    fused: Leg
+    rerank: Leg
+    """The place and the relevance after rerank; without a rank before it."""
+    moved: int
+    """Places that rerank moved it up; negative: down."""
+    source: int | None
+    """The number of the source that it became, or became a part of."""
+    cited: bool
+    dropped: str | None
+    """Why it did not reach the answer."""
+
+
+class FullCall(TypedDict):
+    """A call of a port as the tape has it."""
+
+    number: int
+    """Its place on the tape, from 0."""
+    step: str | None
+    """The step that made it: `rerank@2`; None where its state is not saved."""
+    port: str
+    method: str
+    request: dict[str, Any]
+    """The arguments by name. Arrays are shown as their shape and a digest."""
+    reply: Any
+    """Likewise; None where the call failed or was abandoned."""
+    error: str | None
+    cut: bool
+    usage: list[ModelUsage]
+
+
+class Grade(TypedDict):
+    """What grade decided, and by which thresholds."""
+
+    confidence: float
+    level: str
+    sufficient: float
+    caveat: float
+    missing: list[str]
+    text: str
+
+
+class TracedStep(TypedDict):
+    """One step of a run."""
+
+    number: int
+    name: str
+    """Its name for a replay: `rerank`, or `rerank@2` for the second one."""
+    node: str
+    checkpoint_id: str
+    ms: float | None
+    next: list[str]
+    changed: list[Change]
+    warnings: list[str]
+    usage: list[Usage]
+    calls: list[TracedCall]
+    more_calls: int
+    """Calls beyond those that are listed."""
+    candidates: list[TracedCandidate]
+    """For retrieve and rerank: best first; then, for retrieve, what its searches found and it left out."""
+    grade: Grade | None
+    claims: list[Claim]
+    """For verify: the verdict on each claim."""
+
+
+class Trace(TypedDict):
+    """A run, step by step."""
+
+    run_id: str
+    thread_id: str
+    question: str
+    standalone_question: str
+    mode: str
+    started_at: str
+    outcome: str | None
+    error: str | None
+    answer: str
+    answered_by: str
+    confidence: float
+    running: bool
+    """True for a run that has not ended: what follows its last step is not known yet, and neither are its calls."""
+    cached: bool
+    cost: float | None
+    ms: float | None
+    forked_from: dict[str, Any] | None
+    path: list[str]
+    steps: list[TracedStep]
+    taped: bool
+    untaped: str
+    """Why there is no tape, and so neither calls nor snippets."""
+
+
+def trace(run: SavedRun) -> Trace:
+    """Describe a run, step by step."""
+    record, passages = run.record, read_passages(run)
+    steps: list[TracedStep] = []
+    before: SavedStep | None = None
+    for step, name in zip(run.steps, name_steps(run), strict=True):
+        steps.append(_trace_step(run, step, before, name, passages))
+        before = step
+    return Trace(
+        run_id=record.run_id,
+        thread_id=record.thread_id,
+        question=record.question,
+        standalone_question=record.standalone_question,
+        mode=record.mode,
+        started_at=record.started_at.isoformat(),
+        outcome=record.outcome,
+        error=record.error,
+        answer=record.answer,
+        answered_by=record.answered_by,
+        confidence=record.confidence,
+        running=run.running,
+        cached=record.cached,
+        cost=record.cost,
+        ms=record.timings.get("total"),
+        forked_from=record.forked_from,
+        path=[step.node for step in run.steps[1:]],
+        steps=steps,
+        taped=run.tape is not None,
+        untaped=run.untaped,
+    )
+
+
+def list_calls(run: SavedRun, *, after: int, limit: int) -> tuple[list[FullCall], int | None]:
+    """Return the run's calls from the place `after` on its tape, and the place of the next ones; None at the end."""
+    calls = run.tape.calls if run.tape is not None else []
+    names = dict(zip((step.number for step in run.steps), name_steps(run), strict=True))
+    shown = [
+        FullCall(
+            number=number,
+            step=names.get(call.step),
+            port=call.port,
+            method=call.method,
+            request=name_arrays(call.request),
+            reply=None if call.error or call.cut else name_arrays(call.reply),
+            error=_show_error(call),
+            cut=call.cut,
+            usage=call.usage,
+        )
+        for number, call in enumerate(calls[after : after + limit], after)
+    ]
+    return shown, after + limit if after + limit < len(calls) else None
+
+
+def name_steps(run: SavedRun) -> list[str]:
+    """Return the names of the run's steps for a replay: `rerank`, or `rerank@2` for the second one."""
+    counts: dict[str, int] = {}
+    names = []
+    for step in run.steps:
+        counts[step.node] = number = counts.get(step.node, 0) + 1
+        names.append(f"{step.node}@{number}" if number > 1 else step.node)
+    return names
+
+
+def read_passages(run: SavedRun) -> dict[str, Mapping[str, Any]]:
+    """Return the passages that a run read or left out, by chunk."""
+    found = dict(run.unread)
+    for call in run.tape.calls if run.tape is not None else ():
+        if call.method in ("read_passages", "read_around", "read_outline") and isinstance(call.reply, list):
+            found.update({passage["chunk_id"]: passage for passage in map(_plain, call.reply)})
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, Mapping) else asdict(value)
+
+
+def _trace_step(
+    run: SavedRun,
+    step: SavedStep,
+    before: SavedStep | None,
+    name: str,
+    passages: Mapping[str, Mapping[str, Any]],
+) -> TracedStep:
+    """Describe a step, which has this name in the run."""
+    values, old = step.values, dict(before.values) if before is not None else {}
+    if before is not None and before.node == START:
+        # What the thread's last question left is reset, which says nothing of this one.
+        old |= blank_question()
+    ran = step.ms is not None
+    recorded = values["steps"][-1] if ran else None
+    calls = [call for call in run.tape.calls if call.step == step.number] if run.tape is not None and before else []
+    searched = step.node in ("retrieve", "rerank") and ran
+    return TracedStep(
+        number=step.number,
+        name=name,
+        node=step.node,
+        checkpoint_id=step.checkpoint_id,
+        ms=step.ms,
+        next=list(step.next),
+        changed=[] if before is None else describe_changes(old, values, passages),
+        warnings=recorded["warnings"] if recorded else [],
+        usage=recorded["usage"] if recorded else [],
+        calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
+        more_calls=max(0, len(calls) - MAX_CALLS),
+        candidates=_trace_candidates(run, step, old, passages) if searched else [],
+        grade=_describe_grade(values) if step.node == "grade" else None,
+        claims=values["verification"]["claims"] if step.node == "verify" else [],
+    )
+
+
+def _list_searches(run: SavedRun, number: int) -> list[Call]:
+    """Return the searches of the retrieve step of that number. On tapes of 23 November 2026 and before, those that ran
+    ahead have the number of the step before."""
+    if run.tape is None:
+        return []
+    searches = [call for call in run.tape.calls if call.method in _SEARCHES and call.step <= number]
+    own = [call for call in searches if call.step == number]
+    before = max((step.number for step in run.steps if step.node == "retrieve" and step.number < number), default=-1)
+    return own or [call for call in searches if call.step > before]
+
+
+def _describe_grade(values: Mapping[str, Any]) -> Grade:
+    knobs = Profile.model_validate(values["profile"]).grade
+    return Grade(
+        confidence=values["confidence"],
+        level=values["level"],
+        sufficient=knobs.sufficient,
+        caveat=knobs.caveat,
+        missing=values["missing"],
+        text=weigh(values),
+    )
+
+
+def describe_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], passages: Mapping[str, Mapping[str, Any]] = _NO_PASSAGES
+) -> list[Change]:
+    """Describe how two states differ, for people, a line a field. Candidates are named by their passages."""
+    described = []
+    for field in find_difference(before, after):
+        if field == "steps":
+            continue
+        old, new = (_look_up(values, field) for values in (before, after))
+        described.append(Change(field=field, text=_describe_change(old, new, passages)))
+    return described
+
+
+def _look_up(values: Mapping[str, Any], field: str) -> Any:
+    found: Any = values
+    for part in field.split(".") if field.startswith("profile.") else [field]:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _describe_change(old: Any, new: Any, passages: Mapping[str, Mapping[str, Any]]) -> str:
+    if isinstance(new, list) and isinstance(old, list | None):
+        return _describe_list([_name(each, passages) for each in old or []], [_name(each, passages) for each in new])
+    if isinstance(new, Mapping) and isinstance(old, Mapping):
+        parts = [f"{key} {_show(new.get(key))}" for key in new if old.get(key) != new.get(key)]
+        return "; ".join(parts)
+    return _show(new) if old in (None, "", 0, 0.0) else f"{_show(old)} → {_show(new)}"
+
+
+def _describe_list(was: list[str], now: list[str]) -> str:
+    added = [name for name in now if name not in was]
+    gone = [name for name in was if name not in now]
+    size = str(len(now)) if len(was) == len(now) else f"{len(was)} → {len(now)}"
+    parts = []
+    if added:
+        parts.append(f"new: {_enumerate(added)}")
+    if gone:
+        parts.append(f"gone: {_enumerate(gone)}")
+    if not parts and was != now:
+        parts.append(f"in another order: {_enumerate(now)}")
+    return f"{size}; {'; '.join(parts) or 'with other details'}" if now else f"{size}, none left"
+
+
+def _name(each: Any, passages: Mapping[str, Mapping[str, Any]]) -> str:
+    if not isinstance(each, Mapping):
+        return _show(each)
+    each = passages.get(each.get("chunk_id", ""), each) if "title" not in each else each
+    if "title" in each:
+        return name_place(each["title"], each.get("heading_path", []))
+    named = next((each[key] for key in ("question", "text", "code", "label", "chunk_id") if each.get(key)), each)
+    return _show(named)
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(f"“{name}”" for name in names[:_NAMED]) + more
+
+
+def _show(value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return "nothing"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _describe_call(call: Call) -> TracedCall:
+    is_model = call.port.startswith("ChatModel")
+    messages = [_plain(message) for message in call.request.get("messages", [])] if is_model else []
+    reply = _cut("".join(call.reply) if call.method == "stream" else str(call.reply)) if is_model else ""
+    costs = [used.cost for used in call.usage]
+    return TracedCall(
+        port=call.port,
+        method=call.method,
+        summary=_sum_up(call),
+        messages=[PromptMessage(role=each["role"], content=_cut(each["content"])) for each in messages],
+        reply=reply if call.reply is not None else "",
+        input_tokens=sum(used.input_tokens for used in call.usage),
+        output_tokens=sum(used.output_tokens for used in call.usage),
+        cost=None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None),
+        error=_show_error(call),
+        cut=call.cut,
+    )
+
+
+def _show_error(call: Call) -> str | None:
+    return None if call.error is None else f"{call.error[0]}: {call.error[1]}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
+
+
+def _sum_up(call: Call) -> str:
+    """Say in a line what was asked and what came back."""
+    asked = next(
+        (str(call.request[key]) for key in ("query", "question", "text", "words", "names") if call.request.get(key)), ""
+    )
+    said = f"“{_show(asked)}” " if asked else ""
+    if call.error is not None:
+        return f"{said}failed with {call.error[0]}"
+    if call.cut:
+        return f"{said}was cut off"
+    reply = call.reply
+    if isinstance(reply, np.ndarray):
+        back = f"a vector of {reply.shape[-1]}"
+    elif isinstance(reply, list) and reply and all(isinstance(each, int | float) for each in reply):
+        back = ", ".join(f"{each:.2f}" for each in reply[:8]) + (" …" if len(reply) > 8 else "")
+    elif isinstance(reply, list) and call.method != "stream":
+        back = f"{len(reply)} found" if call.method.startswith(("search", "read")) else f"{len(reply)} results"
+    else:
+        back = _show("".join(reply) if isinstance(reply, list) else reply)
+    return f"{said}→ {back}"
+
+
+def _trace_candidates(
+    run: SavedRun, step: SavedStep, before: Mapping[str, Any], passages: Mapping[str, Mapping[str, Any]]
+) -> list[TracedCandidate]:
+    values = step.values
+    candidates = values["candidates"]
+    reranked = step.node == "rerank"
+    found = before["candidates"] if reranked else candidates
+    fused_order = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
+    titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
+    # rerank is the step after retrieve.
+    legs = {name: _rank_leg(_list_searches(run, step.number - reranked), candidates, name) for name in _LEGS}
+    final = run.final
+    cited = {citation["marker"] for citation in final["citations"]}
+    knobs = Profile.model_validate(values["profile"]).rerank
+    last = min((source["score"] for source in values["sources"]), default=None)
+    traced = []
+    for place, each in enumerate(candidates, 1):
+        chunk_id = each["chunk_id"]
+        passage = passages.get(chunk_id)
+        fused = fused_order.get(chunk_id)
+        number = find_source(values["sources"], each, passage) if reranked else None
+        # The sources that were answered from may be those of another attempt.
+        reached = find_source(final["sources"], each, passage)
+        # Of a run that stopped before an answer it is not known what it would have cited.
+        is_cited = reached is not None and (reached in cited or not final["answer"])
+        traced.append(
+            TracedCandidate(
+                chunk_id=chunk_id,
+                document_id=each["document_id"],
+                title=_name_passage(passage, each["document_id"], titles),
+                snippet=_cut_snippet(passage),
+                dense=Leg(rank=legs["dense"].get(chunk_id), score=each["dense"]),
+                lexical=Leg(rank=legs["lexical"].get(chunk_id), score=each["lexical"]),
+                fused=Leg(rank=fused, score=each["score"]),
+                rerank=Leg(rank=place if reranked else None, score=each["relevance"]),
+                moved=fused - place if reranked and fused is not None else 0,
+                source=number,
+                cited=reached in cited and (number is not None or not reranked),
+                # Without its passage it is not known whether it stands in a source that was widened over it.
+                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited)
+                if reranked and (passage is not None or number is not None or place > knobs.keep)
+                else None,
+            )
+        )
+    return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
+
+
+class LeftOut(TypedDict):
+    """A passage that a search found, and that became no candidate."""
+
+    chunk_id: str
+    document_id: str
+    dense: float | None
+    lexical: float | None
+    missed: float | None
+    """How far it is below the profile's threshold of similarity; None where that did not leave it out."""
+
+
+def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
+    """List what the searches of a retrieve step found and what became no candidate, the most similar first. Empty
+    without a tape."""
+    scores: dict[str, dict[str, float]] = {name: {} for name in _LEGS}
+    documents: dict[str, str] = {}
+    for call in _list_searches(run, step.number):
+        leg = call.method.removeprefix("search_").removeprefix("score_")
+        for match in map(_plain, call.reply or []):
+            scores[leg].setdefault(match["chunk_id"], match["score"])
+            documents.setdefault(match["chunk_id"], match["document_id"])
+    floor = Profile.model_validate(step.values["profile"]).retrieval.similarity_threshold
+    candidates = {each["chunk_id"] for each in step.values["candidates"]}
+    left = sorted(documents.keys() - candidates, key=lambda chunk_id: (-scores["dense"].get(chunk_id, -1.0), chunk_id))
+    found = []
+    for chunk_id in left[:MAX_LEFT_OUT]:
+        similarity = scores["dense"].get(chunk_id)
+        missed = None if floor is None or similarity is None or similarity >= floor else floor - similarity
+        lexical = scores["lexical"].get(chunk_id)
+        found.append(
+            LeftOut(
+                chunk_id=chunk_id, document_id=documents[chunk_id], dense=similarity, lexical=lexical, missed=missed
+            )
+        )
+    return found
+
+
+def _trace_left_out(
+    run: SavedRun, step: SavedStep, titles: Mapping[str, str], passages: Mapping[str, Mapping[str, Any]]
+) -> list[TracedCandidate]:
+    ranks = {name: _rank_leg(_list_searches(run, step.number), [], name) for name in _LEGS}
+    knobs = Profile.model_validate(step.values["profile"]).retrieval
+    nothing = Leg(rank=None, score=None)
+    return [
+        TracedCandidate(
+            chunk_id=(chunk_id := each["chunk_id"]),
+            document_id=each["document_id"],
+            title=_name_passage(passages.get(chunk_id), each["document_id"], titles),
+            snippet=_cut_snippet(passages.get(chunk_id)),
+            dense=Leg(rank=ranks["dense"].get(chunk_id), score=each["dense"]),
+            lexical=Leg(rank=ranks["lexical"].get(chunk_id), score=each["lexical"]),
+            fused=nothing,
+            rerank=nothing,
+            moved=0,
+            source=None,
+            cited=False,
+            dropped=f"was not among the best {knobs.candidates} of both searches (profile.retrieval.candidates)"
+            if each["missed"] is None
+            else f"similarity {each['dense']:.2f} is {each['missed']:.2f} below "
+            f"profile.retrieval.similarity_threshold, {knobs.similarity_threshold}",
+        )
+        for each in list_left_out(run, step)
+    ]
+
+
+def _name_passage(passage: Mapping[str, Any] | None, document_id: str, titles: Mapping[str, str]) -> str | None:
+    return name_place(passage["title"], passage["heading_path"]) if passage else titles.get(document_id)
+
+
+def _cut_snippet(passage: Mapping[str, Any] | None) -> str | None:
+    return " ".join(passage["text"].split())[:SNIPPET] if passage else None
+
+
+def _say_why_dropped(
+    candidate: Mapping[str, Any],
+    place: int,
+    number: int | None,
+    knobs: RerankKnobs,
+    last: float | None,
+    *,
+    is_cited: bool,
+) -> str | None:
+    if number is not None:
+        return None if is_cited else f"was read as source {number}, and nothing of it was cited"
+    relevance = candidate["relevance"]
+    if relevance is None:
+        return "was not scored: its text was not there any more"
+    if place <= knobs.keep and knobs.mmr_lambda is not None:
+        return f"came {_ordinal(place)}, and is too much like one before it (profile.rerank.mmr_lambda)"
+    said = f"came {_ordinal(place)} where {knobs.keep} are kept (profile.rerank.keep)"
+    missed = f", {last - relevance:.2f} below the last that was" if last is not None and last >= relevance else ""
+    return f"{said}: relevance {relevance:.2f}{missed}"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def find_source(
+    sources: Iterable[Mapping[str, Any]], candidate: Mapping[str, Any], passage: Mapping[str, Any] | None
+) -> int | None:
+    """Return the number of the source that the candidate became, or is a part of."""
+    for source in sources:
+        if source["chunk_id"] == candidate["chunk_id"]:
+            return int(source["number"])
+        # A source is widened, and holds the neighbours of what was found.
+        if passage is None or source["document_id"] != candidate["document_id"]:
+            continue
+        if source["start"] <= passage["start"] and passage["end"] <= source["end"]:
+            return int(source["number"])
+    return None
+
+
+def _rank_leg(
+    searches: Sequence[Call], candidates: Sequence[Mapping[str, Any]], leg: Literal["dense", "lexical"]
+) -> dict[str, int]:
+    """Return the rank in one search by chunk: the best of the step's searches; without a tape, that by score."""
+    calls = [call for call in searches if call.method == f"search_{leg}"]
+    if calls:
+        ranks: dict[str, int] = {}
+        for call in calls:
+            for rank, match in enumerate(map(_plain, call.reply or []), 1):
+                ranks[match["chunk_id"]] = min(rank, ranks.get(match["chunk_id"], rank))
+        return ranks
+    scored = sorted((each for each in candidates if each[leg]), key=lambda each: -float(each[leg]))
+    return {each["chunk_id"]: rank for rank, each in enumerate(scored, 1)}

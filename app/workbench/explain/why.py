@@ -1,0 +1,220 @@
+"""Says in a few lines why a run ended as it did: what decided, by how much, and what came next."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from domain.documents import name_place
+from domain.outcome import ANSWERS, find_claimed
+from domain.text.claims import split_claims
+from domain.text.markers import strip_markers
+
+if TYPE_CHECKING:
+    # They import LangGraph, which a command that asks a server does without.
+    from app.workbench.explain.history import HistoryStep
+    from app.workbench.replay.saved_run import SavedRun
+
+_LONGEST = 160
+"""Characters of a quoted text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line: what it is about, and what was decided."""
+
+    about: str
+    text: str
+
+
+def explain_run(run: "SavedRun") -> dict[str, Any]:
+    """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
+    facts = _list_facts(run)
+    if run.record.cached:
+        facts[2:] = _explain_origin(run.origin, facts[2:])
+    return {"run_id": run.record.run_id, "facts": [asdict(fact) for fact in facts]}
+
+
+def _explain_origin(origin: "SavedRun | None", own: Sequence[Fact]) -> list[Fact]:
+    """Explain an answer from the cache by the run that made it; by what it cites where that one is gone."""
+    if origin is None:
+        return [Fact("repeats", "the answer of a run that is not on record any more, or not yours to read"), *own]
+    record = origin.record
+    said = f"the answer of run {record.run_id} of {record.started_at:%Y-%m-%d %H:%M}, which the lines below explain"
+    return [Fact("repeats", said), *_list_facts(origin)[2:]]
+
+
+def _list_facts(run: "SavedRun") -> list[Fact]:
+    facts = _explain(run.list_history(), run.record.run_id, _name_dropped(run))
+    place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
+    facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
+    return facts
+
+
+def _name_dropped(run: "SavedRun") -> dict[str, str]:
+    """Return the names of the final candidates that reached no source, by chunk."""
+    from app.workbench.explain.trace import find_source, read_passages
+
+    final, passages = run.final, read_passages(run)
+    titles = {source["document_id"]: source["title"] for source in final["sources"]}
+    named = {}
+    for each in final["candidates"]:
+        passage = passages.get(each["chunk_id"])
+        if find_source(final["sources"], each, passage) is None:
+            title = titles.get(each["document_id"], f"document {each['document_id']}")
+            name = name_place(passage["title"], passage["heading_path"]) if passage else title
+            named[each["chunk_id"]] = f"chunk {each['chunk_id']} of {name}"
+    return named
+
+
+def _describe_left_out(run: "SavedRun") -> Iterator[str]:
+    """Say what the threshold of similarity left out, of all that the searches found."""
+    # It needs LangGraph, which the commands that read facts from a server do without.
+    from app.workbench.explain.trace import MAX_LEFT_OUT, list_left_out
+
+    for step in run.steps:
+        missed = [each for each in list_left_out(run, step) if each["missed"]] if step.node == "retrieve" else []
+        if missed:
+            nearest, floor = missed[0], step.values["profile"]["retrieval"]["similarity_threshold"]
+            passage = run.unread.get(nearest["chunk_id"])
+            name = name_place(passage["title"], passage["heading_path"]) if passage else f"chunk {nearest['chunk_id']}"
+            number = f"at least {MAX_LEFT_OUT}" if len(missed) == MAX_LEFT_OUT else str(len(missed))
+            yield (
+                f"profile.retrieval.similarity_threshold, {floor}, left out {number} passages; the nearest, {name}, "
+                f"missed it by {nearest['missed']:.2f}"
+            )
+
+
+def _explain(steps: "Sequence[HistoryStep]", run_id: str, dropped: Mapping[str, str]) -> list[Fact]:
+    """Return the decisive facts of a run from its thread's steps, oldest first; empty where none of them is the run's.
+    `dropped` names the candidates that reached no source.
+
+    A step names only what it changed, so the steps before the run's count as well.
+    """
+    values: dict[str, Any] = {}
+    judged: list[Mapping[str, Any]] = []
+    path: list[str] = []
+    for step in steps:
+        if path and step["run_id"] != run_id:
+            break
+        values |= step["changed"]
+        if step["run_id"] == run_id:
+            path.append(step["node"])
+            if step["node"] == "grade":
+                judged.append(dict(values))
+    if not path:
+        return []
+    return [
+        Fact("outcome", _describe_outcome(values, path, judged)),
+        Fact("question", _describe_question(values)),
+        *(Fact("search", text) for text in _describe_searches(judged, values)),
+        *(Fact("sources", text) for text in _describe_choice(values, dropped)),
+        *(Fact("claim", text) for text in _describe_claims(values)),
+        *(Fact("doubt", text) for text in _describe_doubts(values)),
+        Fact("path", " → ".join(node for node in path if node != "__start__")),
+    ]
+
+
+def _describe_outcome(values: Mapping[str, Any], path: Sequence[str], judged: Sequence[Mapping[str, Any]]) -> str:
+    outcome = values.get("outcome") or "no outcome: it was stopped or failed"
+    by = f" by {values['answered_by']}" if values.get("answered_by") else ""
+    cached = ", from the cache" if "cache" in path else ""
+    said = f"{outcome}{by} in mode {values.get('mode')}{cached}"
+    # A run that says no ends with a confidence of none; grade's is what decided.
+    return f"{said}, {weigh(judged[-1] if judged else values)}" if "grade" in path or "cache" in path else said
+
+
+def weigh(values: Mapping[str, Any]) -> str:
+    """Compare the confidence with the thresholds that it passed or missed."""
+    confidence = values.get("confidence", 0.0)
+    knobs = values.get("profile", {}).get("grade", {})
+    sufficient, caveat = knobs.get("sufficient", 0.6), knobs.get("caveat", 0.4)
+    said = f"confidence {confidence:.2f}"
+    if confidence >= sufficient:
+        return f"{said}: {confidence - sufficient:.2f} above the {sufficient:.2f} that answers at once"
+    missing = f"{said}: {sufficient - confidence:.2f} below the {sufficient:.2f} that answers at once"
+    if confidence >= caveat:
+        return f"{missing}, {confidence - caveat:.2f} above the {caveat:.2f} that answers with a caveat"
+    return f"{missing}, {caveat - confidence:.2f} below the {caveat:.2f} that answers with a caveat"
+
+
+def _describe_question(values: Mapping[str, Any]) -> str:
+    asked, understood = values.get("question", ""), values.get("standalone_question", "")
+    read = f"understood as “{_shorten(understood)}”" if understood and understood != asked else "taken as it was asked"
+    reason = f" ({values['route_reason']})" if values.get("route_reason") else ""
+    return f"“{_shorten(asked)}” was {read}; {values.get('route')}{reason}"
+
+
+def _describe_searches(judged: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> Iterator[str]:
+    tried = values.get("queries_tried", [])
+    for number, found in enumerate(judged):
+        query = tried[number] if number < len(tried) else found.get("query", "")
+        yield (
+            f"“{_shorten(query)}” found {len(found.get('candidates', []))} candidates, of which "
+            f"{len(found.get('sources', []))} were read: {weigh(found)}"
+            + (", so it searched again" if number + 1 < len(judged) else "")
+        )
+
+
+def _describe_choice(values: Mapping[str, Any], dropped: Mapping[str, str]) -> Iterator[str]:
+    """Say which sources came first, and by how much the best that was dropped missed."""
+    sources = values.get("sources", [])
+    cited = {citation["marker"] for citation in values.get("citations", [])}
+    for source in sources[:3]:
+        place = name_place(source["title"], source["heading_path"])
+        page = f", page {source['page']}" if source.get("page") else ""
+        use = "cited" if source["number"] in cited else "not cited"
+        # A document that was never replaced has one revision.
+        replaced = source.get("revision", 0) > 1
+        revision = f", revision {source['revision']} of {source.get('updated_at', '')[:10]}" if replaced else ""
+        yield f"{source['number']}. {place}{page}{revision}: {source['score']:.2f}, {use}"
+    if not sources:
+        return
+    left = [
+        each
+        for each in values.get("candidates", [])
+        if each.get("relevance") is not None and each["chunk_id"] in dropped
+    ]
+    if left:
+        best = max(left, key=lambda each: float(each["relevance"]))
+        yield (
+            f"the best that was dropped: {dropped[best['chunk_id']]} at {best['relevance']:.2f}, beside "
+            f"{sources[-1]['score']:.2f} of the last that was read"
+        )
+
+
+def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
+    """Say which passage carries each claim, and what the check said of it."""
+    if values.get("outcome") not in ANSWERS:
+        return
+    stated, end = find_claimed(values["answer"], values["framing"])
+    answer = values["answer"][stated:end]
+    sources = values.get("sources", [])
+    by_number = {citation["marker"]: citation for citation in values.get("citations", [])}
+    verdicts = values.get("verification", {}).get("claims", [])
+    if verdicts:
+        claims = [(claim["text"], claim["markers"], f"{claim['verdict']} ({claim['reason']})") for claim in verdicts]
+    else:
+        # A stored answer has its citations alone.
+        stored = map(str, range(max(by_number, default=0)))
+        spans = split_claims(answer, [source["chunk_id"] for source in sources] or list(stored))
+        claims = [(answer[span.start : span.end], list(span.markers), "not checked in this mode") for span in spans]
+    for text, markers, verdict in claims:
+        places = [
+            name_place(by_number[number]["title"], by_number[number]["heading_path"])
+            for number in markers
+            if number in by_number
+        ]
+        yield f"“{_shorten(strip_markers(text))}” rests on {' and '.join(places) or 'nothing'}; {verdict}"
+
+
+def _describe_doubts(values: Mapping[str, Any]) -> Iterator[str]:
+    for reason in values.get("outcome_reasons", []):
+        details = ", ".join(f"{name} {value}" for name, value in reason.items() if name != "code")
+        yield reason["code"] + (f": {_shorten(details)}" if details else "")
+    for each in values.get("degraded", []):
+        yield f"{each['node']} fell back from {each['given_up']} to {each['instead']}: {each['message']}"
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(str(text).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

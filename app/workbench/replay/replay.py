@@ -1,0 +1,347 @@
+"""Replays runs: from a saved state, changed or not, as a branch; or strictly from the run's tape.
+
+A branch is a thread of its own that starts with a copy of the saved state. LangGraph's own fork would append to the
+thread, and the thread's next follow-up would build on it; here the original conversation stays untouched.
+
+A strict replay calls nothing and stores nothing: its events and its final state are compared with the recorded ones.
+"""
+
+import dataclasses
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+from uuid import uuid4
+
+from langgraph.graph import START
+from langgraph.types import StateSnapshot
+
+from app.answering.hit_log import HitLog
+from app.answering.manager import RunManager
+from app.answering.parts import RunParts
+from app.answering.requests import AcceptedRun, Branch, read_events
+from app.answering.run_config import locate_states
+from app.history.states import THINNED, find_problem, require_current
+from app.workbench.explain.history import node_of
+from app.workbench.replay.in_memory import Start, begin_in_memory, begin_thread
+from app.workbench.replay.saved_run import (
+    THINNED_OUT,
+    SavedRun,
+    SavedStep,
+    find_step,
+    find_taped,
+    read_step,
+    read_steps,
+    require_steps,
+)
+from app.workbench.replay.state_changes import change_values
+from app.workbench.replay.strict_replay import StrictReplay, prepare_strict
+from app.workbench.tapes.tapes import read_tape
+from app.workbench.tapes.taping import Player
+from domain.access import OWNER, Caller
+from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
+from domain.events import Event
+from domain.ports.runs import RunLog, ThreadStore
+from domain.runs import RunRecord
+from domain.scope import Scope
+from domain.state import AnswerState
+from domain.tapes import TapeUse
+from graphs.answer import FINAL_NODE, AnswerGraph
+from graphs.effects import INCIDENTAL, find_difference, find_first, find_reachable, find_unnoticed
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A request to replay. One of `checkpoint_id` and `run_id` is given: a run alone is replayed from its start."""
+
+    workspace_id: str
+    thread_id: str | None = None
+    """None: that of the run."""
+    checkpoint_id: str | None = None
+    run_id: str | None = None
+    node: str | None = None
+    """Run this step of the run again with its saved input, and then what follows: `rerank`, or `rerank@2` for the
+    second one."""
+    after: str | None = None
+    """Continue after this step of the run: its edge decides again what follows."""
+    until: str | None = None
+    """Stop once this node has run."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """State fields to change first; a dotted key such as `profile.rerank.keep` reaches into the profile."""
+    mode: str | None = None
+    """Run on in this mode."""
+    tape: TapeUse = "off"
+    caller: Caller = OWNER
+    groups: frozenset[str] | None = None
+    """The asker's groups; see `Scope.groups`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A replay whose request was found to be in order."""
+
+    replay: Replay
+    run: RunRecord | None
+    steps: Sequence[SavedStep]
+    """The saved states of the run that the start belongs to."""
+    start: Start
+    following: Sequence[str]
+    """The nodes that ran after the start then."""
+
+    def describe(self) -> str:
+        """Say which step runs, and with which input."""
+        ran = " → ".join(self.following) or "nothing"
+        if self.start.forced is not None:
+            said = f"{self.start.forced} runs again with its saved input, then what follows. Then it was: {ran}."
+        elif self.start.after == START:
+            said = f"The run begins anew with its question. Then it was: {ran}."
+        else:
+            said = f"Continues after {self.start.after}, whose edge decides again. Then it was: {ran}."
+        return said + (f" Stops after {self.replay.until}." if self.replay.until else "")
+
+
+class Replayer:
+    """Opens replays."""
+
+    def __init__(
+        self, manager: RunManager, parts: RunParts, log: RunLog, thread_store: ThreadStore, hit_log: HitLog
+    ) -> None:
+        self._manager = manager
+        self._parts = parts
+        self._states = parts.states
+        self._graph = parts.states.graph
+        self._log = log
+        self._thread_store = thread_store
+        self._hit_log = hit_log
+
+    async def run(self, replay: Replay) -> AsyncGenerator[Event]:
+        """Open a replay and return its events. Raises what `open` raises."""
+        return self.follow(await self.open(replay))
+
+    def follow(self, opened: AcceptedRun | StrictReplay) -> AsyncGenerator[Event]:
+        """Return the events of what `open` or `execute` returned."""
+        return opened.run() if isinstance(opened, StrictReplay) else read_events(self._manager.follow(opened))
+
+    async def open(self, replay: Replay) -> AcceptedRun | StrictReplay:
+        """Start a replay as a run of its own; or, with `tape="strict"`, prepare the strict replay of a run.
+
+        Raises everything that is wrong with the request, before the first event and before anything is written: what
+        `plan` and `execute` raise.
+        """
+        return await self.execute(await self.plan(replay))
+
+    async def plan(self, replay: Replay) -> Plan:
+        """Find the state that the replay starts from, make the changes to it, and check that they can take effect.
+
+        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `TooManyRuns`,
+        `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that
+        its field cannot hold, a state that this version cannot run, a change that no step would notice, or a step that
+        cannot follow.
+        """
+        if replay.tape != "strict":
+            self._parts.admission.check()
+            await self._parts.limits.check_run(replay.caller)
+        run: RunRecord | None = None
+        thread_id = replay.thread_id
+        await self._hit_log.record_all()
+        if replay.run_id is not None:
+            run = await self._log.get(replay.workspace_id, replay.run_id)
+            if run is None or thread_id not in (None, run.thread_id):
+                raise UnknownRun(
+                    f"There is no run {replay.run_id!r} here. To replay a thread, name the checkpoint to run on from."
+                )
+            thread_id = run.thread_id
+        if thread_id is None or (run is None and replay.checkpoint_id is None):
+            raise StateError("Name the run to replay, or the checkpoint to run on from.")
+        if sum(each is not None for each in (replay.checkpoint_id, replay.node, replay.after)) > 1:
+            raise StateError(
+                "A replay starts from one place: name a checkpoint, a node, or the node that it goes after."
+            )
+        await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
+        with self._states.translating_errors():
+            snapshot: StateSnapshot | None = None
+            if replay.checkpoint_id is not None:
+                snapshot = await _read_checkpoint(self._graph, replay.workspace_id, thread_id, replay.checkpoint_id)
+                run_id = snapshot.values["run_id"]
+                if run is not None and run_id != run.run_id:
+                    raise StateError(f"That checkpoint is of the thread's run {run_id}, not of {run.run_id}.")
+                run = run or await self._log.get(replay.workspace_id, run_id)
+            else:
+                assert run is not None
+                run_id = run.run_id
+            try:
+                steps = await read_steps(
+                    self._graph, replay.workspace_id, thread_id, run_id, including=replay.checkpoint_id
+                )
+            except DamagedState:
+                if snapshot is None or replay.tape == "strict":
+                    raise
+                steps = [await read_step(self._graph, snapshot)]
+            place, forced = find_place(steps, replay)
+            after = await self._find_node(replay.workspace_id, thread_id, steps[place])
+        step = steps[place]
+        forced = forced or step.forked_to
+        following = [each.node for each in steps[place + 1 :] if each.node in self._graph.builder.nodes]
+        values = self._change(replay, step)
+        start = Start(thread_id, step.checkpoint_id, step.number, values, after, forced)
+        plan = Plan(replay, run, steps, start, following)
+        self._check_effect(plan, step)
+        return plan
+
+    async def execute(self, plan: Plan) -> AcceptedRun | StrictReplay:
+        """Start the replay as a run of its own; or, with `tape="strict"`, prepare the strict replay.
+
+        Raises `UnknownTape`, `UnknownDocument`, `Saturated`, `DatabaseUnavailable`, and `StateError` where nothing is
+        left to run, or nothing to compare with.
+        """
+        replay, run = plan.replay, plan.run
+        with self._states.translating_errors():
+            if replay.tape == "off":
+                return await self._manager.resume(await self._open_branch(plan))
+            if run is None:
+                raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
+            tape = await read_tape(self._log, run)
+            if replay.tape == "fill":
+                branch = await self._open_branch(plan)
+                player = Player(tape, run.run_id, after=plan.start.number)
+                return await self._manager.resume(dataclasses.replace(branch, player=player))
+            ports = self._parts.make_context()
+            return await prepare_strict(
+                SavedRun(run, plan.steps, tape), plan.start, self._graph, ports.judges, ports.tokens
+            )
+
+    async def branch(self, plan: Plan) -> Branch:
+        """Make the branch that the replay would run in, for somebody to run it later. Raises what `execute` raises."""
+        with self._states.translating_errors():
+            return await self._open_branch(plan)
+
+    async def _open_branch(self, plan: Plan) -> Branch:
+        """Copy the saved state into a new thread, with the changes made to it, ready to run."""
+        replay, start = plan.replay, plan.start
+        scope = Scope.from_json(start.values["scope"])
+        if scope.document_ids is not None:
+            await self._parts.documents.corpus_fingerprint(scope)
+
+        values = _rename_run(start.values, str(uuid4())) | {"steps": []}
+        branch_id = str(uuid4())
+        forked_from: dict[str, Any] = {
+            "thread_id": start.thread_id,
+            "run_id": start.values["run_id"],
+            "checkpoint_id": start.checkpoint_id,
+            "changed": sorted(replay.changes),
+        }
+        forked_from |= {"node": start.forced} if start.forced else {}
+        forked_from |= {"until": replay.until} if replay.until else {}
+        # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
+        renamed = dataclasses.replace(start, values=values)
+        await begin_in_memory(self._graph, branch_id, renamed)
+        # It holds what the run was shown, before anybody runs it.
+        await self._thread_store.claim(replay.workspace_id, branch_id, start.values["scope"].get("groups"))
+        marks = {"forked_from": json.dumps(forked_from), "forked_as": start.after}
+        marks |= {"forked_to": start.forced} if start.forced else {}
+        await begin_thread(self._graph, branch_id, renamed, **marks)
+        return Branch(branch_id, cast(AnswerState, values), forked_from, caller=replay.caller)
+
+    def _change(self, replay: Replay, step: SavedStep) -> dict[str, Any]:
+        values = change_values(step.values, replay.changes, replay.mode, self._parts.modes)
+        require_current(values, step.version)
+        return values
+
+    def _check_effect(self, plan: Plan, step: SavedStep) -> None:
+        """Raise `StateError` for a change that no step would notice, or an end that is never reached."""
+        start, replay = plan.start, plan.replay
+        beginning = start.beginning
+        if find_problem(step.values, step.version):
+            # What no node can read may have to be set, whether one would read it or not.
+            return
+        if replay.until is not None and replay.until not in find_reachable(self._graph, beginning):
+            raise StateError(f"{replay.until!r} does not follow there. {plan.describe()}")
+        difference = find_difference(step.values, start.values)
+        # A run that failed, or was to stop, went no further, and what would follow is open.
+        is_open = bool(plan.steps[-1].next)
+        unnoticed = set(find_unnoticed(self._graph, beginning, plan.following, difference, is_open=is_open))
+        named = set[str]()
+        for key in replay.changes:
+            wanted = "scope" if key in ("document_ids", "where") else key
+            mine = {each for each in difference if each == wanted or each.startswith(f"{wanted}.")}
+            named |= mine
+            if not mine:
+                raise StateError(f"{key!r} is that already: nothing would change.")
+            if mine <= unnoticed:
+                raise StateError(f"{key!r} cannot take effect: {self._advise(plan, mine)}")
+        of_mode = {each for each in set(difference) - named if not each.startswith(INCIDENTAL)}
+        if replay.mode is not None and of_mode and of_mode <= unnoticed:
+            raise StateError(f"The mode {replay.mode!r} cannot take effect: {self._advise(plan, of_mode)}")
+
+    def _advise(self, plan: Plan, changes: set[str]) -> str:
+        path = [step.node for step in plan.steps[1:]]
+        ahead = " → ".join(plan.following) or "nothing"
+        found = find_first(path, changes)
+        if found is None:
+            return f"no step of this run reads it ({' → '.join(path)})."
+        _, place = found
+        option, field = ("--after", "after") if place.decides else ("--from", "node")
+        return (
+            f"no step that would run now reads it ({ahead}). Replay the run with {option} {place.node} (over HTTP: "
+            f'"run_id", and "{field}": "{place.node}").'
+        )
+
+    async def _find_node(self, workspace_id: str, thread_id: str, step: SavedStep) -> str:
+        """Return the node that made the state. Values written in its name take the same edges again."""
+        if step.node in self._graph.nodes:
+            return step.node
+        # The first state of a branch names the node. Branches of older versions do not: follow them to the original.
+        if step.forked_as:
+            return step.forked_as
+        place = locate_states(workspace_id, thread_id, checkpoint_id=step.checkpoint_id)
+        return await _find_origin(self._graph, workspace_id, await self._graph.aget_state(place))
+
+
+def find_place(steps: Sequence[SavedStep], replay: Replay) -> tuple[int, str | None]:
+    """Return the place of the saved state that the replay starts from, and the node that is to run next, if it is not
+    for the edges to say. Raises `UnknownCheckpoint`."""
+    if replay.checkpoint_id is not None:
+        return next(place for place, step in enumerate(steps) if step.checkpoint_id == replay.checkpoint_id), None
+    require_steps(steps)
+    if replay.after is not None:
+        return find_step(steps, replay.after), None
+    if replay.node is not None:
+        node = replay.node.partition("@")[0]
+        if replay.node in steps[-1].next and node not in [step.node for step in steps]:
+            # The run failed in it, or stopped before it.
+            return len(steps) - 1, node
+        return find_step(steps, replay.node) - 1, node
+    return (0 if replay.tape == "off" else find_taped(steps)), None
+
+
+def _rename_run(values: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    """Return the state as that of another run, which then owns the turn that the saved run may have added already."""
+    turns = [turn | {"run_id": run_id} if turn["run_id"] == values["run_id"] else turn for turn in values["turns"]]
+    return {**values, "run_id": run_id, "turns": turns}
+
+
+async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str, checkpoint_id: str) -> StateSnapshot:
+    snapshot = await graph.aget_state(locate_states(workspace_id, thread_id, checkpoint_id=checkpoint_id))
+    if snapshot.created_at is None:
+        raise UnknownCheckpoint(
+            f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. `askgraph history {thread_id}` lists them."
+        )
+    if (snapshot.metadata or {}).get("source") == "input":
+        raise UnknownCheckpoint("The run had not begun at this checkpoint; take the one after it.")
+    if (snapshot.metadata or {}).get(THINNED):
+        raise UnknownCheckpoint(THINNED_OUT)
+    return snapshot
+
+
+async def _find_origin(graph: AnswerGraph, workspace_id: str, snapshot: StateSnapshot) -> str:
+    parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
+    node = node_of(snapshot, parent)
+    if node in graph.nodes:
+        return node
+    if known := (snapshot.metadata or {}).get("forked_as"):
+        return str(known)
+    forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
+    if not forked_from:
+        return FINAL_NODE
+    origin = await _read_checkpoint(graph, workspace_id, forked_from["thread_id"], forked_from["checkpoint_id"])
+    return await _find_origin(graph, workspace_id, origin)

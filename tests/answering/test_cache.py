@@ -1,0 +1,325 @@
+"""The answer cache: which questions find a cached answer, and which answers are stored."""
+
+from contextlib import aclosing
+from dataclasses import fields, replace
+from typing import Any, cast
+
+import pytest
+import redis.asyncio
+
+from app.answering.cache.key import CacheKey
+from app.answering.cache.stored_answers import is_storable
+from app.answering.requests import Ask, collect
+from app.settings import Settings
+from app.wiring.services import Services, open_services
+from domain.events import Done
+from domain.ports.answers import EncodedAnswer
+from domain.profile import MODES
+from domain.scope import Scope
+from domain.state import Turn
+from domain.where import Where
+from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK
+from tests.wire.openai import serve_openai
+
+
+async def test_a_repeat_is_cached_with_identical_citations(services: Services, library: dict[str, str]) -> None:
+    first = await ask(services)
+    again = await ask(services)
+    assert (first["cached"], again["cached"]) == (False, True)
+    assert again["citations"] == first["citations"]
+    assert again["answer"] == first["answer"]
+    assert again["run_id"] != first["run_id"]
+    assert again["thread_id"] != first["thread_id"]
+
+
+async def test_a_hit_replays_the_same_events(services: Services, library: dict[str, str]) -> None:
+    turns = services.make_run_manager()
+    _, first = await collect(await turns.ask(Ask(QUESTION)))
+    _, again = await collect(await turns.ask(Ask(QUESTION)))
+    await turns.close()
+    assert [event for event in first if event["type"] not in ("thinking", "done")] == again[:-1]
+
+
+async def test_a_changed_document_is_never_answered_from_before(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    await services.library.ingestion.add(
+        "default", "handbook.md", b"# Station handbook\n\nThe Falke has a warranty of 60 months.\n"
+    )
+    done = await ask(services)
+    assert not done["cached"]
+    assert "60 months" in done["answer"]
+
+
+async def test_a_deleted_document_takes_its_answers_along(
+    services: Services, library: dict[str, str], redis_url: str
+) -> None:
+    await ask(services)
+    await services.library.ingestion.delete("default", library["Station handbook"])
+    done = await ask(services)
+    assert not done["cached"]
+    assert "36 months" not in done["answer"]
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        values = [await client.dump(key) for key in await client.keys("*:answer*")]
+    assert not any(b"36 months" in value for value in values if value)
+
+
+async def test_another_mode_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    assert not (await ask(services, mode="thorough"))["cached"]
+
+
+async def test_another_choice_of_documents_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    chosen = await ask(services, scope=Scope("default", (library["Station handbook"],)))
+    assert not chosen["cached"]
+    assert (await ask(services, scope=Scope("default", (library["Station handbook"],))))["cached"]
+
+
+async def test_another_filter_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    """However it is written, the same filter finds the answer; another one does not, nor does none."""
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "hr", "year": 2024})
+    hr = Scope("default", where=Where.parse("team=hr and year>=2024"))
+    same = Scope("default", where=Where.from_json({"year": {"gte": 2024.0}, "team": {"eq": "hr"}}))
+    other = Scope("default", where=Where.parse("team=hr and year>2024"))
+    assert not (await ask(services, scope=hr))["cached"]
+    assert (await ask(services, scope=same))["cached"]
+    assert not (await ask(services, scope=other))["cached"]
+    assert not (await ask(services))["cached"]
+
+
+async def test_changed_metadata_makes_the_answer_old(services: Services, library: dict[str, str]) -> None:
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "hr"})
+    hr = Scope("default", where=Where.parse("team=hr"))
+    assert "36 months" in (await ask(services, scope=hr))["answer"]
+    assert (await ask(services, scope=hr))["cached"]
+    report = await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "legal"})
+    assert (report.status, report.embedded, report.note) == ("updated", 0, "Only its metadata has changed.")
+    done = await ask(services, scope=hr)
+    assert not done["cached"]
+    assert "36 months" not in done["answer"]
+
+
+async def test_another_workspace_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    other = await ask(services, scope=Scope("other"))
+    assert not other["cached"]
+    assert other["citations"] == []
+
+
+async def test_another_conversation_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    question = "How long does its battery last?"
+    falke = await ask(services, "How long is the warranty of the Falke?")
+    amsel = await ask(services, "How long is the warranty of the Amsel?")
+    first = await ask(services, question, thread_id=falke["thread_id"])
+    second = await ask(services, question, thread_id=amsel["thread_id"])
+    assert not second["cached"]
+    assert ("14 months" in first["answer"], "9 months" in second["answer"]) == (True, True)
+
+
+async def test_abstentions_are_not_stored(services: Services, library: dict[str, str]) -> None:
+    question = "Who won the football world cup of 1954?"
+    await ask(services, question)
+    assert not (await ask(services, question))["cached"]
+
+
+async def test_a_cached_turn_is_part_of_its_conversation(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    cached = await ask(services)
+    assert cached["cached"]
+    follow_up = await ask(services, "And how long does its battery last?", thread_id=cached["thread_id"])
+    assert "14 months" in follow_up["answer"]
+    record = await services.runs.log.get("default", cached["run_id"])
+    assert record is not None
+    assert record.cached
+
+
+async def test_without_redis_answers_continue_with_one_warning(
+    settings: Settings, services: Services, library: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    from pydantic import SecretStr
+
+    gone = settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1/0")})
+    async with open_services(gone) as without:
+        for _ in range(3):
+            done = await ask(without)
+            assert "36 months" in done["answer"]
+            assert not done["cached"]
+    warnings = [r for r in caplog.records if r.name.startswith("app.adapters.redis") or "redis" in r.name]
+    assert len(warnings) == 1
+
+
+async def test_two_databases_on_one_cache_never_share_an_answer(
+    services: Services, library: dict[str, str], other_database_url: str, settings: Settings
+) -> None:
+    """Both have seen as many changes; only their documents differ."""
+    from pydantic import SecretStr
+
+    await ask(services)
+    other_settings = settings.model_copy(update={"database_url": SecretStr(other_database_url)})
+    async with open_services(other_settings) as other:
+        for name in ("handbook.md", "manual.md"):
+            await other.library.ingestion.add("default", name, f"# {name}\n\nIt has no warranty.\n".encode())
+        done = await ask(other)
+    assert not done["cached"]
+    assert "36 months" not in done["answer"]
+
+
+async def test_a_document_deleted_while_it_is_answered_from_ends_the_stream_properly(
+    services: Services, library: dict[str, str]
+) -> None:
+    chosen = (library["Station handbook"],)
+    async with services.make_run_manager() as turns:
+        events = []
+        async for event in await turns.ask(Ask(QUESTION, scope=Scope("default", chosen))):
+            events.append(event)
+            if event["type"] == "sources":
+                await services.library.ingestion.delete("default", chosen[0])
+    assert events[-1]["type"] == "done"
+    async with services.make_run_manager() as turns:
+        again, _ = await collect(await turns.ask(Ask(QUESTION)))
+    assert again["type"] == "done"
+    assert "36 months" not in again["answer"]
+
+
+async def test_a_cached_turn_remembers_what_its_question_meant(services: Services, library: dict[str, str]) -> None:
+    threads = []
+    for _ in range(2):
+        first = await ask(services, QUESTION)
+        second = await ask(services, "And how long does its battery last?", thread_id=first["thread_id"])
+        threads.append(second)
+    assert [done["cached"] for done in threads] == [False, True]
+    states = [
+        (
+            await services.runs.graph.aget_state(
+                {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
+            )
+        ).values
+        for done in threads
+    ]
+    meant = [[turn["standalone_question"] for turn in state["turns"]] for state in states]
+    assert meant[0] == meant[1]
+    assert states[1]["queries_tried"] == []
+    record = await services.runs.log.get("default", threads[1]["run_id"])
+    assert record is not None
+    assert (record.cached, record.standalone_question, record.cost) == (True, meant[0][1], 0.0)
+
+
+async def test_the_thread_of_a_cached_answer_exists_at_once(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    async with services.make_run_manager() as turns:
+        done, _ = await collect(await turns.ask(Ask(QUESTION)))
+        assert done["type"] == "done"
+        assert done["cached"]
+        assert await services.runs.thread_store.exists("default", done["thread_id"])
+
+
+async def test_an_added_document_is_never_overlooked(services: Services, library: dict[str, str]) -> None:
+    """Adding forgets nothing, so only the key stands between the question and its old answer."""
+    await ask(services)
+    await services.library.ingestion.add(
+        "default", "news.md", b"# News\n\nThe Falke now has a warranty of 60 months.\n"
+    )
+    assert not (await ask(services))["cached"]
+
+
+KEY = CacheKey(Scope("default"), QUESTION, "no conversation", "standard", "profile", "machine", "prompts")
+
+
+OTHER_SCOPES = [Scope("other"), Scope("default", ("a",)), Scope("default", where=Where.parse("team=legal"))]
+CHANGES: list[tuple[str, Any]] = [
+    *(("scope", scope) for scope in OTHER_SCOPES),
+    *((field.name, "another") for field in fields(CacheKey) if field.name != "scope"),
+]
+
+
+@pytest.mark.parametrize(("component", "value"), CHANGES)
+def test_every_component_changes_the_key(component: str, value: Any) -> None:
+    assert replace(KEY, **{component: value}).digest() != KEY.digest()
+
+
+def test_an_answer_is_kept_at_one_place_whatever_the_state_of_the_documents() -> None:
+    one, other = KEY.at("one"), KEY.at("other")
+    assert (one.workspace_id, one.digest, one.corpus) == ("default", other.digest, "one")
+    assert other.corpus == "other"
+
+
+def make_turn(question: str, answer: str) -> Turn:
+    return Turn(
+        run_id="r",
+        question=question,
+        standalone_question=question,
+        route="needs_retrieval",
+        answer=answer,
+        documents=[],
+        outcome="answered",
+    )
+
+
+def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
+    """What a follow-up means depends on what was said before it, and on nothing else of the turns."""
+    asked = Ask(QUESTION).as_turn("run", MODES["standard"].model_dump())
+
+    def key(*turns: Turn) -> str:
+        return CacheKey.of(asked, list(turns), "machine").conversation
+
+    first, second = make_turn("Which is new?", "The Falke [1]."), make_turn("And old?", "The Amsel [1].")
+    conversations = [key(), key(first), key(make_turn("Which is new?", "The Amsel [1].")), key(second)]
+    conversations += [key(make_turn("Which is best?", "The Falke [1].")), key(first, second), key(second, first)]
+    assert len(set(conversations)) == len(conversations)
+    assert key(Turn(**{**first, "run_id": "another"})) == key(first)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"outcome": "conversed"},
+        {"outcome": "abstained"},
+        {"citations": []},
+        {"verification": {"status": "unsupported"}},
+        {"warnings": ["It may be out of date."]},
+        {"stopped": True},
+    ],
+    ids=["smalltalk", "abstention", "without citations", "unsupported", "with warnings", "stopped"],
+)
+async def test_what_is_not_stored(services: Services, library: dict[str, str], change: dict[str, Any]) -> None:
+    done = await ask(services)
+    assert is_storable(done)
+    assert not is_storable(cast(Done, done | change))
+
+
+async def test_a_stopped_answer_is_not_stored(services: Services, library: dict[str, str]) -> None:
+    async with services.make_run_manager() as turns:
+        started = await turns.start(Ask(QUESTION))
+        async with aclosing(turns.follow(started)) as events:
+            await anext(events)
+        status = await turns.stop(started.workspace_id, started.run_id)
+        while status.ended is None:
+            status = await turns.stop(started.workspace_id, started.run_id)
+    assert status.state == "stopped"
+    assert await services.runs.answers.list_stored("default", 1) == []
+    assert not (await ask(services))["cached"]
+
+
+async def test_the_next_best_answer_is_not_stored(
+    settings: Settings, services: Services, library: dict[str, str]
+) -> None:
+    async with serve_openai() as server, open_services(with_models(settings, server)) as failing:
+        server.behaviour.fault = "server_error"
+        done = await ask(failing)
+    assert (done["answered_by"], len(done["degraded"]) > 0) == ("local", True)
+    assert await services.runs.answers.list_stored("default", 1) == []
+
+
+async def test_an_answer_that_is_stored_too_late_is_never_given(services: Services, library: dict[str, str]) -> None:
+    """By a process that was away between its look at the documents and the cache, while they changed."""
+    await ask(services)
+    [stored] = await services.runs.answers.list_stored("default", 1)
+    turn = Ask(QUESTION).as_turn("", services.modes["standard"].model_dump())
+    key = CacheKey.of(turn, [], services.runs.fingerprint).at(stored.corpus)
+    answer = await services.runs.answers.get(key)
+    assert answer is not None
+    await services.library.ingestion.delete("default", library["Station handbook"])
+    await services.runs.answers.put(key, stored.components, EncodedAnswer(b"[]", "1-1", b"{}"))
+    done = await ask(services)
+    assert (done["cached"], "36 months" in done["answer"]) == (False, False)

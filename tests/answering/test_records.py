@@ -1,0 +1,232 @@
+"""What is kept and said of a finished turn."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from app.answering.records import adopt, find_alerts, make_done, make_record, merge_state, publish_record
+from domain.ports.models import ModelUsage
+from domain.state import blank_question
+from graphs.prompts import VERSIONS
+from tests.sources import make_source
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def used(node: str, cost: float | None = 0.1) -> dict[str, Any]:
+    return {"node": node, "model": "m", "calls": 1, "input_tokens": 2, "output_tokens": 3, "cost": cost}
+
+
+def step(node: str, ms: float, *usage: dict[str, Any], warnings: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"node": node, "ms": ms, "warnings": list(warnings), "usage": list(usage)}
+
+
+CITATION: Any = {"marker": 1, "document_id": "d", "title": "Handbook", "heading_path": ["Warranty"]}
+DEGRADED: Any = {"node": "grade", "code": "model_failed", "given_up": "m", "instead": "local", "message": "x"}
+TURN: Any = {
+    "run_id": "r", "question": "How long?", "scope": {"workspace_id": "w", "document_ids": ["d"]}, "mode": "fast",
+    "profile": {},
+}  # fmt: skip
+
+
+def make_state(**fields: Any) -> Any:
+    return merge_state(
+        TURN,
+        {
+            **blank_question(),
+            "standalone_question": "How long is it?",
+            "route": "needs_retrieval",
+            "queries_tried": ["How long is it?", "long"],
+            "retries": 1,
+            "candidates": [{}, {}, {}],
+            "sources": [make_source("a", score=0.4), make_source("b", score=0.7)],
+            "confidence": 0.8,
+            "outcome": "answered",
+            "outcome_reasons": [{"code": "low_confidence"}],
+            "framing": {"opening": 1, "closing": 2},
+            "answer": "36 months [1].",
+            "citations": [CITATION],
+            "verification": {"status": "supported", "claims": []},
+            "answered_by": "m",
+            "degraded": [DEGRADED],
+            "steps": [
+                step("route", 1.006, used("route"), warnings=("slow",)),
+                step("retrieve", 2.0, warnings=("slow", "other")),
+                step("retrieve", 3.0),
+                step("generate", 4.0, used("generate", 0.2)),
+            ],
+            **fields,
+        },
+    )
+
+
+USAGE = [used("route"), used("generate", 0.2)]
+TIMINGS = {"route": 1.01, "retrieve": 5.0, "generate": 4.0, "total": 12.35}
+
+
+def test_the_last_event_has_all_of_the_turn() -> None:
+    assert make_done(make_state(), "t", 12.345678, "https://trace") == {
+        "type": "done",
+        "run_id": "r",
+        "thread_id": "t",
+        "answer": "36 months [1].",
+        "citations": [CITATION],
+        "outcome": "answered",
+        "abstained": False,
+        "outcome_reasons": [{"code": "low_confidence"}],
+        "framing": {"opening": 1, "closing": 2},
+        "route": "needs_retrieval",
+        "mode": "fast",
+        "standalone_question": "How long is it?",
+        "confidence": 0.8,
+        "verification": {"status": "supported", "claims": []},
+        "cached": False,
+        "stopped": False,
+        "usage": USAGE,
+        "cost": 0.3,
+        "timings": TIMINGS,
+        "warnings": ["slow", "other"],
+        "answered_by": "m",
+        "degraded": [DEGRADED],
+        "prompts": {"route": VERSIONS["route"], "generate": VERSIONS["generate"]},
+        "trace_url": "https://trace",
+    }
+
+
+def test_the_last_event_says_that_a_turn_was_stopped_or_abstained() -> None:
+    assert make_done(make_state(), "t", 1.0, None, stopped=True)["stopped"] is True
+    assert make_done(make_state(outcome="abstained"), "t", 1.0, None)["abstained"] is True
+
+
+def record(state: Any = None, ended: Any = None, **more: Any) -> Any:
+    state = state or make_state()
+    return make_record(state, "t", NOW, 12.345678, ended or make_done(state, "t", 12.3, None), **more)
+
+
+def test_a_record_has_all_of_the_turn() -> None:
+    made = record(forked_from={"run_id": "before"}, unfinished=[ModelUsage("big", 5, 6, 0.4)])
+    assert {name: getattr(made, name) for name in made.__dataclass_fields__} == {
+        "run_id": "r",
+        "thread_id": "t",
+        "workspace_id": "w",
+        "mode": "fast",
+        "question": "How long?",
+        "started_at": NOW,
+        "standalone_question": "How long is it?",
+        "queries": ["How long is it?", "long"],
+        "document_ids": ["d"],
+        "scope": {"workspace_id": "w", "document_ids": ["d"]},
+        "route": "needs_retrieval",
+        "retries": 1,
+        "candidates": 3,
+        "sources": 2,
+        "top_score": 0.7,
+        "confidence": 0.8,
+        "outcome": "answered",
+        "outcome_reasons": [{"code": "low_confidence"}],
+        "verification": "supported",
+        "cached": False,
+        "answer": "36 months [1].",
+        "citations": [CITATION],
+        "usage": [
+            *USAGE,
+            {"node": "unfinished", "model": "big", "calls": 1, "input_tokens": 5, "output_tokens": 6, "cost": 0.4},
+        ],
+        "cost": 0.7,
+        "timings": TIMINGS,
+        "warnings": ["slow", "other"],
+        "error": None,
+        "forked_from": {"run_id": "before"},
+        "answered_by": "m",
+        "degraded": [DEGRADED],
+        "prompts": {"route": VERSIONS["route"], "generate": VERSIONS["generate"]},
+    }
+
+
+def test_a_record_says_how_a_turn_ended() -> None:
+    failed = record(ended={"type": "error", "code": "internal", "message": "m", "run_id": "r"})
+    assert (failed.error, failed.outcome, failed.outcome_reasons, failed.cached) == ("internal", None, [], False)
+    state = make_state()
+    assert record(state, make_done(state, "t", 1.0, None, stopped=True)).error == "stopped"
+    assert record(state, {**make_done(state, "t", 1.0, None), "cached": True}).cached is True
+
+
+def test_a_turn_of_unknown_cost_has_none_and_one_without_sources_no_score() -> None:
+    made = record(make_state(sources=[], steps=[step("route", 1.0, used("route", None))]))
+    assert (made.top_score, made.cost) == (None, None)
+
+
+def test_costs_and_times_are_rounded() -> None:
+    made = record(make_state(steps=[step("route", 1.0, used("route", 0.12345678949))]))
+    assert made.cost == 0.123456789
+
+
+@pytest.mark.parametrize(
+    ("fields", "alerts"),
+    [
+        ({}, []),
+        ({"sources": [make_source("a", score=0.29)]}, ["low_top_score"]),
+        ({"sources": [make_source("a", score=0.3)]}, []),
+        ({"sources": []}, []),
+        ({"citations": []}, ["no_citation"]),
+        ({"citations": [], "steps": []}, []),
+        ({"retries": 2}, ["many_retries"]),
+        ({"steps": [step("retrieve", 300.0), step("retrieve", 201.0)]}, ["slow_retrieval"]),
+        ({"steps": [step("retrieve", 500.0)]}, []),
+    ],
+)
+def test_somebody_on_call_is_told(fields: dict[str, Any], alerts: list[str]) -> None:
+    assert find_alerts(record(make_state(**fields))) == alerts
+
+
+def test_every_turn_has_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="askgraph.runs")
+    publish_record(record(make_state(retries=2, citations=[], degraded=[DEGRADED, {**DEGRADED, "node": "verify"}])))
+    publish_record(record(make_state(degraded=[], answered_by="")))
+    assert [line.getMessage() for line in caplog.records] == [
+        "turn run_id=r thread_id=t workspace_id=w mode=fast route=needs_retrieval outcome=answered confidence=0.8 sources=2 retries=2 "
+        "verification=supported cached=False answered_by=m degraded=grade:model_failed,verify:model_failed total_ms=12 "
+        "error=None alerts=no_citation,many_retries",
+        "turn run_id=r thread_id=t workspace_id=w mode=fast route=needs_retrieval outcome=answered confidence=0.8 sources=2 retries=1 "
+        "verification=supported cached=False answered_by=None degraded=None total_ms=12 error=None alerts=None",
+    ]
+
+
+def test_an_answer_of_another_run_is_adopted() -> None:
+    state = make_state()
+    done = make_done(state, "t", 1.0, None)
+    earlier = {"run_id": "before"}
+    adopted: dict[str, Any] = dict(adopt(TURN, [cast(Any, earlier)], done, "from the cache"))
+    turns = adopted.pop("turns")
+    assert adopted == {
+        **blank_question(),
+        **TURN,
+        "standalone_question": "How long is it?",
+        "query": "How long is it?",
+        "route": "needs_retrieval",
+        "route_reason": "from the cache",
+        "answer": "36 months [1].",
+        "answered_by": "m",
+        "citations": [CITATION],
+        "outcome": "answered",
+        "outcome_reasons": [{"code": "low_confidence"}],
+        "framing": {"opening": 1, "closing": 2},
+        "confidence": 0.8,
+        "verification": {"status": "supported", "claims": []},
+    }
+    assert turns[0] == earlier
+    assert {name: turns[1][name] for name in ("run_id", "question", "standalone_question", "answer", "outcome")} == {
+        "run_id": "r",
+        "question": "How long?",
+        "standalone_question": "How long is it?",
+        "answer": "36 months [1].",
+        "outcome": "answered",
+    }
+
+
+def test_somebody_on_call_is_told_of_a_slow_run() -> None:
+    assert find_alerts(replace(record(), timings={"total": 1000.1})) == ["slow_total"]
+    assert find_alerts(replace(record(), timings={"total": 1000.0})) == []

@@ -1,0 +1,95 @@
+"""What a document said before stays readable from the answers that quote it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from app.adapters.postgres.pool import open_session
+from app.answering.requests import Ask, collect
+from app.api.schema.descriptions import describe_revision
+from app.history.retention import prune
+from app.serving.application import make_app
+from app.wiring.services import Services
+from domain.documents import Citation
+from domain.retention import Policy
+from tests.http_client import open_client
+
+OLD = b"# Prices\n\nA day ticket costs nine euros.\n"
+NEW = b"# Prices\n\nA day ticket costs eleven euros.\n"
+QUESTION = "What does a day ticket cost?"
+
+
+async def ask(services: Services) -> Citation:
+    async with services.make_run_manager() as turns:
+        ended, _ = await collect(await turns.ask(Ask(QUESTION)))
+    assert ended["type"] == "done"
+    return ended["citations"][0]
+
+
+async def add(services: Services, content: bytes) -> str:
+    report = await services.library.ingestion.add("default", "prices.md", content)
+    assert report.document_id is not None
+    return report.document_id
+
+
+async def test_an_answer_names_the_revision_that_it_quotes(services: Services) -> None:
+    document_id = await add(services, OLD)
+    before = await ask(services)
+    await add(services, NEW)
+    after = await ask(services)
+    assert (before["revision"], after["revision"]) == (1, 2)
+    assert before["updated_at"] <= after["updated_at"]
+    documents = services.library.documents
+    old, new = [await documents.get_text("default", document_id, number) or "" for number in (1, 2)]
+    assert old[before["start"] : before["end"]] == before["text"] == "A day ticket costs nine euros."
+    assert new == await documents.get_text("default", document_id)
+    assert await documents.get_text("default", document_id, 3) is None
+    assert await documents.get_text("other", document_id, 1) is None
+
+    revisions = await documents.list_revisions("default", document_id)
+    assert [(each.revision, each.superseded_at is None) for each in revisions] == [(2, True), (1, False)]
+    stored = await documents.get("default", document_id)
+    assert stored is not None
+    assert (stored.revision, stored.content_hash) == (2, revisions[0].content_hash)
+
+
+async def test_the_api_serves_earlier_revisions(services: Services) -> None:
+    document_id = await add(services, OLD)
+    await add(services, NEW)
+    async with open_client(make_app(services)) as client:
+        address = f"/api/documents/{document_id}"
+        assert "nine" in (await client.get(address, params={"revision": 1})).json()["text"]
+        assert "eleven" in (await client.get(address)).json()["text"]
+        assert (await client.get(address, params={"revision": 7})).status_code == 404
+        assert (await client.get(address, params={"revision": 0})).status_code == 422
+        listed = (await client.get(f"{address}/revisions")).json()["revisions"]
+        assert (await client.get(f"/api/documents/{'0' * 8}/revisions")).status_code == 404
+    found = await services.library.documents.list_revisions("default", document_id)
+    assert listed == [describe_revision(revision) for revision in found]
+
+
+async def test_the_same_content_and_new_metadata_make_no_revision(services: Services) -> None:
+    document_id = await add(services, OLD)
+    await add(services, OLD)
+    await services.library.ingestion.add("default", "prices.md", OLD, metadata={"team": "sales"})
+    [revision] = await services.library.documents.list_revisions("default", document_id)
+    assert revision.revision == 1
+
+
+async def test_only_revisions_that_a_kept_answer_cites_are_kept(services: Services) -> None:
+    document_id = await add(services, OLD)
+    await ask(services)
+    await add(services, NEW)
+    await add(services, NEW.replace(b"eleven", b"twelve"))
+    retention, keep = services.runs.retention, Policy()
+    assert (await prune(retention, keep)).revisions == 0, "a run that goes on may quote them"
+    async with open_session(services.runs.retention._pool, "default") as session:  # type: ignore[attr-defined]
+        long_ago = datetime.now(UTC) - timedelta(hours=2)
+        await session.execute("UPDATE document_revisions SET superseded_at = %(at)s", at=long_ago)
+    assert (await prune(retention, keep, dry_run=True)).revisions == 1
+    assert (await prune(retention, keep)).revisions == 1
+    documents = services.library.documents
+    kept = [each.revision for each in await documents.list_revisions("default", document_id)]
+    assert kept == [3, 1]
+    assert (await prune(retention, replace(keep, older_than=timedelta(0)))).revisions == 1
+    await services.library.ingestion.delete("default", document_id)
+    assert await documents.list_revisions("default", document_id) == []

@@ -1,0 +1,519 @@
+"""LangGraph's SDK for Python and its `RemoteGraph`, unmodified, against the service."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Annotated, Any, cast
+
+import httpx
+import pytest
+import pytest_asyncio
+from langchain_core.messages import AnyMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.pregel.remote import RemoteException, RemoteGraph
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+from typing_extensions import TypedDict
+
+from app.api.protocols.agent_server import reading, streaming
+from app.serving.application import make_app
+from app.settings import read_settings
+from app.wiring.services import Services, open_services
+from domain.scope import Scope
+from tests.asking import QUESTION
+from tests.conftest import HANDBOOK, create_database
+from tests.http_client import run_app
+from tests.protocols.examples import read_example
+from tests.protocols.node_clients import needs_node, run_node
+from tests.wire.serving import serve_app
+
+FOLLOW_UP = "Who handles claims?"
+BATTERY = "How long does the battery of the Falke last?"
+ENDLESS = "How often must the barometer of the Falke be calibrated?"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass(frozen=True)
+class Served:
+    """The service at an address, and a client of it."""
+
+    address: str
+    services: Services
+    client: LangGraphClient
+
+    async def ask_plainly(self, question: str) -> Any:
+        """Return the answer of our own API."""
+        async with httpx.AsyncClient(base_url=self.address, timeout=60) as plain:
+            answer = await plain.post("/api/chat", json={"question": question}, params={"stream": "false"})
+        return answer.json()
+
+    async def begin(self, question: str = QUESTION, **options: Any) -> tuple[str, dict[str, Any]]:
+        """Ask in a new thread. Returns its id and the final state."""
+        thread = await self.client.threads.create()
+        values: Any = await self.client.runs.wait(thread["thread_id"], "standard", input=say(question), **options)
+        return thread["thread_id"], values
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def served(servers: Any, template: str) -> AsyncIterator[Served]:
+    """The service, once for all tests."""
+    async with create_database(servers, template) as url:
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        async with open_services(settings) as services:
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+            async with (
+                run_app(make_app(services)) as running,
+                serve_app(running) as address,
+                get_client(url=f"{address}/langgraph", api_key=None) as client,
+            ):
+                yield Served(address, services, client)
+
+
+@pytest.fixture
+def going(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """`ENDLESS` is not answered before it is stopped; set once its search has begun."""
+    kind, begun = type(served.services.library.search), asyncio.Event()
+    search_lexical = kind.search_lexical
+
+    async def wait(library: Any, scope: Any, query: str, limit: int) -> Any:
+        # A question that follows it may be searched for together with its words.
+        if "barometer" in query and "warranty" not in query:
+            begun.set()
+            await asyncio.sleep(60)
+        return await search_lexical(library, scope, query, limit)
+
+    monkeypatch.setattr(kind, "search_lexical", wait)
+    return begun
+
+
+def say(text: str, **more: Any) -> dict[str, Any]:
+    """Make an input with one message."""
+    return {"messages": [{"type": "human", "content": text, **more}]}
+
+
+def read(values: Any) -> list[str]:
+    """Return the texts of a state's messages."""
+    return [message["content"] for message in values["messages"]]
+
+
+async def test_a_question_is_answered_as_by_our_own_api(served: Served) -> None:
+    client = served.client
+    own = await served.ask_plainly(QUESTION)
+    thread_id, values = await served.begin(QUESTION)
+    assert read(values) == [QUESTION, own["answer"]]
+    assert (values["citations"], values["outcome"]) == (own["citations"], "answered")
+    modes: Any = ["values", "messages-tuple"]
+    parts = [part async for part in client.runs.stream(thread_id, "standard", input=say(FOLLOW_UP), stream_mode=modes)]
+    said: list[Any] = [part.data for part in parts if part.event == "messages"]
+    pieces = [chunk["content"] for chunk, _ in said]
+    final = parts[-1].data
+    assert read(final) == [QUESTION, own["answer"], FOLLOW_UP, "".join(pieces)]
+    assert "Petra Lindqvist" in pieces[-1]
+    state: Any = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == read(final)
+    assert state["values"]["messages"][-1] == final["messages"][-1]
+    assert state["next"] == []
+    [last, first] = await client.runs.list(thread_id)
+    assert (first["status"], last["status"]) == ("success", "success")
+    assert await client.runs.join(thread_id, first["run_id"]) == values | {
+        "messages": state["values"]["messages"][:2],
+    }
+
+
+async def test_a_run_without_a_thread_answers_the_conversation_that_it_is_sent(served: Served) -> None:
+    said: Any = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": "36 months."},
+        {"role": "user", "content": [{"type": "text", "text": FOLLOW_UP}], "id": "asked"},
+    ]
+    values: Any = await served.client.runs.wait(None, "fast", input={"messages": said})
+    assert "Petra Lindqvist" in read(values)[-1]
+    assert [message["type"] for message in values["messages"]] == ["human", "ai", "human", "ai"]
+    assert values["messages"][2]["id"] == "asked"
+    values = await served.client.runs.wait(None, "fast", input={"question": QUESTION})
+    assert values["mode"] == "fast"
+    # The same again comes from the cache, and is found like any other run.
+    run = await served.client.runs.create(None, "fast", input={"question": QUESTION})
+    joined: Any = await served.client.runs.join(run["thread_id"], run["run_id"])
+    assert read(joined) == read(values)
+
+
+async def test_threads_are_made_noted_found_and_deleted(served: Served) -> None:
+    threads = served.client.threads
+    made: Any = await threads.create(thread_id="of-the-team", metadata={"team": "support"})
+    assert (made["status"], made["values"]) == ("idle", None)
+    with pytest.raises(APIStatusError, match="There is a thread 'of-the-team' already"):
+        await threads.create(thread_id="of-the-team")
+    # Of whose name in another workspace nothing is told.
+    elsewhere: Any = await threads.create(thread_id="of-the-team", params={"workspace": "another"})
+    assert (elsewhere["thread_id"], elsewhere["metadata"]) == ("of-the-team", {})
+    again = await threads.create(thread_id="of-the-team", if_exists="do_nothing")
+    assert again["metadata"] == {"team": "support"}
+    await served.client.runs.wait("of-the-team", "standard", input=say(QUESTION))
+    await threads.update("of-the-team", metadata={"open": True})
+    found: Any
+    [found] = await threads.search(metadata={"team": "support", "graph_id": "standard"})
+    assert found["metadata"]["open"] is True
+    assert "36 months" in read(found["values"])[-1]
+    assert await threads.search(metadata={"team": "sales"}) == []
+    with pytest.raises(APIStatusError, match="may have 20,000 bytes, and would have 20,"):
+        await threads.update("of-the-team", metadata={"more": "x" * 19_980})
+    chosen: Any
+    [chosen] = await threads.search(ids=["of-the-team"], select=["thread_id"])
+    assert chosen == {"thread_id": "of-the-team"}
+    await threads.delete("of-the-team")
+    with pytest.raises(APIStatusError, match="There is no thread 'of-the-team'"):
+        await threads.get("of-the-team")
+
+
+async def test_a_stream_is_joined_from_its_start_or_past_an_event(served: Served) -> None:
+    thread_id, _ = await served.begin(BATTERY)
+    run = (await served.client.runs.create(thread_id, "standard", input=say(FOLLOW_UP)))["run_id"]
+    join = served.client.runs.join_stream
+    whole = [part async for part in join(thread_id, run, last_event_id="-1")]
+    assert whole[0].event == "metadata"
+    middle = whole[len(whole) // 2]
+    rest = [part async for part in join(thread_id, run, last_event_id=middle.id)]
+    assert [(part.id, part.event) for part in rest] == [(p.id, p.event) for p in whole[len(whole) // 2 + 1 :]]
+    only = [part.event async for part in join(thread_id, run, stream_mode=["values"])]
+    assert set(only) == {"metadata", "values"}
+    with pytest.raises(APIStatusError, match="Last-Event-ID is the id of an event"):
+        [part async for part in join(thread_id, run, last_event_id="x")]
+
+
+async def test_a_run_is_stopped_and_a_busy_thread_asked_as_the_client_wants(
+    served: Served, going: asyncio.Event
+) -> None:
+    client = served.client
+    thread_id = (await client.threads.create())["thread_id"]
+    run = (await client.runs.create(thread_id, "standard", input=say(ENDLESS)))["run_id"]
+    await going.wait()
+    assert (await client.runs.get(thread_id, run))["status"] == "running"
+    assert (await client.threads.get(thread_id))["status"] == "busy"
+    with pytest.raises(APIStatusError) as refused:
+        await client.runs.create(thread_id, "standard", input=say(QUESTION), multitask_strategy="reject")
+    assert refused.value.status_code == 409
+    values: Any = await client.runs.wait(thread_id, "standard", input=say(QUESTION), multitask_strategy="interrupt")
+    # What was stopped has an answer as well: what was written of it.
+    assert [message["type"] for message in values["messages"]] == ["human", "ai", "human", "ai"]
+    assert read(values)[0] == ENDLESS
+    assert "36 months" in read(values)[-1]
+    assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+    going.clear()
+    thread_id = (await client.threads.create())["thread_id"]
+    run = (await client.runs.create(thread_id, "standard", input=say(ENDLESS)))["run_id"]
+    await going.wait()
+    await client.runs.cancel(thread_id, run, wait=True)
+    assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("then", ["cancel", "continue"])
+async def test_a_client_that_leaves_stops_its_run_if_it_says_so(
+    served: Served, going: asyncio.Event, then: Any
+) -> None:
+    client = served.client
+    thread_id = (await client.threads.create())["thread_id"]
+    stream = client.runs.stream(thread_id, "standard", input=say(ENDLESS), on_disconnect=then)
+    run = (await anext(aiter(stream))).data["run_id"]
+    await going.wait()
+    await stream.aclose()  # type: ignore[attr-defined]
+    if then == "continue":
+        assert (await client.runs.get(thread_id, run))["status"] == "running"
+        await client.runs.cancel(thread_id, run)
+    async with asyncio.timeout(10):
+        await client.runs.join(thread_id, run)
+    assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+
+
+async def test_an_edited_question_and_a_repeated_answer_go_on_in_the_same_thread(served: Served) -> None:
+    client = served.client
+    thread_id, first = await served.begin(QUESTION)
+    await client.runs.wait(thread_id, "standard", input=say(FOLLOW_UP))
+    history = await client.threads.get_history(thread_id, limit=100)
+    # As `useStream` does: the state before the first one that holds the message.
+    asked = [state for state in history if FOLLOW_UP in read(state["values"])][-1]
+    edited: Any = await client.runs.wait(
+        thread_id, "standard", input=say(BATTERY), checkpoint=asked["parent_checkpoint"]
+    )
+    assert read(edited)[:-1] == [*read(first), BATTERY]
+    assert "14 months" in read(edited)[-1]
+    state: Any = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == read(edited)
+    # The same again, without input: the step that wrote the answer.
+    history = await client.threads.get_history(thread_id, limit=100)
+    assert any(FOLLOW_UP in read(each["values"]) for each in history)
+    writes = next(each for each in history if each["next"] == ["generate"])["checkpoint"]
+    again: Any = await client.runs.wait(thread_id, "standard", input=None, checkpoint=writes)
+    assert read(again) == read(edited)
+    state = await client.threads.get_state(thread_id)
+    assert state["values"]["messages"][-1] == again["messages"][-1] != edited["messages"][-1]
+    # Each state leads to the first one, across the branches.
+    history = await client.threads.get_history(thread_id, limit=100)
+    parents: Any = {each["checkpoint_id"]: each["parent_checkpoint_id"] for each in map(dict, history)}
+    place, path = state["checkpoint"]["checkpoint_id"], []
+    while place is not None:
+        path.append(place)
+        place = parents[place]
+    assert path[-1] == history[-1]["checkpoint"]["checkpoint_id"]
+    assert len(await client.runs.list(thread_id)) == 4
+    earliest = await client.threads.get_state(thread_id, checkpoint_id=path[-1])
+    assert earliest["checkpoint"] == history[-1]["checkpoint"]
+    with pytest.raises(APIStatusError, match="Nothing is left to do at this checkpoint"):
+        await client.runs.create(thread_id, "standard", input=None)
+    known = await served.services.runs.client_threads.read("default", thread_id)
+    assert known is not None
+    assert len(known.parts) == 3
+    await client.threads.delete(thread_id)
+    assert not [part for part in known.parts if await served.services.runs.thread_store.exists("default", part)]
+
+
+async def test_a_changed_state_is_run_on_from(served: Served) -> None:
+    client = served.client
+    thread_id, values = await served.begin("How long is the warranty of the Falke station?")
+    history = await client.threads.get_history(thread_id, limit=100)
+    ranks = next(state for state in history if state["next"] == ["rerank"])
+    config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_id": ranks["checkpoint"]["checkpoint_id"]}}
+    remote = RemoteGraph("standard", client=client)
+    changed = await remote.aupdate_state(config, {"profile.rerank.keep": 1})
+    state = await client.threads.get_state(thread_id)
+    assert state["checkpoint"]["checkpoint_id"] == changed["configurable"]["checkpoint_id"]
+    assert (state["next"], state["parent_checkpoint"]) == (["rerank"], ranks["checkpoint"])
+    assert read(state["values"]) == read(values)[:1]
+    again: Any = await client.runs.wait(thread_id, "standard", input=None)
+    assert read(again) == read(values)
+    final: Any = await client.threads.get_state(thread_id)
+    assert read(final["values"]) == read(values)
+    with pytest.raises(APIStatusError, match="cannot take effect"):
+        await client.threads.update_state(thread_id, {"retries": 1})
+    with pytest.raises(APIStatusError, match="'messages' cannot be set"):
+        await client.threads.update_state(thread_id, say("No."), checkpoint_id=ranks["checkpoint"]["checkpoint_id"])
+
+
+async def test_what_is_not_there_is_said_and_an_idle_stream_is_kept_open(
+    served: Served, going: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(APIStatusError, match="There is no /store/namespaces here"):
+        await served.client.store.list_namespaces([])
+    monkeypatch.setattr(streaming, "PING_SECONDS", 0.05)
+    body = {"assistant_id": "standard", "input": say(ENDLESS), "on_disconnect": "cancel"}
+    async with (
+        httpx.AsyncClient() as plain,
+        plain.stream("POST", f"{served.address}/langgraph/runs/stream", json=body) as response,
+        asyncio.timeout(20),
+    ):
+        async for line in response.aiter_lines():
+            if line == ": heartbeat":
+                break
+    assert response.headers["location"] == response.headers["content-location"] + "/stream"
+
+
+REFUSED: list[tuple[dict[str, Any], int, str]] = [
+    ({"assistant_id": "none"}, 422, "There is no assistant 'none'"),
+    ({"input": {"messages": []}}, 422, "has to be the user's question"),
+    ({"input": say("")}, 422, "question"),
+    ({"input": {"messages": [{"type": "human", "content": [{"type": "image_url"}]}]}}, 422, "Only text"),
+    ({"interrupt_before": ["generate"]}, 422, "cannot be interrupted"),
+    ({"interrupt_after": "*"}, 422, "cannot be interrupted"),
+    ({"command": {"resume": "yes"}}, 422, "No run waits for a command"),
+    ({"webhook": "http://localhost/"}, 422, "no webhooks"),
+    ({"multitask_strategy": "rollback"}, 422, "What was asked is kept"),
+    ({"stream_mode": ["events"]}, 422, "stream_mode"),
+    ({"context": {"threshold": 2}}, 422, "context.threshold"),
+    ({"config": {"configurable": 1}}, 422, "config.configurable"),
+    ({"checkpoint_id": "1ef"}, 404, "has no checkpoint '1ef'"),
+]
+
+
+@pytest.mark.parametrize(("changed", "status", "says"), REFUSED)
+async def test_bad_requests_are_refused_in_the_protocols_form(
+    served: Served, changed: dict[str, Any], status: int, says: str
+) -> None:
+    thread = (await served.client.threads.create())["thread_id"]
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
+        body = {"assistant_id": "standard", "input": say(QUESTION)} | changed
+        refused = await plain.post(f"/threads/{thread}/runs/wait", json=body)
+    assert refused.status_code == status
+    assert says in refused.json()["detail"]
+
+
+async def test_a_thread_is_streamed_as_a_whole(served: Served) -> None:
+    client = served.client
+    own = await served.ask_plainly(QUESTION)
+    async with client.threads.stream(assistant_id="standard") as thread:
+        run = await thread.run.start(input=say(QUESTION))
+        [message] = [each async for each in thread.messages]
+        assert await message.text == own["answer"]
+        assert read(await thread.output) == [QUESTION, own["answer"]]
+        assert (await client.runs.get(thread.thread_id, run["run_id"]))["status"] == "success"
+        with pytest.raises(RuntimeError, match="has to be the user's question"):
+            await thread.run.start(input={"messages": []})
+        with pytest.raises(RuntimeError, match=r"There is no command 'state\.get'"):
+            await thread._send_command("state.get", {"namespace": []})
+
+    async def listen(since: int | None = None) -> list[Any]:
+        """Return what is told until a run has ended."""
+        body = {"channels": ["lifecycle", "values", "messages", "tasks", "custom:sources"], "since": since}
+        path, heard = f"{served.address}/langgraph/threads/{thread.thread_id}/stream/events", list[Any]()
+        async with httpx.AsyncClient() as plain, plain.stream("POST", path, json=body) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: "):
+                    heard.append(json.loads(line.removeprefix("data: ")))
+                    if heard[-1]["params"]["data"].get("event") == "completed":
+                        break
+        return heard
+
+    first = await listen()
+    assert [(event["method"], event["params"]["data"].get("event")) for event in first] == [
+        ("lifecycle", "running"), ("values", None), ("tasks", None), ("custom", None),
+        ("messages", "message-start"), ("messages", "content-block-start"), ("messages", "content-block-delta"),
+        ("messages", "content-block-finish"), ("messages", "message-finish"), ("tasks", None), ("values", None),
+        ("lifecycle", "completed"),
+    ]  # fmt: skip
+    last = first[-1]["seq"]
+    assert [event["seq"] for event in await listen(last - 1)] == [last]
+    # Who listens hears of the next run as well.
+    listening = asyncio.create_task(listen(last))
+    await client.runs.wait(thread.thread_id, "standard", input=say(FOLLOW_UP))
+    second = await listening
+    assert second[0]["seq"] > last
+    assert read(second[-2]["params"]["data"])[:-1] == [QUESTION, own["answer"], FOLLOW_UP]
+
+
+class Conversation(TypedDict):
+    """The state of somebody else's graph."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+async def test_a_remote_graph_is_used_alone_and_in_somebody_elses_graph(served: Served) -> None:
+    remote = RemoteGraph("standard", client=served.client)
+    own = await served.ask_plainly(QUESTION)
+    assert read(await remote.ainvoke(say(QUESTION)))[-1] == own["answer"]
+    drawn = await remote.aget_graph()
+    assert {"retrieve", "generate"} <= set(drawn.nodes)
+
+    builder = StateGraph(Conversation)
+    builder.add_node("askgraph", remote)
+    builder.add_edge(START, "askgraph")
+    builder.add_edge("askgraph", END)
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "in-another-graph"}}
+    asked: Any = {"messages": [("user", QUESTION)]}
+    first: Any = await graph.ainvoke(asked, config)
+    assert [message.content for message in first["messages"]] == [QUESTION, own["answer"]]
+    seen = []
+    asked = {"messages": [("user", FOLLOW_UP)]}
+    async for namespace, mode, _ in graph.astream(asked, config, stream_mode=["messages", "custom"], subgraphs=True):
+        seen.append((mode, len(namespace)))
+    assert {("messages", 1), ("custom", 1)} <= set(seen)
+    final = (await graph.aget_state(config)).values["messages"]
+    assert [message.type for message in final] == ["human", "ai", "human", "ai"]
+    assert "Petra Lindqvist" in final[-1].content
+    remote_state = await remote.aget_state(config)
+    assert read(remote_state.values) == [message.content for message in final]
+    history = [state async for state in remote.aget_state_history(config, limit=50)]
+    assert remote_state.config["configurable"]["checkpoint_id"] in [
+        state.config["configurable"]["checkpoint_id"] for state in history
+    ]
+
+
+async def test_notes_that_could_not_be_sent_back_are_refused(served: Served) -> None:
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
+        deep = '{"thread_id": "deep", "metadata": {"x": ' + 300 * "[" + 300 * "]" + "}}"
+        refused = await plain.post("/threads", content=deep, headers={"Content-Type": "application/json"})
+        assert refused.status_code == 422
+        assert "at most 250 levels" in refused.json()["detail"]
+        assert (await plain.get("/threads/deep")).status_code == 404
+
+
+async def test_several_who_make_the_same_thread_at_once_all_ask_in_it(served: Served) -> None:
+    runs = served.client.runs
+    begun = [
+        runs.create("made-by-many", "fast", input=say(f"{QUESTION} {number}"), if_not_exists="create")
+        for number in range(8)
+    ]
+    accepted = await asyncio.gather(*begun)
+    assert len(await runs.list("made-by-many", limit=10)) == len(accepted) == 8
+    for run in accepted:
+        await runs.join("made-by-many", run["run_id"])
+
+
+async def test_a_long_thread_is_read_whole(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE", 2)
+    thread_id, _ = await served.begin(QUESTION)
+    for _ in range(4):
+        values: Any = await served.client.runs.wait(thread_id, "fast", input=say(QUESTION))
+    assert read(values)[::2] == [QUESTION] * 5
+
+
+async def test_a_branch_of_a_thousand_branches_is_read() -> None:
+    depth = 2000
+
+    async def list_turns(workspace_id: str, thread_id: str, limit: int, before: str | None) -> list[Any]:
+        number = int(thread_id)
+        origin = {"thread_id": str(number - 1), "checkpoint_id": "c"} if number else None
+        turn = {"question": "How long?"}
+        request = SimpleNamespace(run_id=f"run-{number}", forked_from=origin, history=[], turn=turn)
+        return [SimpleNamespace(request=request, ended={"answer": "Long."}, state="done")]
+
+    async def read_state(config: Any) -> Any:
+        return SimpleNamespace(values={"run_id": f"run-{config['configurable']['thread_id']}"})
+
+    states: Any = SimpleNamespace(translating_errors=nullcontext, graph=SimpleNamespace(aget_state=read_state))
+    queue: Any = SimpleNamespace(list_turns=list_turns)
+    reader = reading.ThreadReader(Scope.within("default"), cast(Any, None), cast(Any, None), queue, states)
+    assert (await reader.read_conversation(str(depth))).holds(f"run-{depth}")
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff{}"])
+async def test_a_body_that_is_no_json_is_refused_in_the_protocols_form(served: Served, body: bytes) -> None:
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
+        refused = await plain.post("/threads", content=body, headers={"Content-Type": "application/json"})
+    assert (refused.status_code, list(refused.json())) in ((400, ["detail"]), (422, ["detail"]))
+
+
+async def test_a_failed_run_raises_in_the_client(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = type(served.services.library.search)
+
+    async def fail(*given: Any) -> Any:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(kind, "search_lexical", fail)
+    monkeypatch.setattr(kind, "search_dense", fail)
+    question = "Where is the reference of the barometer?"
+    with pytest.raises(RemoteException, match="internal_error"):
+        await RemoteGraph("standard", client=served.client).ainvoke(say(question))
+    with pytest.raises(Exception, match="internal_error"):
+        await served.client.runs.wait(None, "standard", input=say(question))
+
+
+@needs_node
+async def test_the_client_for_node_connects_unmodified(served: Served) -> None:
+    own = await served.ask_plainly(QUESTION)
+    told = await run_node("agent_server.mjs", f"{served.address}/langgraph", QUESTION, FOLLOW_UP)
+    assert {"fast", "standard", "thorough"} <= set(told["assistants"])
+    assert read(told["values"]) == [QUESTION, own["answer"]]
+    assert "Petra Lindqvist" in told["streamed"]
+    assert told["last"] == told["joined"] == told["state"]
+    assert read(told["state"])[-1] == told["streamed"]
+    assert told["created"]["thread_id"] == told["thread"]
+    assert told["messages"] == [2, 4]
+    assert told["refused"].startswith("HTTP 404")
+    assert "There is no run" in told["refused"]
+
+
+async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    example = read_example("LangGraph's Agent Server").replace("http://127.0.0.1:8000", served.address)
+    await asyncio.to_thread(exec, compile(example, "clients.md", "exec"), {"__name__": "example"})
+    said = capsys.readouterr().out
+    assert "36 months" in said
+    assert "Station handbook" in said
+    assert "Petra Lindqvist" in said

@@ -1,0 +1,77 @@
+"""Clients that leave while their answer streams."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from sse_starlette import EventSourceResponse
+
+from app.api.protocols import openai_responses, ui
+from app.api.protocols.agent_server.messages import make_human
+from app.api.protocols.agent_server.streaming import stream as stream_frames
+from app.api.protocols.agent_server.translation import Translation
+from app.api.protocols.openai import Completion, _stream
+from domain.events import Content, Event
+from domain.streams import StreamedEvent
+
+Events = AsyncGenerator[Event]
+Stop = Callable[[], Awaitable[object]]
+
+
+async def remember(answer: str) -> None:
+    raise AssertionError(answer)
+
+
+def stream_completion(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
+    completion = Completion("fast", "http://localhost/", "default")
+    return _stream(completion, "r", events, stop, remember, with_usage=False)
+
+
+def stream_response(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
+    body = openai_responses.ResponseRequest(model="fast", input="?")
+    return openai_responses.Translation("r", body, "http://localhost/", "default").stream(events, stop, remember)
+
+
+def stream_chat(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
+    return ui.Translation("r", "t", "http://localhost/", "default").stream(events, remember, stop)
+
+
+def stream_run(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
+    async def number() -> AsyncGenerator[StreamedEvent]:
+        async with aclosing(events) as opened:
+            async for event in opened:
+                yield StreamedEvent.of(event, "1-1")
+
+    question = make_human("?", "q")
+    return stream_frames(Translation("r", "t", "fast", ["messages-tuple"], [], question), number(), (), stop)
+
+
+@pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_chat, stream_run])
+async def test_a_client_that_leaves_stops_its_run(stream: Callable[[Events, Stop], AsyncGenerator[bytes]]) -> None:
+    stopped, sent = asyncio.Event(), asyncio.Event()
+
+    async def write_for_ever() -> AsyncGenerator[Event]:
+        while True:
+            yield Content(type="content", token="word ")
+            await asyncio.sleep(0)
+
+    async def stop() -> None:
+        # As a database would: the server cancels each wait of the task that streams.
+        await asyncio.sleep(0.01)
+        stopped.set()
+
+    async def receive() -> Any:
+        await sent.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if b'"word "' in message.get("body", b""):
+            assert not stopped.is_set()
+            sent.set()
+
+    frames = stream(write_for_ever(), stop)
+    await EventSourceResponse(frames)({"type": "http", "method": "POST", "headers": []}, receive, send)
+    async with asyncio.timeout(5):
+        await stopped.wait()

@@ -1,0 +1,171 @@
+"""OpenAI's own client and LangChain's, unmodified, against the service."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from openai import AsyncOpenAI
+from pydantic import SecretStr
+
+from app.api.protocols.translating import CORRECTION, translate_text
+from app.serving.application import make_app
+from app.wiring.services import Services
+from domain.events import Content, Correction
+from tests.asking import QUESTION
+from tests.http_client import run_app
+from tests.protocols.examples import read_example
+from tests.wire.serving import serve_app
+
+
+@dataclass(frozen=True)
+class Served:
+    """The service at an address, and a client of it."""
+
+    address: str
+    client: AsyncOpenAI
+    services: Services
+
+
+@pytest.fixture
+async def served(services: Services, library: dict[str, str]) -> AsyncIterator[Served]:
+    async with (
+        run_app(make_app(services)) as running,
+        serve_app(running) as address,
+        AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
+    ):
+        yield Served(address, client, services)
+
+
+async def ask(served: Served, *messages: str, **options: Any) -> Any:
+    """Ask with the messages of both sides in turn."""
+    roles = ["user", "assistant"]
+    said: Any = [{"role": roles[n % 2], "content": text} for n, text in enumerate(messages)]
+    return await served.client.chat.completions.with_raw_response.create(model="standard", messages=said, **options)
+
+
+async def test_modes_are_models(served: Served) -> None:
+    assert [model.id async for model in served.client.models.list()] == list(served.services.modes)
+    assert (await served.client.models.retrieve("fast")).owned_by == "askgraph"
+    with pytest.raises(openai.NotFoundError, match="GET /v1/models lists the modes"):
+        await served.client.models.retrieve("gpt-4")
+
+
+async def test_an_answer_has_its_citations_with_addresses_that_open(served: Served) -> None:
+    completion = (await ask(served, QUESTION)).parse()
+    [choice] = completion.choices
+    assert (choice.finish_reason, choice.message.role) == ("stop", "assistant")
+    answer = choice.message.content
+    assert "36 months" in answer
+    assert completion.usage.total_tokens == 0
+    for annotation in choice.message.annotations:
+        cited = annotation.url_citation
+        assert answer[cited.start_index : cited.end_index].strip() == "[1]"
+        assert cited.title == "Station handbook"
+        assert completion.citations == [cited.url]
+        async with httpx.AsyncClient() as browser:
+            assert "36 months" in (await browser.get(cited.url)).text
+
+
+async def test_a_stream_says_the_same(served: Served) -> None:
+    whole = (await ask(served, QUESTION)).parse()
+    stream = (await ask(served, QUESTION, stream=True, stream_options={"include_usage": True})).parse()
+    chunks = [chunk async for chunk in stream]
+    *pieces, end, usage = chunks
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == whole.choices[0].message.content
+    assert end.choices[0].finish_reason == "stop"
+    [annotation] = whole.choices[0].message.annotations
+    assert end.choices[0].delta.annotations == [annotation.model_dump()]
+    assert (usage.choices, usage.usage.total_tokens) == ([], 0)
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
+    first = await ask(served, QUESTION)
+    answer = first.parse().choices[0].message.content
+    with pytest.raises(openai.BadRequestError):
+        await ask(served, QUESTION, answer, "")
+    # A refused question leaves the conversation where it was.
+    second = await ask(served, QUESTION, answer, "Who handles claims?")
+    assert "Petra Lindqvist" in second.parse().choices[0].message.content
+    assert second.headers["x-thread-id"] == first.headers["x-thread-id"]
+    streamed = await ask(served, QUESTION, answer, "Who handles claims?", stream=True)
+    text = "".join([chunk.choices[0].delta.content or "" async for chunk in streamed.parse()])
+    assert "Petra Lindqvist" in text
+    # The conversation was taken back by a turn: its thread has gone on already.
+    assert streamed.headers["x-thread-id"] != first.headers["x-thread-id"]
+    third = await ask(served, QUESTION, answer, "Who handles claims?", text, "Where?")
+    assert third.headers["x-thread-id"] == streamed.headers["x-thread-id"]
+
+
+async def test_a_conversation_that_nobody_knows_is_understood_from_its_messages(served: Served) -> None:
+    told = await ask(served, QUESTION, "It is 36 months.", "And who handles claims for it?")
+    run = await served.services.runs.log.get("default", told.headers["x-run-id"])
+    assert run is not None
+    assert "Falke" in run.standalone_question
+    assert "Petra Lindqvist" in told.parse().choices[0].message.content
+
+
+async def test_a_thread_can_be_named(served: Served) -> None:
+    first = await ask(served, QUESTION)
+    thread_id = first.headers["x-thread-id"]
+    second = await ask(served, "Who handles claims?", metadata={"thread_id": thread_id})
+    assert second.headers["x-thread-id"] == thread_id
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"messages": []}, "messages: List should have at least 1 item"),
+        ({"messages": [{"role": "assistant", "content": "Hello"}]}, "has to be the user's question"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "Only text"),
+        ({"messages": [{"role": "user", "content": ""}]}, "question"),
+        ({"metadata": {"thread_id": "a\x00b"}}, "metadata.thread_id: String should match"),
+        ({"metadata": {"workspace": ""}}, "metadata.workspace: String should match"),
+        ({"n": 2}, "n: Input should be 1"),
+    ],
+)  # fmt: skip
+async def test_bad_requests_are_refused_in_the_protocols_form(served: Served, options: Any, says: str) -> None:
+    wanted: Any = {"model": "fast", "messages": [{"role": "user", "content": QUESTION}]} | options
+    with pytest.raises(openai.BadRequestError, match=says) as caught:
+        await served.client.chat.completions.create(**wanted)
+    assert caught.value.type == "invalid_request_error"
+    assert caught.value.code
+
+
+def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:
+    sent, offset = translate_text(Content(type="content", token="It is 24"), "", 0)
+    piece, offset = translate_text(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)
+    assert piece == f"{CORRECTION}36."
+    assert (sent + piece)[offset:] == "36."
+    more, same = translate_text(
+        Correction(type="correction", reason="", answer="36. Yes", citations=[]), sent + piece, offset
+    )
+    assert (more, same) == (" Yes", offset)
+
+
+async def test_langchain_connects_unmodified(served: Served) -> None:
+    access: Any = {"base_url": f"{served.address}/v1", "api_key": SecretStr("none")}
+    chat = ChatOpenAI(model="fast", **access)
+    answer = await chat.ainvoke(QUESTION)
+    assert "36 months" in str(answer.content)
+    streamed = [str(chunk.content) async for chunk in chat.astream([("system", "Be brief."), ("user", QUESTION)])]
+    assert "".join(streamed) == answer.content
+    embedder = OpenAIEmbeddings(model="any", check_embedding_ctx_length=False, **access)
+    [vector] = await embedder.aembed_documents([QUESTION])
+    await chat.root_async_client.close()
+    await embedder.async_client._client.close()
+    assert vector == pytest.approx((await served.services.library.embedder.embed_passages([QUESTION]))[0], abs=1e-6)
+
+
+async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    example = read_example("OpenAI's protocol")
+    await asyncio.to_thread(exec, example.replace("http://127.0.0.1:8000", served.address), {})
+    said = capsys.readouterr().out
+    assert "36 months" in said
+    assert f"Station handbook {served.address}/api/documents/" in said
+    assert "Petra Lindqvist" in said

@@ -1,0 +1,116 @@
+"""Runs in files: written, read, repeated without a database, and redacted."""
+
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from app.answering.requests import collect
+from app.settings import Settings
+from app.wiring.offline import open_offline
+from app.wiring.services import Services, open_services
+from app.workbench.compare.difference import diff
+from app.workbench.explain.trace import trace
+from app.workbench.explain.why import explain_run
+from app.workbench.replay.bundle import Bundle, _redact, read_bundle, write_bundle
+from app.workbench.replay.bundle_replay import Parts, replay_strictly, try_offline
+from app.workbench.replay.replay import Replay
+from app.workbench.replay.saved_run import SavedRun
+from app.workbench.tapes.tape_codec import pack
+from domain.errors import StateError
+from domain.events import Done
+from domain.scope import DEFAULT_SCOPE
+from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK, MANUAL
+from tests.wire.openai import serve_openai
+
+OLD = Path(__file__).with_name("bundle-of-version-1.askgraph")
+
+
+async def read(services: Services, done: Done) -> SavedRun:
+    return await services.make_debugger().read(DEFAULT_SCOPE, done["run_id"])
+
+
+async def test_a_file_is_repeated_where_neither_the_documents_nor_the_model_are(settings: Settings) -> None:
+    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
+        first = await ask(services, mode="thorough")
+        runs = [first, await ask(services, "And of its battery?", thread_id=first["thread_id"])]
+        async with services.make_run_manager() as turns:
+            branch = Replay("default", run_id=first["run_id"], node="rerank", changes={"profile.rerank.keep": 1})
+            ended, _ = await collect(await services.make_replayer(turns).run(branch))
+        assert ended["type"] == "done"
+        saved = [await read(services, done) for done in [*runs, ended]]
+    bundles = [read_bundle(write_bundle(run)) for run in saved]
+    assert [bundle.run.record for bundle in bundles] == [run.record for run in saved]
+    assert [trace(bundle.run) for bundle in bundles] == [trace(run) for run in saved]
+    async with open_offline(Settings()) as parts:
+        for bundle in bundles:
+            result = await replay_strictly(bundle, parts)
+            assert (result.differences, result.problem) == ([], None)
+        tried = await try_offline(bundles[0], parts)
+        assert tried["outcomes"][0]["compared"] == {"flipped": [], "gained": [], "lost": []}
+        assert sum(each["made"] for each in tried["outcomes"]) == 0
+        assert tried["not_tried"] > 0
+        await _check_that_a_changed_recording_differs(bundles[0], parts)
+
+
+async def _check_that_a_changed_recording_differs(bundle: Bundle, parts: Parts) -> None:
+    assert bundle.run.tape is not None
+    for call in bundle.run.tape.calls:
+        if call.port.startswith("ChatModel") and call.method == "stream":
+            call.reply = [*call.reply, " And more."]
+    result = await replay_strictly(bundle, parts)
+    assert not result.identical
+    assert any("And more." in line for line in result.differences)
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_redacted_file_shows_what_happened_and_holds_no_text(services: Services) -> None:
+    done = await ask(services, f"{QUESTION} Ask Petra.", mode="thorough")
+    run = await read(services, done)
+    data = write_bundle(run, redact=True)
+    held = zstandard.ZstdDecompressor().decompress(data).lower()
+    for word in (b"falke", b"warranty", b"petra", b"malmo", b"handbook", b"station", b"lithium"):
+        assert word not in held
+    bundle = read_bundle(data)
+    shown, whole = trace(bundle.run), trace(run)
+    assert (bundle.redacted, shown["path"], shown["confidence"]) == (True, whole["path"], whole["confidence"])
+    assert [len(step["calls"]) for step in shown["steps"]] == [len(step["calls"]) for step in whole["steps"]]
+    assert explain_run(bundle.run)["facts"]
+    async with open_offline(Settings()) as parts:
+        assert "is redacted" in str((await replay_strictly(bundle, parts)).problem)
+        with pytest.raises(StateError, match="is redacted"):
+            await try_offline(bundle, parts)
+
+
+def test_a_file_of_version_1_is_read() -> None:
+    bundle = read_bundle(OLD.read_bytes())
+    assert (bundle.redacted, bundle.run.record.question) == (False, QUESTION)
+    traced = trace(bundle.run)
+    assert traced["path"] == ["route", "retrieve", "rerank", "grade", "generate", "verify"]
+    assert "36 months" in traced["answer"]
+    assert diff(bundle.run, bundle.run)["first"] is None
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no run of askgraph"),
+        (b"# Notes", "no run of askgraph"),
+        (zstandard.compress(pack({"format": "other"})), "no run of askgraph"),
+        (zstandard.compress(pack({"format": "askgraph run", "version": 2})), "this askgraph knows 1"),
+        (zstandard.compress(pack({"format": "askgraph run", "version": -5})), "version -5"),
+        (zstandard.compress(pack({"format": "askgraph run", "version": True})), "version True"),
+        (zstandard.compress(pack({"format": "askgraph run", "version": 1, "record": {}})), "is damaged"),
+        (zstandard.compress(b"\0" * 250_000_000), "holds more than"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(data: bytes, says: str) -> None:
+    with pytest.raises(StateError, match=says):
+        read_bundle(data)
+
+
+def test_redacting_keeps_the_markers_of_an_answer() -> None:
+    assert _redact("It lasts 24 months [1]. See [2, 3].") == "xx xxxxx xx xxxxxx [1]. xxx [2, 3]."

@@ -1,0 +1,133 @@
+"""What a run is started with: its question, its configuration and the address of its answer."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from app.answering.cache.key import NO_CONVERSATION, CacheKey, digest
+from app.answering.requests import AcceptedRun, Ask
+from app.answering.run_config import configure_run, trace_id
+from app.history.costs import parse_since
+from domain.errors import InputError, QuestionError
+from domain.ports.answers import AnswerKey
+from domain.profile import MODES, Profile
+from domain.scope import Scope
+from domain.where import Where
+from graphs.answer import RECURSION_LIMIT
+from graphs.prompts import ALL_VERSIONS
+
+RUN = "0b2f8a52-5a5c-4d0e-9d5a-3f3c5f0f9a11"
+SCOPE = Scope("team", ("b", "a"), Where.parse("year>=2024"))
+
+
+def make_turn(**changes: Any) -> Any:
+    turn = Ask("How long?", SCOPE, mode="fast").as_turn(RUN, {"name": "fast"})
+    return {**turn, **changes}
+
+
+def test_a_question_becomes_the_graphs_input() -> None:
+    assert Ask("  How long?  ", SCOPE, mode="fast").as_turn(RUN, {"name": "fast"}) == {
+        "run_id": RUN,
+        "question": "How long?",
+        "scope": {"workspace_id": "team", "document_ids": ["a", "b"], "where": {"year": {"gte": 2024}}},
+        "mode": "fast",
+        "profile": {"name": "fast"},
+    }
+    with pytest.raises(QuestionError):
+        Ask("  ").as_turn(RUN, {})
+
+
+def test_an_accepted_run_says_nothing_of_its_events() -> None:
+    assert "broadcast" not in repr(AcceptedRun("r", "t", "w"))
+
+
+def test_a_run_is_configured() -> None:
+    assert configure_run("t", make_turn(), attempt=1, trigger="api") == {
+        "configurable": {"thread_id": "t", "workspace_id": "team"},
+        "run_id": UUID(RUN),
+        "run_name": "answer",
+        "metadata": {
+            "thread_id": "t", "run_id": RUN, "workspace_id": "team", "mode": "fast", "attempt": 1, "trigger": "api",
+        },
+        "recursion_limit": RECURSION_LIMIT,
+    }  # fmt: skip
+    assert configure_run("t", make_turn()).get("metadata", {})["attempt"] == 1
+
+
+def test_each_attempt_has_a_trace_of_its_own() -> None:
+    later = configure_run("t", make_turn(), attempt=2)
+    assert trace_id(RUN, 1) == RUN
+    assert len({trace_id(RUN, attempt) for attempt in (1, 2, 3)}) == 3
+    assert later["run_id"] == UUID(trace_id(RUN, 2))
+    assert trace_id(RUN, 2) == trace_id(RUN, 2)
+    assert later["metadata"]["attempt"] == 2
+
+
+TURN: Any = {"question": "q", "answer": "a"}
+
+
+def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
+    key = CacheKey.of(make_turn(), [TURN], "machine")
+    assert key == CacheKey(
+        scope=SCOPE,
+        question="How long?",
+        conversation=digest([["q", "a"]]),
+        mode="fast",
+        profile=digest({"name": "fast"}),
+        machine="machine",
+        prompts=ALL_VERSIONS,
+    )
+    assert CacheKey.of(make_turn(), [], "machine").conversation == NO_CONVERSATION
+    assert key.components("c") == {
+        "workspace_id": "team", "documents": ("a", "b"), "filter": "year>=2024", "groups": None,
+        "question": "How long?", "conversation": key.conversation, "mode": "fast", "profile": key.profile, "machine": "machine",
+        "prompts": ALL_VERSIONS, "corpus": "c",
+    }  # fmt: skip
+    assert key.at("c") == AnswerKey("team", key.digest(), "c")
+
+
+def test_every_component_is_part_of_the_digest() -> None:
+    key = CacheKey.of(make_turn(), [], "machine")
+    others = [replace(key, scope=Scope("other")), replace(key, scope=replace(SCOPE, groups=frozenset({"a"})))] + [
+        replace(key, **cast(Any, {name: "other"}))
+        for name in ("question", "conversation", "mode", "profile", "machine", "prompts")
+    ]
+    assert len({one.digest() for one in [key, *others]}) == 9
+    assert len(key.digest()) == 64
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest(["a", "b"]) != digest(["b", "a"])
+
+
+def test_costs_are_counted_from_a_span_or_a_time() -> None:
+    assert abs(datetime.now(UTC) - timedelta(days=7) - parse_since("7d")) < timedelta(minutes=1)
+    assert parse_since(" 2026-11-01 ") == datetime(2026, 11, 1, tzinfo=UTC)
+    assert parse_since("2026-11-01T10:00+02:00") == datetime(2026, 11, 1, 8, tzinfo=UTC)
+    assert parse_since("2026-11-01").tzinfo is UTC
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "999999w"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="2026-11-01"):
+        parse_since(text)
+
+
+def test_a_question_may_have_its_own_threshold_and_limit() -> None:
+    profile = MODES["standard"].model_dump()
+    turn = Ask("How long?", threshold=0.3, limit=45).as_turn(RUN, profile)
+    knobs = Profile.model_validate(turn["profile"])
+    assert (knobs.retrieval.similarity_threshold, knobs.rerank.keep, knobs.retrieval.candidates) == (0.3, 45, 45)
+    assert profile == MODES["standard"].model_dump()
+    plain = Ask("How long?").as_turn(RUN, profile)
+    assert CacheKey.of(turn, [], "m").digest() != CacheKey.of(plain, [], "m").digest()
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": 1.01}, {"threshold": -0.1}, {"limit": 0}, {"limit": 51}])
+def test_a_threshold_or_a_limit_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="has to be from"):
+        Ask("How long?", **wrong).as_turn(RUN, MODES["standard"].model_dump())

@@ -1,0 +1,92 @@
+"""Nothing that a node may call escapes the tape."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import SimpleNamespace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+from typing_extensions import is_protocol
+
+from app.workbench.tapes.tape_codec import pack, unpack
+from app.workbench.tapes.taping import Player, describe, fill, play, record
+from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
+from domain.ports.models import TokenCounter
+from domain.ports.reading import Reader
+from domain.ports.unit_scoring import UnitScorer
+from domain.tapes import Tape
+from nodes.local.judges import build_local_judges
+from nodes.shared.context import Context
+
+NO_CALLS = (TokenCounter,)
+"""What depends on nothing but its arguments, and is asked again in a replay."""
+
+
+def holds_port(hint: Any) -> bool:
+    if is_dataclass(hint):
+        return any(map(holds_port, get_type_hints(hint).values()))
+    return is_protocol(hint) or any(map(holds_port, get_args(hint)))
+
+
+def make(hint: Any) -> Any:
+    """Something of this type, with a stand-in for each port in it. Judges are code: the ports are what they call."""
+    if hint is Judges:
+        return build_local_judges(make(Embedder), make(UnitScorer), make(Reader))
+    if is_dataclass(hint):
+        parts = {name: each for name, each in get_type_hints(hint).items() if holds_port(each)}
+        return hint(**{name: make(each) for name, each in parts.items()})  # type: ignore[operator]
+    if is_protocol(hint):
+        return SimpleNamespace(**dict.fromkeys(get_type_hints(hint), "name"), stands_for=hint)
+    arguments = get_args(hint)
+    origin = get_origin(hint)
+    if origin is Literal:
+        return arguments[0]
+    if origin is tuple:
+        return tuple(make(each) for each in arguments if each is not ...)
+    if origin is not None and issubclass(origin, Mapping):
+        return {make(arguments[0]): make(arguments[1])}
+    return next((make(each) for each in arguments if holds_port(each)), "name")
+
+
+def list_ports(value: Any, path: str = "") -> dict[str, Any]:
+    """Each port within, by where it is."""
+    parts: Mapping[Any, Any] = {}
+    if is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value))
+        parts = {part.name: getattr(value, part.name) for part in fields(value) if holds_port(hints[part.name])}
+    elif isinstance(value, Mapping):
+        parts = value
+    elif isinstance(value, tuple):
+        parts = dict(enumerate(value))
+    else:
+        return {path: value}
+    return {place: port for key, part in parts.items() for place, port in list_ports(part, f"{path}.{key}").items()}
+
+
+@pytest.fixture
+def context() -> Context:
+    made = make(Context)
+    assert isinstance(made, Context)
+    return made
+
+
+def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> None:
+    given = list_ports(context)
+    calls = {place for place, port in given.items() if port.stands_for not in NO_CALLS}
+    assert {
+        ".library",
+        ".judges.router.embedder",
+        ".judges.grader.unit_scorer",
+        ".judges.grader.reader",
+        ".rerankers.name",
+        ".models.large",
+        ".models.fallbacks.0",
+    } <= calls
+    tape = Tape(ports=unpack(pack(describe(context))), calls=[], events=[])
+    player = Player(tape, "run")
+    for taped in (record(context, []), play(tape, player, context.tokens, context.judges), fill(context, player)):
+        ports = list_ports(taped)
+        assert set(ports) == set(given)
+        for place in calls:
+            assert not isinstance(ports[place], SimpleNamespace | str), f"{place} is called past the tape"

@@ -1,0 +1,107 @@
+"""What would have changed the end of a run."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+
+from app.settings import Settings
+from app.wiring.services import Services, open_services
+from app.workbench.explain import whatif
+from app.workbench.explain.whatif import Outcome, WhatIf
+from domain.access import Caller
+from domain.errors import StateError
+from domain.events import Done
+from domain.limits import Limits
+from domain.scope import DEFAULT_SCOPE
+from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK, MANUAL
+from tests.wire.openai import serve_openai
+
+
+async def try_all(services: Services, done: Done, **options: object) -> WhatIf:
+    return await services.make_debugger().try_variants(DEFAULT_SCOPE, done["run_id"], **options)  # type: ignore[arg-type]
+
+
+def find(tried: WhatIf, label: str) -> Outcome:
+    return next(each for each in tried["outcomes"] if each["label"].startswith(label))
+
+
+@pytest.mark.usefixtures("library")
+async def test_the_source_that_carries_the_answer_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = await ask(services, limit=2)
+    before = await services.runs.log.list_thread("default", done["thread_id"])
+    tried = await try_all(services, done, sets=[{"question": "How long does the battery of the Falke last?"}])
+    first = tried["outcomes"][0]
+    assert (first["kind"], first["compared"], first["made"]) == (
+        "nothing", {"flipped": [], "gained": [], "lost": []}, 0
+    )  # fmt: skip
+    without = find(tried, "without source 1, Station handbook")
+    assert without["begins"] == "grade"
+    assert without["compared"] is not None
+    assert {"answer", "citations"} <= set(without["compared"]["flipped"])
+    assert [place["name"] for place in without["compared"]["lost"]] == ["Station handbook › Warranty"]
+    kept = find(tried, "profile.rerank.keep at its default, 5")
+    assert (kept["node"], kept["after"]) == ("rerank", None)
+    assert kept["replay"] == f"askgraph replay {done['run_id']} --from rerank --set profile.rerank.keep=5"
+    other = find(tried, "question=")
+    assert other["ending"] is not None
+    assert "14 months" in other["ending"]["answer"]
+    assert other["made"] > 0
+    assert {each["kind"] for each in tried["outcomes"]} == {
+        "nothing", "documents", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"
+    }  # fmt: skip
+    # Nothing was stored.
+    assert await services.runs.log.list_thread("default", done["thread_id"]) == before
+    monkeypatch.setattr(whatif, "TOTAL_SECONDS", 0.1)
+    async with AsyncExitStack() as others:
+        for _ in range(services.admission.preparing):
+            await others.enter_async_context(services.admission.take_turn())
+        waited = await try_all(services, done)
+    assert {each["problem"] for each in waited["outcomes"]} == {"not tried: the time for all of them was over"}
+    with pytest.raises(StateError, match="would change nothing"):
+        await try_all(services, done, sets=[{"confidence": done["confidence"]}])
+    with pytest.raises(StateError, match="A change of nothing"):
+        await try_all(services, done, sets=[{}])
+    with pytest.raises(StateError, match="answered from the cache"):
+        await try_all(services, await ask(services, limit=2))
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_threshold_that_was_set_wrong_is_named(services: Services) -> None:
+    strict = services.modes["standard"].model_copy(
+        update={"grade": services.modes["standard"].grade.model_copy(update={"sufficient": 0.99, "caveat": 0.98})}
+    )
+    services.modes["strict"] = strict.model_copy(update={"name": "strict"})  # type: ignore[index]
+    done = await ask(services, mode="strict")
+    assert done["outcome"] == "abstained"
+    tried = await try_all(services, done)
+    named = find(tried, "profile.grade.sufficient at its default, 0.6 instead of 0.99")
+    assert named["ending"] is not None
+    assert "36 months" in named["ending"]["answer"]
+    assert named["begins"] == "after grade"
+
+
+async def test_a_model_is_asked_only_where_that_is_wanted(settings: Settings) -> None:
+    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
+        done = await ask(services, QUESTION)
+        asked = len(server.requests)
+        tried = await try_all(services, done)
+        assert len(server.requests) == asked
+        assert tried["outcomes"][0]["compared"] == {"flipped": [], "gained": [], "lost": []}
+        refused = [each["problem"] for each in tried["outcomes"] if each["ending"] is None]
+        assert tried["not_tried"] == len(refused) > 0
+        assert all(str(problem).startswith("not made: ChatModel gpt-4.1") for problem in refused)
+        assert (tried["tokens"], tried["cost"]) == (0, 0.0)
+        ann = Caller("ann", limits=Limits(tokens_per_day=10_000_000, dollars_per_day=10.0))
+        paid = await try_all(services, done, models=True, caller=ann)
+        assert len(server.requests) > asked
+        assert paid["not_tried"] < tried["not_tried"]
+        # What it used counts towards the caller's day, and the run no longer as one under way.
+        counted = await services.runs.usage.begin_run("ann", None, ann.limits)
+        assert counted is not None
+        assert paid["cost"] is not None
+        assert (counted[1].runs, counted[1].tokens) == (0, paid["tokens"])
+        assert paid["cost"] > 0
+        assert counted[1].dollars == pytest.approx(paid["cost"])

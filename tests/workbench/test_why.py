@@ -1,0 +1,86 @@
+"""Why a run ended as it did, from what it saved."""
+
+import pytest
+
+from app.answering.requests import Ask, collect
+from app.wiring.services import Services
+from app.workbench.explain.why import explain_run
+from domain.events import Done
+from domain.scope import Scope
+from tests.asking import QUESTION
+
+
+async def ask(services: Services, question: str, mode: str = "standard", thread_id: str | None = None) -> Done:
+    async with services.make_run_manager() as manager:
+        ended, _ = await collect(await manager.ask(Ask(question, mode=mode, thread_id=thread_id)))
+    assert ended["type"] == "done"
+    return ended
+
+
+async def explain(services: Services, done: Done) -> list[dict[str, str]]:
+    facts: list[dict[str, str]] = explain_run(await services.make_debugger().read(Scope("default"), done["run_id"]))[
+        "facts"
+    ]
+    return facts
+
+
+def texts(facts: list[dict[str, str]], about: str) -> list[str]:
+    return [fact["text"] for fact in facts if fact["about"] == about]
+
+
+@pytest.mark.usefixtures("library")
+async def test_an_answer_names_its_threshold_its_passage_and_the_runner_up(services: Services) -> None:
+    done = await ask(services, QUESTION, "thorough")
+    facts = await explain(services, done)
+    above = done["confidence"] - 0.6
+    [outcome] = texts(facts, "outcome")
+    assert outcome == (
+        f"answered by local in mode thorough, confidence {done['confidence']:.2f}: {above:.2f} above the 0.60 that "
+        "answers at once"
+    )
+    [search] = texts(facts, "search")
+    assert search.startswith(f"“{QUESTION}” found ")
+    assert texts(facts, "sources")[0].startswith("1. Station handbook › Warranty: ")
+    assert texts(facts, "sources")[0].endswith(", cited")
+    claim = texts(facts, "claim")[0]
+    assert "36 months" in claim
+    assert "rests on Station handbook › Warranty; supported (" in claim
+    assert texts(facts, "path") == ["route → retrieve → rerank → grade → generate → verify"]
+
+
+@pytest.mark.usefixtures("library")
+async def test_an_abstention_names_each_search_and_what_was_missing(services: Services) -> None:
+    first = await ask(services, QUESTION)
+    done = await ask(services, "What does the zoo in Lisbon charge for parrots?", thread_id=first["thread_id"])
+    assert done["outcome"] == "abstained"
+    facts = await explain(services, done)
+    [outcome] = texts(facts, "outcome")
+    assert outcome.startswith("abstained in mode standard, confidence 0.")
+    assert "confidence 0.00" not in outcome
+    assert "below the 0.60 that answers at once" in outcome
+    assert "below the 0.40 that answers with a caveat" in outcome
+    searches = texts(facts, "search")
+    assert [search.endswith("so it searched again") for search in searches] == [True] * (len(searches) - 1) + [False]
+    assert texts(facts, "doubt")
+    assert texts(facts, "claim") == []
+    # The thread's other run is explained on its own.
+    assert texts(await explain(services, first), "claim")
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_cached_answer_and_a_greeting_are_explained_too(services: Services) -> None:
+    first = await ask(services, QUESTION)
+    again = await ask(services, QUESTION)
+    assert again["cached"]
+    facts = await explain(services, again)
+    [outcome] = texts(facts, "outcome")
+    assert f", from the cache, confidence {first['confidence']:.2f}" in outcome
+    assert f"the answer of run {first['run_id']}" in texts(facts, "repeats")[0]
+    assert texts(facts, "claim") == texts(await explain(services, first), "claim")
+    # Where that run is gone, the stored citations still say what the claims rest on.
+    await services.make_forgetting().forget_thread("default", first["thread_id"])
+    facts = await explain(services, again)
+    assert "not on record any more" in texts(facts, "repeats")[0]
+    assert "rests on Station handbook › Warranty" in texts(facts, "claim")[0]
+    greeting = await explain(services, await ask(services, "Hello!"))
+    assert texts(greeting, "outcome") == ["conversed by local in mode standard"]
