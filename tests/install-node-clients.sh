@@ -13,7 +13,7 @@ give_up() {
     exit 0
 }
 
-cd "$(dirname "$0")/dialects/node" || exit 1
+cd "$(dirname "$0")/protocols/node" || exit 1
 if [ node_modules/.package-lock.json -nt package-lock.json ]; then
     exit 0
 fi
