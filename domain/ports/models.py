@@ -1,8 +1,8 @@
 """Language models, and what their calls consume."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -29,11 +29,44 @@ class UsageSink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of an object: the function's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's call of a tool. The arguments are as the model wrote them: check them against the tool's schema."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    problem: str = ""
+    """Why the arguments could not be read, for the model to read; empty where they could."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A model's reply where it was offered tools: words, calls, or both."""
+
+    text: str
+    calls: Sequence[ToolCall] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a prompt."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: Sequence[ToolCall] = ()
+    """The calls that the assistant made."""
+    answers: str = ""
+    """The id of the call whose result a message of the role `tool` is."""
 
 
 class ChatModel(Protocol):
@@ -47,6 +80,13 @@ class ChatModel(Protocol):
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """A reply that fits `schema`. `ModelError` where the reply does not, after one repair."""
+        ...
+
+    async def act(
+        self, messages: Sequence[Message], tools: Sequence[Tool], sink: UsageSink, *, max_tokens: int
+    ) -> ModelReply:
+        """A reply in words, or calls of some of the tools. Whoever calls this runs them, and asks again with a message
+        of the role `tool` for each call. `ModelError` where the reply is empty, or reaches `max_tokens`."""
         ...
 
     def stream(

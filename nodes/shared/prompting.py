@@ -11,10 +11,11 @@ template for what they are wherever they stand.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from domain.documents import Source, name_place
-from domain.ports.models import Message, TokenCounter
+from domain.ports.models import Message, ModelReply, TokenCounter, ToolCall
 from domain.profile import SourceLabel
 from domain.state import Turn
 
@@ -86,6 +87,17 @@ def show_turns(turns: Sequence[Turn], most: int) -> list[Message]:
     ]
 
 
+def recall(reply: ModelReply) -> Message:
+    """Return a reply of the model, with the calls that it made, as the message that it reads again."""
+    calls = [ToolCall(call.id, call.name, _disarm_values(call.arguments)) for call in reply.calls]
+    return Message("assistant", disarm(reply.text), calls)
+
+
+def show_result(call: ToolCall, template: str, **fields: object) -> Message:
+    """Return the message with what a tool call came to. Every field is escaped."""
+    return Message("tool", str(write(template, **fields)), answers=call.id)
+
+
 def write(template: str, **fields: object) -> Shown:
     """Fill `{fields}` into a template of ours. A field that is not `Shown` is escaped."""
     escaped = {name: field if isinstance(field, Shown) else disarm(str(field)) for name, field in fields.items()}
@@ -128,6 +140,18 @@ def disarm(text: str) -> str:
     around it.
     """
     return _CONTROL.sub(lambda opening: _HARMLESS.get(opening[0], "‹"), text)
+
+
+def _disarm_values(value: Any) -> Any:
+    """Escape every text in plain JSON."""
+    match value:
+        case str():
+            return disarm(value)
+        case Mapping():
+            return {str(_disarm_values(key)): _disarm_values(each) for key, each in value.items()}
+        case list():
+            return [_disarm_values(each) for each in value]
+    return value
 
 
 def _show(source: Source, label: SourceLabel) -> str:

@@ -9,9 +9,10 @@ import pytest_asyncio
 from pydantic import BaseModel, Field
 
 from app.adapters.chat.openai import OpenAIChat
+from domain.errors import ModelError, ModelRefused
 from domain.ports.models import ChatModel, Message
-from tests.contracts.chat_model import SOURCE, ChatModelContract, Judgement, Sink
-from tests.wire.openai import OpenAIServer, serve_openai
+from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, ChatModelContract, Judgement, Sink
+from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
 
@@ -93,6 +94,34 @@ async def test_repairs_once_with_the_error_in_hand(model: OpenAIChat, server: Op
     assert (await model.judge(ASK, Share, sink)).share == 0.4
     assert "less than or equal to 1" in server.requests[1]["messages"][-1]["content"]
     assert len(sink.usage) == 2
+
+
+async def test_arguments_that_are_no_json_are_told_with_the_call(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.faults = ["misfit_call"]
+    (call,) = (await model.act(MESSAGES, [SEARCH], Sink(), max_tokens=100)).calls
+    assert call.name == "search"
+    assert call.arguments == {}
+    assert "cut" in call.problem
+    asked = [*MESSAGES, Message("assistant", "", calls=[call]), Message("tool", call.problem, answers=call.id)]
+    assert (await model.act(asked, [SEARCH], Sink(), max_tokens=100)).text
+
+
+async def test_a_model_that_thinks_takes_no_temperature_beside_tools_either(
+    server: OpenAIServer, http: httpx2.AsyncClient
+) -> None:
+    server.behaviour.fixed_temperature = True
+    model = chat(server, http, "some-thinker")
+    assert (await model.act(ASK, [SEARCH], Sink(), max_tokens=100)).calls
+    assert ["temperature" in request for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(("fault", "error"), [("length", ModelError), ("refusal", ModelRefused)])
+async def test_a_reply_beside_tools_that_is_cut_or_refused_is_an_error(
+    model: OpenAIChat, server: OpenAIServer, fault: Fault, error: type[Exception]
+) -> None:
+    server.behaviour.fault = fault
+    with pytest.raises(error):
+        await model.act(ASK, [SEARCH], Sink(), max_tokens=100)
 
 
 async def test_a_model_that_refuses_a_parameter_is_asked_without_it(

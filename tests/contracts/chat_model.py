@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from domain.ports.models import ChatModel, Message, ModelUsage
+from domain.ports.models import ChatModel, Message, ModelUsage, Tool
 
 SOURCE = """<source number="1" title="Handbook">
 The notice period is six weeks. Holidays are thirty days a year.
@@ -15,7 +15,14 @@ The notice period is six weeks. Holidays are thirty days a year.
 
 MESSAGES = [Message("system", "You answer."), Message("user", f"{SOURCE}\n\nQuestion: How long is the notice period?")]
 
-Call = Literal["judge", "stream"]
+Call = Literal["judge", "act", "stream"]
+
+
+SEARCH = Tool(
+    "search",
+    "Search the handbook.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+)
 
 
 @dataclass
@@ -48,6 +55,8 @@ async def call(model: ChatModel, how: Call, sink: Sink | None = None) -> str:
     """The result of one call of this kind."""
     if how == "judge":
         return (await model.judge(MESSAGES, Judgement, sink or Sink())).model_dump_json()
+    if how == "act":
+        return (await model.act(MESSAGES, [SEARCH], sink or Sink(), max_tokens=100)).calls[0].name
     return "".join([p async for p in model.stream(MESSAGES, sink or Sink(), temperature=0.2, max_tokens=100)])
 
 
@@ -99,3 +108,19 @@ class ChatModelContract:
             piece async for piece in model.stream([Message("user", "Hi!")], Sink(), temperature=0.0, max_tokens=50)
         ]
         assert again
+
+    async def test_calls_a_tool_and_reads_its_result(self, model: ChatModel) -> None:
+        sink = Sink()
+        asked = [Message("system", "You answer."), Message("user", "Question: How long is the notice period?")]
+        reply = await model.act(asked, [SEARCH], sink, max_tokens=200)
+        (call,) = reply.calls
+        assert call.name == "search"
+        assert "notice" in call.arguments["query"]
+        assert not call.problem
+        (usage,) = sink.usage
+        assert usage.output_tokens > 0
+        results = [Message("assistant", reply.text, calls=reply.calls), Message("tool", SOURCE, answers=call.id)]
+        told = await model.act([*asked, *results], [SEARCH], sink, max_tokens=200)
+        assert not told.calls
+        assert "six weeks" in told.text
+        assert len(sink.usage) == 2

@@ -58,11 +58,11 @@ class Provider:
             yield server, connections, model
 
 
-judged_or_streamed = pytest.mark.parametrize("how", ["judge", "stream"])
+asked = pytest.mark.parametrize("how", ["judge", "act", "stream"])
 
 
 class ProviderContract(ChatModelContract):
-    @judged_or_streamed
+    @asked
     @pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
     async def test_a_passing_fault_is_not_noticed(self, provider: Provider, how: Call, fault: str) -> None:
         async with provider.open(faults=[fault, fault]) as (server, _, model):
@@ -74,7 +74,7 @@ class ProviderContract(ChatModelContract):
             assert "six weeks" in await call(model, "stream")
             assert len(server.requests) == 2
 
-    @judged_or_streamed
+    @asked
     async def test_does_not_wait_for_longer_than_a_reader_would(self, provider: Provider, how: Call) -> None:
         async with provider.open(60, fault="rate_limit", retry_after=60) as (server, _, model):
             async with asyncio.timeout(10):
@@ -83,14 +83,15 @@ class ProviderContract(ChatModelContract):
             assert len(server.requests) == 1
 
     @pytest.mark.parametrize(
-        ("how", "fault"), [("judge", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")]
+        ("how", "fault"),
+        [("judge", "stall_before"), ("act", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")],
     )
     async def test_a_server_that_says_nothing_is_a_timeout(self, provider: Provider, how: Call, fault: str) -> None:
         async with provider.open(0.2, fault=fault) as (_, _, model):
             with pytest.raises(ModelTimeout):
                 await call(model, how)
 
-    @judged_or_streamed
+    @asked
     async def test_a_server_that_is_gone_is_unavailable(self, provider: Provider, how: Call) -> None:
         async with provider.serve() as server:
             pass

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 import nodes
 from domain.documents import Claim, Source, Verification
 from domain.ports.judgement import Check
-from domain.ports.models import Message, UsageSink
+from domain.ports.models import Message, ModelReply, ToolCall, UsageSink
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Turn, blank_question
@@ -224,19 +224,30 @@ async def test_every_prompt_is_tried(recorded: list[Sequence[Message]]) -> None:
 def test_templates_are_never_put_together_from_outside_text() -> None:
     """An f-string as a template would pass its values by the escaping."""
     makers = {name for name, value in vars(prompting).items() if inspect.isfunction(value)} & {
-        "instruct", "ask", "write", "number_lines",
+        "instruct", "ask", "write", "number_lines", "show_result",
     }  # fmt: skip
-    assert len(makers) == 4
+    assert len(makers) == 5
     for path in Path(nodes.__path__[0]).rglob("*.py"):
         if path.name == "prompting.py":
             continue
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in makers:
-                template = call.args[0]
+                template = call.args[1 if call.func.id == "show_result" else 0]
                 constant = isinstance(template, ast.Constant) or (
                     isinstance(template, ast.Name) and template.id.isupper()
                 )
                 assert constant, f"{path.name}:{call.lineno}: a template is a constant"
+
+
+@pytest.mark.parametrize("token", CONTROL)
+def test_calls_of_tools_and_their_results_are_escaped(token: str) -> None:
+    call = ToolCall("call_1", "search", {"queries": [f"a {token}"], "filter": {"team": f"b {token}"}, "most": 3})
+    again = prompting.recall(ModelReply(f"c {token}", [call]))
+    result = prompting.show_result(call, "Found: {found}", found=f"d {token}")
+    assert again.calls[0].arguments["most"] == 3
+    for said in (again.content, repr(again.calls[0].arguments), result.content):
+        assert token not in said
+    assert result.answers == call.id
 
 
 @pytest.mark.parametrize("token", CONTROL)

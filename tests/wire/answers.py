@@ -36,6 +36,10 @@ _NEGATIONS = frozenset({"not", "no", "never", "without", "cannot"})
 
 def reply_to(messages: list[Json], schema: Json | None) -> str:
     """The reply's text; JSON where a schema is given."""
+    if messages[-1]["role"] == "tool":
+        # What the tool returned, and the question before it, read like any other prompt.
+        asked = next(m["content"] for m in reversed(messages) if m["role"] == "user")
+        messages = [*messages, {"role": "user", "content": f"{messages[-1]['content']}\n\n{asked}"}]
     schema = schema or _schema_in(messages)
     if schema is None:
         return _write(messages)
@@ -60,6 +64,17 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
     if "query" in fields:
         return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
+
+
+def act_on(messages: list[Json], tools: list[Json]) -> list[Json] | None:
+    """The calls of a model that is offered tools, given as name and JSON schema: the first tool with the question in
+    every field that is a text, until a message of the role `tool` has come. None: it writes."""
+    if messages[-1]["role"] == "tool":
+        return None
+    name, schema = tools[0]["name"], tools[0]["parameters"]
+    texts = [field for field, kind in schema.get("properties", {}).items() if kind.get("type") == "string"]
+    filled = _fill(schema, schema.get("$defs", {}))
+    return [{"name": name, "arguments": {**filled, **dict.fromkeys(texts, _question(messages[-1]["content"]))}}]
 
 
 def _prefer(text: str) -> Json:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.wire.answers import reply_to
+from tests.wire.answers import act_on, reply_to
 from tests.wire.serving import serve_app
 
 Json = dict[str, Any]
@@ -144,6 +144,10 @@ class AnthropicServer:
         if fault == "prose":
             return "Certainly! Here you are."
         tools = body.get("tools")
+        if _may_choose(body):
+            offered = [{"name": tool["name"], "parameters": tool["input_schema"]} for tool in tools or []]
+            calls = act_on(_flatten(body), offered)
+            return json.dumps(calls[0]["arguments"]) if calls else reply_to(_flatten(body), None)
         if tools and fault == "misfit":
             return json.dumps({"unexpected": True})
         return reply_to(_flatten(body), tools[0]["input_schema"] if tools else None)
@@ -229,14 +233,32 @@ class _Reply:
         }
 
 
+def _may_choose(body: Json) -> bool:
+    """Return True where tools are offered and none of them is demanded."""
+    return "tools" in body and body.get("tool_choice", {}).get("type", "auto") == "auto"
+
+
 def _flatten(body: Json) -> list[Json]:
     """The messages with plain text for content, the system's first."""
     spoken = [{"role": "system", "content": body["system"]}] if body.get("system") else []
-    return [{**message, "content": _join(message["content"])} for message in [*spoken, *body["messages"]]]
+    return [
+        {
+            **message,
+            "role": "tool" if _holds_results(message) else message["role"],
+            "content": _join(message["content"]),
+        }
+        for message in [*spoken, *body["messages"]]
+    ]
+
+
+def _holds_results(message: Json) -> bool:
+    return isinstance(message["content"], list) and any(b["type"] == "tool_result" for b in message["content"])
 
 
 def _join(content: str | list[Json]) -> str:
-    return content if isinstance(content, str) else "\n".join(block.get("text", "") for block in content)
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.get("text") or _join(block.get("content", "")) for block in content)
 
 
 def _event(data: Json) -> bytes:

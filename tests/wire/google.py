@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.wire.answers import reply_to
+from tests.wire.answers import act_on, reply_to
 from tests.wire.serving import serve_app
 
 Json = dict[str, Any]
@@ -196,6 +196,12 @@ class _Reply:
         self._messages = _flatten(body)
         declared = [tool for tools in body.get("tools", []) for tool in tools["functionDeclarations"]]
         self._function = declared[0] if declared else None
+        forced = body.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode") == "ANY"
+        self._calls: list[Json] | None = None
+        if declared and not forced:
+            offered = [{**tool, "parameters": _lower_types(tool["parameters"])} for tool in declared]
+            self._calls = act_on(self._messages, offered)
+            self._function = self._function if self._calls else None
         text = self._say()
         if fault in ("length", "safety", "recitation"):
             text = text[: len(text) // 2]
@@ -207,6 +213,8 @@ class _Reply:
             return "Certainly! Here you are."
         if self._function is None:
             return reply_to(self._messages, None)
+        if self._calls:
+            return json.dumps(self._calls[0]["arguments"])
         if self._fault == "misfit":
             return json.dumps({"unexpected": True})
         return reply_to(self._messages, _lower_types(self._function["parameters"]))
@@ -249,7 +257,13 @@ def _flatten(body: Json) -> list[Json]:
     system = body.get("systemInstruction")
     contents = [{**system, "role": "system"}, *body["contents"]] if system else body["contents"]
     return [
-        {"role": content["role"], "content": "\n".join(part.get("text", "") for part in content["parts"])}
+        {
+            "role": "tool" if any("functionResponse" in part for part in content["parts"]) else content["role"],
+            "content": "\n".join(
+                part.get("text") or str(part.get("functionResponse", {}).get("response", {}).get("output", ""))
+                for part in content["parts"]
+            ),
+        }
         for content in contents
     ]
 

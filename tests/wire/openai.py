@@ -31,7 +31,7 @@ from starlette.routing import Route
 
 from app.adapters.chat.tokens import O200kCounter
 from tests.wire import embeddings
-from tests.wire.answers import reply_to
+from tests.wire.answers import act_on, reply_to
 from tests.wire.embeddings import EmbeddingsServer
 from tests.wire.serving import serve_app
 
@@ -58,6 +58,7 @@ Fault = Literal[
     "empty",  # no choices
     "prose",  # words where JSON was asked for
     "misfit",  # JSON that does not fit the schema
+    "misfit_call",  # a tool call whose arguments are no JSON
 ]
 
 # Keywords that strict structured outputs refuse. https://platform.openai.com/docs/guides/structured-outputs
@@ -189,6 +190,8 @@ class OpenAIServer:
             text = behaviour.replies.pop(0)
         else:
             text = "Certainly! Here you are." if fault == "prose" else reply_to(body["messages"], schema)
+        offered = [tool["function"] for tool in body.get("tools", [])]
+        calls = act_on(body["messages"], offered) if offered and not behaviour.replies else None
         if fault == "misfit":
             text = json.dumps({"unexpected": True})
         finish = "stop"
@@ -204,7 +207,7 @@ class OpenAIServer:
             return StreamingResponse(self._stream(number, reply, fault, with_usage), media_type="text/event-stream")
         await asyncio.sleep(behaviour.ttft + (len(reply.tokens) / behaviour.rate if behaviour.rate else 0))
         self.spoke[number] = time.monotonic()
-        return _finish_at_once(reply, fault, behaviour.sends_usage)
+        return _finish_at_once(reply, fault, behaviour.sends_usage, calls or [])
 
     def _check_body(self, body: Json) -> Response | None:
         if not isinstance(body.get("model"), str) or not body.get("messages"):
@@ -216,6 +219,13 @@ class OpenAIServer:
             return _refuse(400, message, "unsupported_value", param="temperature")
         if not self.behaviour.knows_completion_tokens and "max_completion_tokens" in body:
             return _refuse(422, "max_completion_tokens: Extra inputs are not permitted")
+        called: set[str] = set()
+        for message in body["messages"]:
+            if message["role"] == "tool" and message.get("tool_call_id") not in called:
+                return _refuse(
+                    400, "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+                )
+            called |= {call["id"] for call in message.get("tool_calls") or []}
         response_format = body.get("response_format")
         if response_format is None or self.behaviour.ignores_format:
             return None
@@ -224,7 +234,7 @@ class OpenAIServer:
                 400, f"response_format {response_format['type']!r} is not supported.", param="response_format"
             )
         if response_format["type"] == "json_object":
-            if not any("json" in message["content"].lower() for message in body["messages"]):
+            if not any("json" in str(message["content"]).lower() for message in body["messages"]):
                 return _refuse(400, "'messages' must contain the word 'json' to use 'response_format' json_object.")
             return None
         described = json.dumps(response_format["json_schema"]["schema"])
@@ -329,8 +339,22 @@ class _Reply:
         return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
-def _finish_at_once(reply: _Reply, fault: Fault | None, with_usage: bool) -> Response:
+def _finish_at_once(reply: _Reply, fault: Fault | None, with_usage: bool, calls: list[Json]) -> Response:
     message: Json = {"role": "assistant", "content": reply.text, "refusal": None}
+    if calls and reply.finish == "stop":
+        reply.finish = "tool_calls"
+        message["content"] = None
+        message["tool_calls"] = [
+            {
+                "id": f"call_{number}",
+                "type": "function",
+                "function": {
+                    "name": call["name"],
+                    "arguments": "cut short" if fault == "misfit_call" else json.dumps(call["arguments"]),
+                },
+            }
+            for number, call in enumerate(calls, 1)
+        ]
     if fault == "refusal":
         message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}

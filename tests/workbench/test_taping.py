@@ -1,23 +1,29 @@
 """Nothing that a node may call escapes the tape."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import openai
 import pytest
 from typing_extensions import is_protocol
 
+from app.adapters.chat.openai import OpenAIChat
 from app.workbench.tapes.tape_codec import pack, unpack
+from app.workbench.tapes.tapes import decode_tape, encode_tape
 from app.workbench.tapes.taping import Player, describe, fill, play, record
+from domain.errors import NotOnTape
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
-from domain.tapes import Tape
+from domain.tapes import Call, Tape
 from nodes.local.judges import build_local_judges
-from nodes.shared.context import Context
+from nodes.shared.context import Context, Models
+from tests.contracts.chat_model import MESSAGES, SEARCH, Sink
+from tests.wire.openai import serve_openai
 
 NO_CALLS = (TokenCounter,)
 """What depends on nothing but its arguments, and is asked again in a replay."""
@@ -90,3 +96,23 @@ def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> Non
         assert set(ports) == set(given)
         for place in calls:
             assert not isinstance(ports[place], SimpleNamespace | str), f"{place} is called past the tape"
+
+
+async def test_calls_of_tools_are_taped_and_played_again(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.workbench.tapes.taping._read_step", lambda: 1)
+    calls: list[Call] = []
+    async with serve_openai() as server, openai.DefaultAsyncHttpxClient() as http:
+        model = OpenAIChat("gpt-5-nano", api_key="key", base_url=server.base_url, timeout=5, http=http)
+        recorded = record(replace(context, models=Models(large=model)), calls)
+        assert recorded.models.large is not None
+        reply = await recorded.models.large.act(MESSAGES, [SEARCH], sink := Sink(), max_tokens=100)
+    encoded, _ = encode_tape(Tape(describe(recorded), calls, []))
+    assert encoded is not None
+    tape = decode_tape(encoded)
+    played = play(tape, Player(tape, "run"), context.tokens, context.judges).models.large
+    assert played is not None
+    assert await played.act(MESSAGES, [SEARCH], again := Sink(), max_tokens=100) == reply
+    assert reply.calls
+    assert again.usage == sink.usage
+    with pytest.raises(NotOnTape):
+        await played.act(MESSAGES, [], Sink(), max_tokens=100)

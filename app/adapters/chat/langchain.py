@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import httpx2
 from langchain_core import exceptions as langchain
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from pydantic import ValidationError
 
@@ -35,7 +35,7 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.ports.models import Message, ModelUsage, Schema, UsageSink
+from domain.ports.models import Message, ModelReply, ModelUsage, Schema, Tool, ToolCall, UsageSink
 
 Reply = TypeVar("Reply")
 
@@ -98,6 +98,23 @@ class LangChainChat:
             return schema.model_validate_json(cut_json(text))
         except ValidationError as error:
             raise ModelError(f"The language model {self.name} did not give a usable judgement.") from error
+
+    async def act(
+        self, messages: Sequence[Message], tools: Sequence[Tool], sink: UsageSink, *, max_tokens: int
+    ) -> ModelReply:
+        """Return a reply in words, or calls of some of the tools."""
+        prompt, declared = _convert(messages), [_declare(tool) for tool in tools]
+        reply = await self._call(lambda: self._offer(prompt, declared, max_tokens), self._timeout)
+        self._check(reply, sink)
+        calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in reply.tool_calls]
+        calls += [
+            ToolCall(call["id"] or "", call["name"] or "", {}, f"The arguments are no JSON object: {call['args']}")
+            for call in reply.invalid_tool_calls
+        ]
+        text = str(reply.text)
+        if not calls and not text.strip():
+            raise ModelError(f"The language model {self.name} sent an empty reply.")
+        return ModelReply(text, calls)
 
     async def stream(
         self,
@@ -176,13 +193,22 @@ class LangChainChat:
     async def _ask(self, prompt: list[BaseMessage], schema: type[Schema], sink: UsageSink) -> str:
         """Return the text of one reply, which should be JSON of `schema`."""
         reply = await self._call(lambda: self._request(prompt, schema), self._timeout)
+        self._check(reply, sink)
+        return json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
+
+    def _check(self, reply: AIMessage, sink: UsageSink) -> None:
+        """Record the usage of a reply, and raise where it is a refusal or incomplete."""
         self._record(reply.usage_metadata, sink)
         finish = _read_finish(reply)
         if finish in _REFUSED or reply.additional_kwargs.get("refusal"):
             raise ModelRefused
         if finish in _FULL:
             raise ModelError(f"The language model {self.name} ran out of tokens before its reply was complete.")
-        return json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
+
+    async def _offer(self, prompt: list[BaseMessage], tools: list[dict[str, Any]], max_tokens: int) -> AIMessage:
+        """Request one reply, in which the model may call tools."""
+        options: dict[str, Any] = {"temperature": 0.0, self._limit: max_tokens}
+        return await self.client.bind_tools(tools).ainvoke(prompt, **options)
 
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
         """Request one reply. Every provider supports tools as a way to ask for a schema."""
@@ -306,8 +332,26 @@ def cut_json(text: str) -> str:
 
 
 def _convert(messages: Sequence[Message]) -> list[BaseMessage]:
-    kinds: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-    return [kinds[message.role](message.content) for message in messages]
+    return [_convert_one(message) for message in messages]
+
+
+def _convert_one(message: Message) -> BaseMessage:
+    match message.role:
+        case "system":
+            return SystemMessage(message.content)
+        case "user":
+            return HumanMessage(message.content)
+        case "assistant":
+            calls = [{"id": call.id, "name": call.name, "args": dict(call.arguments)} for call in message.calls]
+            return AIMessage(message.content, tool_calls=calls)
+        case "tool":
+            return ToolMessage(message.content, tool_call_id=message.answers)
+
+
+def _declare(tool: Tool) -> dict[str, Any]:
+    """Return the tool in OpenAI's form, which LangChain's packages translate for their providers."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
 def _read_finish(reply: AIMessage) -> str | None:

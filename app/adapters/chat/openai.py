@@ -170,6 +170,15 @@ class OpenAIChat(LangChainChat):
                     continue
                 raise
 
+    async def _offer(self, prompt: list[BaseMessage], tools: list[dict[str, Any]], max_tokens: int) -> AIMessage:
+        options: dict[str, Any] = {"temperature": 0.0, "max_tokens": max_tokens}
+        while True:
+            try:
+                return await self.client.bind_tools(tools).ainvoke(prompt, **self._fit(options))
+            except openai.APIStatusError as error:
+                if not self._learn(error):
+                    raise
+
     async def _open(
         self, prompt: list[BaseMessage], options: dict[str, Any]
     ) -> tuple[AIMessageChunk | None, AsyncGenerator[AIMessageChunk, None]]:
