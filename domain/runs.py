@@ -113,10 +113,7 @@ class RunRecord:
     started_at: datetime
     standalone_question: str = ""
     queries: list[str] = field(default_factory=list)
-    document_ids: list[str] | None = None
     scope: ScopeJson | None = None
-    """The scope of the question; None for runs recorded before filters existed. `workspace_id` and `document_ids`
-    repeat parts of it."""
     route: str = ""
     retries: int = 0
     candidates: int = 0

@@ -88,7 +88,6 @@ def make_record(
         started_at=started_at,
         standalone_question=state["standalone_question"],
         queries=state["queries_tried"],
-        document_ids=state["scope"]["document_ids"],
         scope=state["scope"],
         route=state["route"],
         retries=state["retries"],

@@ -21,9 +21,8 @@ from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.monitoring import examine
-from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, open_pool
+from app.adapters.postgres.pool import open_pool
 from app.adapters.postgres.queue import ingestions, runs
-from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import pin_embedder
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Vector
@@ -44,51 +43,6 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
     """An empty database."""
     async with create_database(servers, "template1") as url:
         yield url
-
-
-async def test_upgrading_from_the_first_migration_keeps_the_data(bare_url: str) -> None:
-    await upgrade(bare_url, "0001")
-    # Rows as the version of the first migration wrote them: without token vectors.
-    async with open_pool(bare_url) as pool, borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("INSERT INTO workspaces VALUES ('a', 7, 1)")
-        await connection.execute(
-            "INSERT INTO documents (document_id, workspace_id, source, title, media_type, content_hash, "
-            "characters, chunks, text) VALUES ('aaaaaaaa-0000-0000-0000-000000000000', 'a', 'old.md', 'Old', "
-            "'text/plain', 'h', 9, 1, 'Old words')"
-        )
-        await connection.execute(
-            "INSERT INTO chunks VALUES ('bbbbbbbb-0000-0000-0000-000000000000', 'a', "
-            "'aaaaaaaa-0000-0000-0000-000000000000', 'h', '{}', 'Old words', '{}', %s)",
-            (vector_of("Old words"),),
-        )
-        await connection.execute(
-            "INSERT INTO chunk_places VALUES ('bbbbbbbb-0000-0000-0000-000000000000', 'a', 0, 0, 9, '[]')"
-        )
-    await upgrade(bare_url)
-    async with open_pool(bare_url) as pool:
-        documents, library = PostgresDocumentStore(pool), PostgresLibrary(pool)
-        [match] = await library.search_dense(Scope("a"), vector_of("Old words"), 5)
-        [passage] = await library.read_passages(Scope("a"), [match.chunk_id])
-        assert passage.text == "Old words"
-        assert await library.read_tokens(Scope("a"), [match.chunk_id]) == {}
-        before = await documents.corpus_fingerprint(Scope("a"))
-        await store(documents, "a", "new.md", ["New words"])
-        assert await documents.corpus_fingerprint(Scope("a")) != before
-        assert [d.source for d in await documents.list("a")] == ["new.md", "old.md"]
-
-
-async def test_large_workspaces_get_their_index_with_the_upgrade(
-    bare_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector_index, "EXACT_ROWS", 1)
-    await upgrade(bare_url, "0006")
-    async with await AsyncConnection.connect(bare_url, autocommit=True) as connection:
-        await connection.execute("INSERT INTO workspaces VALUES ('large', 1, 2), ('small', 1, 1)")
-    await upgrade(bare_url)
-    names = await fetch_value(
-        bare_url, "SELECT array_agg(relname::text) FROM pg_class WHERE relkind = 'i' AND relname LIKE 'chunks\\_of%'"
-    )
-    assert names == [vector_index.name_index("large")]
 
 
 async def test_upgrading_again_changes_nothing(database_url: str) -> None:

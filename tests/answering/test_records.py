@@ -117,7 +117,6 @@ def test_a_record_has_all_of_the_turn() -> None:
         "started_at": NOW,
         "standalone_question": "How long is it?",
         "queries": ["How long is it?", "long"],
-        "document_ids": ["d"],
         "scope": {"workspace_id": "w", "document_ids": ["d"]},
         "route": "needs_retrieval",
         "retries": 1,

@@ -28,7 +28,6 @@ ANSWER = RunRecord(
     started_at=START + timedelta(seconds=5),
     standalone_question="How long is the warranty?",
     queries=["warranty", "warranty months"],
-    document_ids=["4b7c"],
     route="needs_retrieval",
     retries=1,
     candidates=20,
@@ -64,7 +63,7 @@ ANSWER = RunRecord(
 )
 
 
-RECORDS = [GREETING, ANSWER, replace(ANSWER, document_ids=[])]
+RECORDS = [GREETING, ANSWER]
 
 
 async def keep(queue: RunQueue, run: RunRecord) -> None:

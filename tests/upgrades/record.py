@@ -1,23 +1,17 @@
-"""Record a small database with the code of a commit, as a fixture of `test_upgrades`.
+"""Record a small database with the code of this commit, as the fixture of `test_upgrades`::
 
-Recipe, in a checkout of the commit (the script of that commit knows its code)::
+    python -m tests.upgrades.record
 
-    PYTHONPATH=. python tests/upgrades/record.py HOME COMMIT.sql.xz
-
-HOME is an empty folder for the embedded servers. `2e0204d.sql.xz` was recorded on 22 November 2026 from 2e0204d, the
-last commit before filters over metadata and outcomes (migration 0014, state version 2), with the script of 161422e.
-`64305d06.sql.xz` was recorded a day later from
-64305d06 (migration 0032, state version 4). The workspace `other` has no tapes.
-
-Record at a release, from its last commit: a strict replay of such a tape is identical as long as no step asks for
-anything else, which every change of a prompt, a search or a threshold may bring about.
+Record at a release, from its last commit; and until the first one, whenever the schema or the shape of states changes.
+The workspace `other` has no tapes. A strict replay of a recorded tape is identical as long as no step asks for anything
+else, which every change of a prompt, a search or a threshold may bring about.
 """
 
 import asyncio
 import json
 import lzma
 import subprocess
-import sys
+import tempfile
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,6 +23,8 @@ from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from domain.scope import Scope
+
+DUMP = Path(__file__).with_name("release.sql.xz")
 
 DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")
 """Those of the sample library that are ingested. More would only make the fixture larger."""
@@ -105,4 +101,5 @@ async def record(home: Path) -> bytes:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_bytes(asyncio.run(record(Path(sys.argv[1]))))
+    with tempfile.TemporaryDirectory() as home:
+        DUMP.write_bytes(asyncio.run(record(Path(home))))

@@ -1,8 +1,8 @@
 """Row-level security: PostgreSQL shows a connection the rows of its workspace alone, even where a query forgets to ask.
 
 The owner of the tables logs in. Connections that serve a workspace take on `SERVING_ROLE`, which owns nothing, and name
-their workspace in `askgraph.workspace` (`pool.borrow`). The owner itself is not restricted: migrations, processes of an
-older version and LangChain's `PGVectorStore` work as before, and so does what `pool.ALL_WORKSPACES` is used for.
+their workspace in `askgraph.workspace` (`pool.borrow`). The owner itself is not restricted: this serves
+migrations, LangChain's `PGVectorStore`, and what `pool.ALL_WORKSPACES` is used for.
 
 `secure` may run at any time and any number of times, because tables come at different times: LangGraph creates its own,
 and re-embedding makes a table that replaces `chunks`.
@@ -75,7 +75,7 @@ SEQUENCES = (
 )
 
 VIEWS = ("documents_of_workspace", "terms_of_workspace", "threads_of_workspace", "words_of_workspace")
-"""Views of migrations 0022 and 0024, with the workspace in their condition. Searches whose operators PostgreSQL does
+"""Views with the workspace in their condition. Searches whose operators PostgreSQL does
 not trust (`&&`, `@@`, `%`, `ILIKE`) read these: behind a policy no index would serve them."""
 
 # The sub-select is evaluated once a statement, not once a row. IS TRUE keeps the planner from choosing an index for the

@@ -15,18 +15,16 @@ from domain.errors import ConfigurationError, DatabaseUnavailable
 _one_at_a_time = threading.Lock()
 
 
-async def upgrade(database_url: str, revision: str = "head") -> None:
-    """Upgrade the database's schema to `revision`, and protect its tables. Does nothing where that is done already.
+async def upgrade(database_url: str) -> None:
+    """Upgrade the database's schema to the newest, and protect its tables. Does nothing where that is done already.
 
     If two processes do this at once, the second one waits.
 
     Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector, the database cannot hold every
     text, or the role may not create the schema.
     """
-    if revision != "head" or not await _is_current(database_url):
-        await asyncio.to_thread(_upgrade, database_url, revision)
-    if revision != "head":
-        return
+    if not await _is_current(database_url):
+        await asyncio.to_thread(_upgrade, database_url)
     with translated_errors():
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             await secure(connection)
@@ -65,7 +63,7 @@ def find_newest() -> str:
     return max(file.name for file in (Path(__file__).parent / "versions").glob("[0-9]*.py")).split("_")[0]
 
 
-def _upgrade(database_url: str, revision: str) -> None:
+def _upgrade(database_url: str) -> None:
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import make_url
@@ -81,7 +79,7 @@ def _upgrade(database_url: str, revision: str) -> None:
     config.attributes["url"] = url
     try:
         with _one_at_a_time:
-            command.upgrade(config, revision)
+            command.upgrade(config, "head")
     except OperationalError as error:
         raise DatabaseUnavailable(f"The database could not be prepared: {error.orig}") from error
     except ProgrammingError as error:

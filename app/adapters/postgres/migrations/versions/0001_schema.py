@@ -1,0 +1,433 @@
+"""The schema. Policies and grants are not in it: `row_security` gives them to tables whenever these come.
+
+LangGraph creates the tables of checkpoints itself.
+"""
+
+from alembic import op
+
+from app.adapters.postgres.queue.schema import read_version
+
+revision = "0001"
+down_revision = None
+
+EXTENSIONS = """
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+CREATE EXTENSION IF NOT EXISTS btree_gin;
+"""
+
+LIBRARY = r"""
+CREATE TABLE workspaces (
+    workspace_id text PRIMARY KEY,
+    -- Advances with every change of a document.
+    generation bigint NOT NULL DEFAULT 0,
+    -- Renewed with every change, for the keys of cached answers: a counter is the same in two databases that have seen
+    -- as many changes, and a cache may serve both.
+    corpus uuid NOT NULL DEFAULT gen_random_uuid(),
+    chunks bigint NOT NULL DEFAULT 0
+);
+
+-- Numbers files as they come: of two files of one source, the later one is kept, whichever is read first.
+CREATE SEQUENCE arrivals;
+
+CREATE TABLE documents (
+    document_id uuid PRIMARY KEY,
+    workspace_id text NOT NULL REFERENCES workspaces,
+    source text NOT NULL,
+    title text NOT NULL,
+    media_type text NOT NULL,
+    content_hash text NOT NULL,
+    pages integer,
+    characters integer NOT NULL,
+    chunks integer NOT NULL DEFAULT 0,
+    text text NOT NULL,
+    metadata jsonb NOT NULL DEFAULT '{}',
+    -- Those who may see the document; everybody of the workspace where it has none.
+    groups text[] NOT NULL DEFAULT '{}',
+    arrival bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    -- Metadata may change without a new revision: `revised_at` is when the text came, `updated_at` when anything did.
+    revision integer NOT NULL DEFAULT 1,
+    revised_at timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (workspace_id, source)
+);
+CREATE INDEX documents_by_hash ON documents (workspace_id, content_hash);
+CREATE INDEX documents_by_update ON documents (workspace_id, updated_at DESC);
+-- For what one document says of another, by its title. Cut, because a b-tree refuses long values.
+CREATE INDEX documents_by_title ON documents
+    (workspace_id, (lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C")));
+-- Serves the equalities in a filter; `metadata @@ jsonpath` is the condition (library/filters.py).
+CREATE INDEX documents_by_metadata ON documents USING gin (metadata jsonb_path_ops);
+CREATE INDEX documents_of_groups ON documents (workspace_id) WHERE groups <> '{}';
+
+-- Superseded revisions only, for the answers that quote them; the current one is in `documents`.
+CREATE TABLE document_revisions (
+    document_id uuid NOT NULL REFERENCES documents ON DELETE CASCADE,
+    revision integer NOT NULL,
+    workspace_id text NOT NULL,
+    content_hash text NOT NULL,
+    title text NOT NULL,
+    text text NOT NULL,
+    created_at timestamptz NOT NULL,
+    superseded_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (document_id, revision)
+);
+CREATE INDEX document_revisions_by_workspace ON document_revisions (workspace_id);
+
+-- A row for each source that was ever deleted, so that it does not come back with a file that came before.
+CREATE TABLE deleted_documents (
+    document_id uuid PRIMARY KEY,
+    workspace_id text NOT NULL,
+    arrival bigint NOT NULL
+);
+
+-- The files from which documents were read, by their content, in parts, so that no statement handles a whole file.
+-- Documents of one workspace that say the same share the file.
+CREATE TABLE originals (
+    workspace_id text NOT NULL REFERENCES workspaces,
+    content_hash text NOT NULL,
+    part integer NOT NULL,
+    bytes bytea NOT NULL,
+    PRIMARY KEY (workspace_id, content_hash, part)
+);
+
+-- The files in S3-compatible storage. Every object has a key of its own that is never used again, so that one which is
+-- being deleted is never the one that a new document needs. A workspace may be new while a file is uploaded, hence no
+-- reference to it.
+CREATE TABLE original_objects (
+    key text PRIMARY KEY,
+    workspace_id text NOT NULL,
+    content_hash text NOT NULL,
+    size bigint NOT NULL,
+    state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'kept', 'dropped')),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE UNIQUE INDEX original_objects_kept ON original_objects (workspace_id, content_hash) WHERE state = 'kept';
+CREATE INDEX original_objects_unneeded ON original_objects (key) WHERE state <> 'kept';
+
+-- What `askgraph sync` last saw of a file. Only documents that are listed here are deleted with their file.
+CREATE TABLE synced_files (
+    workspace_id text NOT NULL,
+    folder text NOT NULL,
+    source text NOT NULL,
+    content_hash text NOT NULL,
+    stamp text NOT NULL,
+    document_id text,
+    PRIMARY KEY (workspace_id, folder, source)
+);
+"""
+
+SEARCH = """
+-- Readable by langchain-postgres' PGVectorStore, hence the names id, content, embedding and metadata. What an edit
+-- elsewhere in the document moves stands in chunk_places: an update here would enter the row into the HNSW index anew.
+-- Large workspaces have an HNSW index of their own (vectors/vector_index.py).
+CREATE TABLE chunks (
+    id uuid PRIMARY KEY,
+    workspace_id text NOT NULL,
+    document_id uuid NOT NULL REFERENCES documents ON DELETE CASCADE,
+    content_hash text NOT NULL,
+    heading_path text[] NOT NULL,
+    content text NOT NULL,
+    metadata jsonb NOT NULL,
+    -- NULL until it is embedded: a chunk is found by its words before.
+    embedding vector(384)
+) WITH (toast_tuple_target = 4096);
+-- The exact search reads every embedding of a workspace: they stay in the row instead of in the TOAST table.
+ALTER TABLE chunks ALTER COLUMN embedding SET STORAGE PLAIN;
+CREATE INDEX chunks_by_document ON chunks (workspace_id, document_id);
+
+CREATE TABLE chunk_places (
+    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    workspace_id text NOT NULL,
+    chunk_index integer NOT NULL,
+    start_offset integer NOT NULL,
+    end_offset integer NOT NULL,
+    -- [start, end, page, x, y, width, height] for each line of the page.
+    lines jsonb NOT NULL
+) WITH (fillfactor = 80);
+
+-- `terms` finds candidates, `impacts` scores them. Kept inline for the same reason as the embedding. How long the list
+-- of terms that wait to be indexed may get is up to the session, so that a load may have a longer one.
+CREATE TABLE chunk_terms (
+    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    workspace_id text NOT NULL,
+    document_id uuid NOT NULL,
+    terms integer[] NOT NULL,
+    impacts sparsevec(1000000000) NOT NULL
+) WITH (toast_tuple_target = 8160);
+CREATE INDEX chunk_terms_by_document ON chunk_terms (workspace_id, document_id);
+CREATE INDEX chunk_terms_by_term ON chunk_terms USING gin (terms);
+
+CREATE TABLE term_frequencies (
+    workspace_id text NOT NULL,
+    term integer NOT NULL,
+    chunks integer NOT NULL,
+    PRIMARY KEY (workspace_id, term)
+) WITH (fillfactor = 70);
+
+-- The words of each workspace as they are written, by which a misspelt question finds what it means. Compared byte by
+-- byte, so that words with a common beginning are neighbours whatever the server's language.
+CREATE TABLE vocabulary (
+    workspace_id text NOT NULL,
+    word text COLLATE "C" NOT NULL,
+    -- The word's stem: term_frequencies says how many chunks hold it.
+    term integer NOT NULL,
+    PRIMARY KEY (workspace_id, word)
+);
+CREATE INDEX vocabulary_by_term ON vocabulary (workspace_id, term);
+-- A search reads the list of what waits to be indexed from end to end, so it is kept short (kilobytes; else 4 MB).
+CREATE INDEX vocabulary_by_trigram ON vocabulary
+    USING gin (workspace_id, word gin_trgm_ops) WITH (gin_pending_list_limit = 256);
+
+-- Token vectors for late interaction, and where the tokens begin. Quantised vectors do not compress; trying costs time
+-- on every write and read.
+CREATE TABLE chunk_tokens (
+    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    workspace_id text NOT NULL,
+    tokens bytea NOT NULL,
+    places bytea
+);
+ALTER TABLE chunk_tokens ALTER COLUMN tokens SET STORAGE EXTERNAL;
+
+-- Workers take the lowest round first. A document's first chunks are in round 0, the next ones in round 1 and so on, so
+-- that short documents do not wait for long ones. A claim that a dead worker has left runs out.
+CREATE TABLE chunks_to_embed (
+    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    workspace_id text NOT NULL,
+    document_id uuid NOT NULL,
+    round integer NOT NULL,
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    claimed_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+CREATE INDEX chunks_to_embed_in_order ON chunks_to_embed (round, number);
+CREATE INDEX chunks_to_embed_by_document ON chunks_to_embed (workspace_id, document_id);
+
+CREATE TABLE embedding_model (
+    one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
+    name text NOT NULL,
+    dimension integer NOT NULL,
+    -- The model that `chunks_next` is being filled with (vectors/reembedding.py); NULL where nobody is at it.
+    next text
+);
+"""
+
+CONVERSATIONS = r"""
+-- LangGraph's checkpoints know a thread by its id alone, so an id belongs to one workspace only.
+CREATE TABLE threads (
+    thread_id text PRIMARY KEY,
+    workspace_id text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    -- What somebody called it.
+    title text,
+    asked text NOT NULL DEFAULT '',
+    -- The callers; an empty name stands for those who were not kept.
+    asked_by text[] NOT NULL DEFAULT '{""}',
+    -- Those whose documents its runs may have been shown; NULL: every document.
+    groups text[],
+    -- Runs of the thread that began before this have no steps any more.
+    thinned_until timestamptz NOT NULL DEFAULT '-infinity',
+    -- A name that a client chose, unique within the workspace: as an id it would tell that another workspace has it.
+    client_name text,
+    -- NULL where no client that makes notes has used the thread.
+    client_metadata jsonb,
+    -- The thread that goes on in this one, and the checkpoint of it or of another branch from which this one went on.
+    branch_of text,
+    branched_at text
+);
+CREATE INDEX conversations ON threads (workspace_id, updated_at DESC, thread_id DESC) WHERE asked <> '';
+CREATE INDEX conversations_by_words ON threads
+    USING gin (workspace_id, (coalesce(title, '') || E'\n' || asked) gin_trgm_ops)
+    WITH (gin_pending_list_limit = 256);
+CREATE INDEX branches ON threads (branch_of) WHERE branch_of IS NOT NULL;
+CREATE UNIQUE INDEX client_names ON threads (workspace_id, client_name) WHERE client_name IS NOT NULL;
+
+-- The columns are the fields of domain.runs.RunRecord.
+CREATE TABLE runs (
+    run_id text NOT NULL,
+    thread_id text NOT NULL,
+    workspace_id text NOT NULL,
+    mode text NOT NULL,
+    question text NOT NULL,
+    started_at timestamptz NOT NULL,
+    standalone_question text NOT NULL,
+    queries jsonb NOT NULL,
+    scope jsonb,
+    route text NOT NULL,
+    retries integer NOT NULL,
+    candidates integer NOT NULL,
+    sources integer NOT NULL,
+    top_score double precision,
+    confidence double precision NOT NULL,
+    outcome text,
+    outcome_reasons jsonb NOT NULL DEFAULT '[]',
+    verification text NOT NULL,
+    cached boolean NOT NULL,
+    answer text NOT NULL,
+    citations jsonb NOT NULL,
+    usage jsonb NOT NULL,
+    cost double precision,
+    timings jsonb NOT NULL,
+    warnings jsonb NOT NULL,
+    error text,
+    forked_from jsonb,
+    answered_by text NOT NULL DEFAULT '',
+    degraded jsonb NOT NULL DEFAULT '[]',
+    prompts jsonb NOT NULL DEFAULT '{}',
+    PRIMARY KEY (workspace_id, run_id)
+);
+CREATE INDEX runs_by_thread ON runs (workspace_id, thread_id, started_at);
+CREATE INDEX runs_by_time ON runs (workspace_id, started_at DESC, run_id DESC);
+CREATE INDEX runs_branches ON runs (workspace_id, (forked_from ->> 'run_id')) WHERE forked_from IS NOT NULL;
+
+-- What `askgraph costs` adds up, and nothing that anybody asked or was told.
+CREATE TABLE pruned_runs (
+    workspace_id text NOT NULL,
+    run_id text NOT NULL,
+    started_at timestamptz NOT NULL,
+    mode text NOT NULL,
+    cached boolean NOT NULL,
+    usage jsonb NOT NULL,
+    PRIMARY KEY (workspace_id, run_id)
+);
+
+-- The tapes of runs hold what documents said, so they go with their run and their thread. They are compressed already:
+-- the server need not try again.
+CREATE TABLE tapes (
+    workspace_id text NOT NULL,
+    run_id text NOT NULL,
+    thread_id text NOT NULL REFERENCES threads ON DELETE CASCADE,
+    tape bytea NOT NULL,
+    PRIMARY KEY (workspace_id, run_id),
+    FOREIGN KEY (workspace_id, run_id) REFERENCES runs ON DELETE CASCADE
+);
+ALTER TABLE tapes ALTER COLUMN tape SET STORAGE EXTERNAL;
+CREATE INDEX tapes_by_thread ON tapes (thread_id);
+"""
+
+QUEUE = """
+-- procrastinate does not note in the database which of its migrations have been run.
+CREATE TABLE queue_schema (version text NOT NULL);
+
+-- The columns are the fields of domain.runs.RunStatus, and the job that is the run's lease.
+CREATE TABLE accepted_runs (
+    workspace_id text NOT NULL,
+    run_id text NOT NULL,
+    thread_id text NOT NULL REFERENCES threads ON DELETE CASCADE,
+    request jsonb NOT NULL,
+    state text NOT NULL,
+    attempt integer NOT NULL,
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    started_at timestamptz,
+    ended_at timestamptz,
+    ended jsonb,
+    ended_id text,
+    stop_requested boolean NOT NULL DEFAULT false,
+    -- Sources that the answer does not cite, steps, and what was withdrawn.
+    shown jsonb,
+    job_id bigint NOT NULL,
+    PRIMARY KEY (workspace_id, run_id)
+);
+CREATE INDEX accepted_runs_by_thread ON accepted_runs (thread_id);
+CREATE INDEX unfinished_runs ON accepted_runs (thread_id, job_id) WHERE state IN ('queued', 'running');
+
+CREATE TABLE feedback (
+    workspace_id text NOT NULL,
+    run_id text NOT NULL,
+    rating text NOT NULL,
+    reason text,
+    comment text NOT NULL,
+    given_by text NOT NULL,
+    given_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (workspace_id, run_id),
+    FOREIGN KEY (workspace_id, run_id) REFERENCES accepted_runs ON DELETE CASCADE
+);
+CREATE INDEX feedback_by_time ON feedback (workspace_id, given_at);
+
+-- Uploads that wait to be read. `begun`: how often the reading was begun and neither ended nor handed back, because its
+-- process died. `groups`: NULL for those that the source has. `progress`: written while a worker reads the file.
+CREATE TABLE ingestions (
+    workspace_id text NOT NULL,
+    ingestion_id text NOT NULL,
+    source text NOT NULL,
+    media_type text,
+    metadata jsonb NOT NULL DEFAULT '{}',
+    groups text[],
+    state text NOT NULL,
+    arrival bigint NOT NULL DEFAULT nextval('arrivals'),
+    begun integer NOT NULL DEFAULT 0,
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    content bytea,
+    progress jsonb,
+    report jsonb,
+    PRIMARY KEY (workspace_id, ingestion_id)
+);
+-- Files are mostly compressed already, and are read once.
+ALTER TABLE ingestions ALTER COLUMN content SET STORAGE EXTERNAL;
+CREATE INDEX ingestions_by_end ON ingestions (workspace_id, ended_at);
+-- Files that wait are found by workspace: each new one takes its turn after those of its own workspace.
+CREATE INDEX waiting_ingestions ON procrastinate_jobs ((args ->> 'workspace_id'), priority)
+    WHERE queue_name = 'ingestion' AND status = 'todo';
+"""
+
+CALLERS = """
+-- Neither belongs to a workspace: a key may open several.
+CREATE TABLE api_keys (
+    key_id text PRIMARY KEY,
+    digest bytea NOT NULL UNIQUE,
+    name text NOT NULL,
+    workspaces text[],
+    groups text[],
+    rights text[] NOT NULL,
+    requests_per_minute int,
+    runs int,
+    tokens_per_day bigint,
+    dollars_per_day double precision,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz
+);
+
+-- What callers changed.
+CREATE TABLE audit_log (
+    entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    caller text NOT NULL,
+    address text,
+    action text NOT NULL,
+    target text NOT NULL,
+    workspace_id text,
+    status int NOT NULL
+);
+CREATE INDEX audit_log_at ON audit_log (at);
+"""
+
+VIEWS = {
+    "documents_of_workspace": "documents",
+    "terms_of_workspace": "chunk_terms",
+    "threads_of_workspace": "threads",
+    "words_of_workspace": "vocabulary",
+}
+"""The views of `row_security.VIEWS`, each with the table that it shows."""
+
+# The owner's right to read applies, so the policy of the table does not. The condition is that of the policy.
+VIEW = """
+CREATE VIEW {view} AS SELECT * FROM {table}
+    WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE
+"""
+
+
+def upgrade() -> None:
+    from procrastinate.schema import SchemaManager
+
+    # As the driver's own, because many statements come at once and hold what SQLAlchemy takes for parameters.
+    connection = op.get_bind().connection.driver_connection
+    assert connection is not None
+    for statements in (EXTENSIONS, LIBRARY, SEARCH, CONVERSATIONS, SchemaManager.get_schema(), QUEUE, CALLERS):
+        connection.execute(statements)
+    connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
+    for view, table in VIEWS.items():
+        connection.execute(VIEW.format(view=view, table=table))
