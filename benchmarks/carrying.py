@@ -3,7 +3,7 @@
     python benchmarks/carrying.py TRAINING [--write]
 
 Reads `rewrites.jsonl.gz` of TRAINING: 4,980 questions with the rewrites that people made. A word counts as taken over
-where the rewrite has it and the question has not. `--write` replaces nodes/local/data/carrying.toml.
+where the rewrite has it and the question has not. `--write` replaces nodes/route/local/carrying.toml.
 """
 
 import gzip
@@ -16,11 +16,11 @@ from zlib import crc32
 import numpy as np
 
 from domain.text.terms import analyse
-from nodes.local.carrying import describe_words
-from nodes.local.phrases import read_phrases
-from nodes.local.standalone import CONTEXT_WORDS, leans_on_conversation, name_topics
+from nodes.reading.phrases import read_phrases
+from nodes.route.local.carrying import describe_words
+from nodes.route.local.standalone import CONTEXT_WORDS, leans_on_conversation, name_topics
 
-TARGET = Path(__file__).parents[1] / "nodes" / "local" / "data" / "carrying.toml"
+TARGET = Path(__file__).parents[1] / "nodes" / "route" / "local" / "carrying.toml"
 FEATURES = (
     "last_question", "last_answer", "earlier_question", "earlier_answer", "mentions", "name", "number", "short_answer",
     "early", "name_pointed", "last_question_pointed", "last_answer_pointed", "last_question_short",

@@ -39,7 +39,7 @@ from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from graphs.answer import RECURSION_LIMIT, AnswerGraph
 from graphs.speculation import speculate
-from nodes.shared.context import Context
+from nodes.context import Context
 
 CLIENTS = 32
 ROUNDS = 3

@@ -16,7 +16,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from benchmarks.retrieval import SCOPE, Query, load_corpus
 from domain.documents import Source
-from nodes.local.extraction import LocalFinder
+from nodes.generate.local import LocalFinder
 
 
 def level(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Fits the weights of units (`nodes/local/reading/scoring.py`) and of confidence (`nodes/local/grading.py`).
+"""Fits the weights of units (`nodes/reading/scoring.py`) and of confidence (`nodes/grade/local.py`).
 
     python -m benchmarks.fit_reading ../shared/training/reading.jsonl.gz [reader]
 
@@ -37,12 +37,12 @@ from domain.ports.library import Library
 from domain.ports.reading import Reader
 from domain.scope import Scope
 from domain.text.terms import find_terms
-from nodes.local.grading import read_signs
-from nodes.local.reading.scoring import WEIGHTS, describe, fill_closeness, list_stretches, weigh_terms
-from nodes.local.reading.units import split_units
-from nodes.shared.fusion import blend
-from nodes.shared.neighbours import SPARE, widen_sources
-from nodes.shared.sourcing import make_source
+from nodes.grade.local import read_signs
+from nodes.reading.scoring import WEIGHTS, describe, fill_closeness, list_stretches, weigh_terms
+from nodes.reading.units import split_units
+from nodes.sources.fusion import blend
+from nodes.sources.neighbours import SPARE, widen_sources
+from nodes.sources.sourcing import make_source
 from training.data import is_held_out
 
 ARTICLES = ("squad2_train_part", "squad1_train_part", "squadshifts_new_wiki")

@@ -32,7 +32,7 @@ from domain.outcome import Framing
 from domain.profile import MODES, Profile
 from domain.scope import Scope
 from domain.text.terms import content_words
-from nodes.shared.claims import check_claims
+from nodes.writing.claims import check_claims
 from tests.wire.llama import NAME, serve_llama
 
 QUESTIONS = int(os.environ.get("QUESTIONS", "50"))

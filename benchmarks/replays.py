@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import uvloop
 
-import nodes.verify
+import nodes.verify.step
 from app.answering.requests import Ask, collect, read_events
 from app.library import FOLDER
 from app.settings import read_settings
@@ -66,7 +66,7 @@ async def prove(name: str, services: Services, most: int) -> None:
     print(f"{name}: {len(made)} runs in {modes} modes, {retried} searched again; {dict(kinds)}")
     results = {run_id: await replay_strictly(services, run_id) for run_id in made}
     print(f"  strict replay: {Counter(results.values())}")
-    with patch.object(nodes.verify, "PROMPT", nodes.verify.PROMPT + " Be brief."):
+    with patch.object(nodes.verify.step, "PROMPT", nodes.verify.step.PROMPT + " Be brief."):
         results = {run_id: await replay_strictly(services, run_id) for run_id in made}
     differing = {run_id for run_id, result in results.items() if result != "identical"}
     used = {run_id for run_id, record in records.items() if record and "verify" in record.prompts}

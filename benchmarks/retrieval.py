@@ -37,9 +37,9 @@ from domain.ports.embedding import Vector
 from domain.ports.library import Library, TokenChunk
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
-from nodes.shared.context import Ledger
-from nodes.shared.fusion import blend, choose_examples, fuse, reorder
-from nodes.shared.search import score_across_legs
+from nodes.context import Ledger
+from nodes.sources.fusion import blend, choose_examples, fuse, reorder
+from nodes.sources.search import score_across_legs
 
 SAMPLE = int(os.environ.get("SAMPLE", 10**9))
 LEG = 50

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import read_lines
-from nodes.local import routing
+from nodes.route.local import routing
 
 DOCUMENT_SETS = ("squad2", "mtrag", "scifact", "multihop", "cranfield", "pdf_financebench")
 

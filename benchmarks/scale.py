@@ -43,8 +43,8 @@ from domain.ports.models import UsageSink
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import blank_question
-from nodes.rerank import RerankInput, rerank
-from nodes.retrieve import RetrieveInput, retrieve
+from nodes.rerank.step import RerankInput, rerank
+from nodes.retrieve.step import RetrieveInput, retrieve
 
 CHUNKS = int(os.environ.get("BENCH_CHUNKS", "20000"))
 WORKSPACES = {"large": CHUNKS} | {f"{percent} %": CHUNKS * percent // 100 for percent in (12, 8, 4, 2)}

@@ -19,9 +19,9 @@ from benchmarks.retrieval import KNOBS, LEG, SCOPE, Corpus, Query, load_corpus, 
 from domain.documents import Match
 from domain.ports.library import Library
 from domain.state import Turn
-from nodes.local.standalone import add_background, make_standalone
-from nodes.shared.fusion import blend, fuse
-from nodes.shared.search import score_across_legs
+from nodes.route.local.standalone import add_background, make_standalone
+from nodes.sources.fusion import blend, fuse
+from nodes.sources.search import score_across_legs
 
 
 def read_turns(query: Query) -> list[Turn]:
@@ -42,7 +42,7 @@ def join_turns(query: Query) -> str:
 
 
 async def rank(corpus: Corpus, texts: list[str], question: str) -> list[str]:
-    """Documents found by the texts together, as nodes/retrieve.py has it, reranked against the question."""
+    """Documents found by the texts together, as nodes/retrieve/step.py has it, reranked against the question."""
     mean = np.mean([await corpus.embedder.embed_query(text) for text in texts], axis=0)
     embedding, words = mean / np.linalg.norm(mean), " ".join(texts)
     ids = [passage.chunk_id for passage in corpus.passages]

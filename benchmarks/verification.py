@@ -20,7 +20,7 @@ from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.local.verification import LocalVerifier
+from nodes.verify.local import LocalVerifier
 
 Array = NDArray[Any]
 

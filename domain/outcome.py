@@ -1,6 +1,6 @@
 """Outcomes of questions, and the reasons for them.
 
-Nodes decide both and keep them in the state. `nodes/shared/wording.py` alone makes prose of them, so that no code
+Nodes decide both and keep them in the state. `nodes/wording/notices.py` alone makes prose of them, so that no code
 reads prose to find out what happened.
 """
 

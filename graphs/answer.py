@@ -24,21 +24,21 @@ from graphs.decisions import (
 )
 from graphs.instrumentation import instrument
 from graphs.node import Node
-from nodes.abstain import abstain
-from nodes.ask_back import ask_back
-from nodes.converse import converse
-from nodes.decline import decline
-from nodes.degrade import degrade
-from nodes.describe import describe
-from nodes.generate import generate
-from nodes.grade import grade
-from nodes.reconcile import reconcile
-from nodes.reformulate import reformulate
-from nodes.rerank import rerank
-from nodes.retrieve import retrieve
-from nodes.route import route
-from nodes.shared.context import Context
-from nodes.verify import verify
+from nodes.abstain.step import abstain
+from nodes.ask_back.step import ask_back
+from nodes.context import Context
+from nodes.converse.step import converse
+from nodes.decline.step import decline
+from nodes.degrade.step import degrade
+from nodes.describe.step import describe
+from nodes.generate.step import generate
+from nodes.grade.step import grade
+from nodes.reconcile.step import reconcile
+from nodes.reformulate.step import reformulate
+from nodes.rerank.step import rerank
+from nodes.retrieve.step import retrieve
+from nodes.route.step import route
+from nodes.verify.step import verify
 
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 

@@ -6,9 +6,9 @@ The return types are Literals because LangGraph draws the edges that a router's 
 from typing import Literal
 
 from domain.state import AnswerState, Route
-from nodes.degrade import can_answer
-from nodes.shared.answerers import LOCAL
-from nodes.shared.scope import profile_of
+from nodes.context import profile_of
+from nodes.degrade.step import can_answer
+from nodes.prompting.answerers import LOCAL
 
 
 def decide_route(state: AnswerState) -> Route:

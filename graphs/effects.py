@@ -213,7 +213,7 @@ def _is_among(knob: str, known: Collection[str]) -> bool:
 @cache
 def _read_types(node: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the fields that a node declares to read, and those that it writes in any case."""
-    hints = get_type_hints(getattr(import_module(f"nodes.{node}"), node))
+    hints = get_type_hints(getattr(import_module(f"nodes.{node}.step"), node))
     returned = hints["return"]
     updates = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
     return list_fields(hints["state"]), frozenset.intersection(*map(list_fields, updates))

@@ -11,7 +11,7 @@ from domain.ports.models import ModelUsage
 from domain.state import AnswerState, Degradation, Step, Usage
 from graphs.node import Node
 from graphs.speculation import SpeculatingContext
-from nodes.shared.context import Context
+from nodes.context import Context
 
 
 class InstrumentedNode(Protocol):

@@ -9,8 +9,7 @@ from typing import Any, get_type_hints
 
 from langgraph.runtime import Runtime
 
-from nodes.shared.context import Context
-from nodes.shared.scope import profile_of
+from nodes.context import Context, profile_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from domain.state import Step
-from nodes import converse, generate, grade, reconcile, reformulate, route, verify
-from nodes.shared import expansion, model_ranking
+from nodes.converse import step as converse
+from nodes.generate import step as generate
+from nodes.grade import step as grade
+from nodes.reconcile import step as reconcile
+from nodes.reformulate import step as reformulate
+from nodes.rerank import model_ranking
+from nodes.route import step as route
+from nodes.sources import expansion
+from nodes.verify import step as verify
 
 _PROMPTS: Mapping[str, Sequence[str]] = {
     "route": [route.PROMPT],

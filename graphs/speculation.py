@@ -22,8 +22,7 @@ from domain.ports.models import ModelUsage
 from domain.state import AnswerState
 from graphs.decisions import decide_route
 from graphs.node import Node, NodeResult
-from nodes.shared.context import Context, Models
-from nodes.shared.scope import profile_of
+from nodes.context import Context, Models, profile_of
 
 State = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done
 from graphs.answer import AnswerGraph
-from nodes.shared.wording import read_catalogue
+from nodes.wording.notices import read_catalogue
 from tests.wire.openai import OpenAIServer
 
 _TEXTS = read_catalogue("en")

@@ -17,7 +17,7 @@ from app.settings import Settings, read_settings
 from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
-from nodes.shared.context import Models, Tier
+from nodes.context import Models, Tier
 from tests.asking import QUESTION, ask, read_health, with_models
 from tests.wire.anthropic import serve_anthropic
 from tests.wire.openai import Fault, OpenAIServer, serve_openai

@@ -18,7 +18,7 @@ from domain.ports.judgement import Judges
 from domain.runs import NEW_THREAD
 from domain.state import TurnInput, blank_question
 from graphs.speculation import speculate
-from nodes.shared.context import Context
+from nodes.context import Context
 
 logger = logging.getLogger("askgraph.runs")
 

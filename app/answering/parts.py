@@ -13,7 +13,7 @@ from domain.ports.documents import DocumentStore
 from domain.ports.runs import RunQueue
 from domain.ports.streams import RunStreams
 from domain.profile import Profile
-from nodes.shared.context import Context
+from nodes.context import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from domain.runs import RunRecord, Shown, StepTime, Withdrawal
 from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question, sum_timings
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
-from nodes.shared.writing import finish_turn
+from nodes.writing.stream import finish_turn
 
 logger = logging.getLogger("askgraph.runs")
 

@@ -27,8 +27,7 @@ from domain.runs import Lease
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.streams import StreamedEvent
 from domain.tapes import Call
-from nodes.shared.context import Context
-from nodes.shared.scope import scope_of
+from nodes.context import Context, scope_of
 
 logger = logging.getLogger("askgraph.runs")
 

@@ -25,7 +25,7 @@ from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
 from domain.tapes import Tape
-from nodes.shared.writing import finish_turn
+from nodes.writing.stream import finish_turn
 
 logger = logging.getLogger("askgraph.runs")
 

@@ -35,8 +35,8 @@ from domain.state import (
 )
 from domain.text.markers import strip_markers
 from graphs.answer import FINAL_NODE, RECURSION_LIMIT, build_answer_graph
-from nodes.route import route
-from nodes.shared.context import Context
+from nodes.context import Context
+from nodes.route.step import route
 
 logger = logging.getLogger("askgraph.evaluation")
 

@@ -16,7 +16,7 @@ from app.evaluation.verifying import AskingAndVerifying, Verifying
 from app.support.cases import work_through
 from app.wiring.services import Services
 from domain.profile import Profile
-from nodes.shared.context import Models
+from nodes.context import Models
 
 AT_ONCE = 4
 """Questions asked concurrently if language models are used. Without them, questions compete for this machine's cores,

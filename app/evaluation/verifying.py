@@ -14,8 +14,8 @@ from domain.errors import AskgraphError
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.shared.sourcing import make_source
-from nodes.verify import VerifyInput, verify
+from nodes.sources.sourcing import make_source
+from nodes.verify.step import VerifyInput, verify
 
 
 class Verifying:

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from graphs.answer import AnswerGraph, build_answer_graph
-from nodes.shared.context import Context
+from nodes.context import Context
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from app.settings import Settings
-from nodes.shared.context import TIERS, Models
+from nodes.context import TIERS, Models
 
 _ROOT = Path(__file__).parents[2]
 _DECIDING = ("domain", "nodes", "graphs", "app/adapters", "app/answering")

@@ -13,6 +13,7 @@ from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.late_interaction import LateInteractionReranker
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from app.settings import Settings, reveal
+from app.wiring.judges import build_local_judges
 from app.wiring.library import LibraryServices
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Check, run_checks
@@ -20,8 +21,7 @@ from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reranking import Reranker
 from domain.profile import Profile
-from nodes.local.judges import build_local_judges
-from nodes.shared.context import Models, Tier
+from nodes.context import Models, Tier
 
 logger = logging.getLogger("askgraph.wiring")
 

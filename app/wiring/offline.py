@@ -12,9 +12,9 @@ from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from app.modes import read_modes
 from app.settings import Settings
+from app.wiring.judges import build_local_judges
 from app.workbench.replay.bundle_replay import Parts
 from graphs.answer import build_answer_graph
-from nodes.local.judges import build_local_judges
 
 
 @asynccontextmanager

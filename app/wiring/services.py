@@ -36,7 +36,7 @@ from domain.health import Check, QueueDepth
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
-from nodes.shared.context import Context
+from nodes.context import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Judgements: one port per decision that the graph takes about a question, its sources or its answer.
 
-A node asks a port and never knows who judges. `nodes/local` implements every port without a language model; a learned
-judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
+A node asks a port and never knows who judges. `local.py` in a step's folder implements its port without a language
+model; a learned judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
 
 A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `UnitScorer` holds a port that it calls:
 `app/workbench/tapes/taping.py` records those calls on the run's tape, and a replay answers them from there.

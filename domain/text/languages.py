@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 Language = Literal["en", "de", "fr", "es"]
-"""A language with a file in `domain/text/data` and in `nodes/shared/catalogue`."""
+"""A language with a file in `domain/text/data` and in `nodes/wording/catalogue`."""
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 

@@ -29,7 +29,7 @@ from domain.errors import (
 )
 from domain.events import Done
 from domain.scope import DEFAULT_SCOPE
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 from tests.conftest import HANDBOOK, MANUAL
 from tests.contracts.reranker import QUESTION, SCOPE, TEXTS, RerankerContract, make_passage
 from tests.wire.cohere import CohereServer, Fault, serve_cohere

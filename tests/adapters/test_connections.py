@@ -12,7 +12,7 @@ from app.adapters.prices import read_prices
 from domain.errors import ConfigurationError, StateError
 from domain.ports.models import Message
 from domain.profile import ModelKnobs
-from nodes.shared.context import Models, Tier
+from nodes.context import Models, Tier
 from tests.contracts.chat_model import Sink
 from tests.wire.openai import OpenAIServer, serve_openai
 

@@ -10,7 +10,7 @@ from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from domain.documents import Passage
 from domain.errors import ConfigurationError
 from domain.scope import Scope
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 from tests.contracts.reranker import RerankerContract
 from tests.tiny_cross_encoder import write_cross_encoder
 

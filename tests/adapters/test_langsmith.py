@@ -25,7 +25,7 @@ from app.settings import Settings
 from app.wiring.services import open_services
 from domain.feedback import Feedback
 from domain.ports.models import Message
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 from tests.adapters.two_steps import State, build
 from tests.http_client import open_client
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith

@@ -13,7 +13,7 @@ from app.adapters.rerankers.late_interaction import (
 )
 from domain.documents import Passage, embedding_text
 from domain.scope import Scope
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 from tests.contracts.reranker import RerankerContract
 from tests.unit_scorers import NoTokens
 

@@ -7,7 +7,7 @@ import pytest
 from domain.documents import Passage
 from domain.ports.reranking import Reranker
 from domain.scope import Scope
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 
 SCOPE = Scope("default")
 QUESTION = "How often are the smoke detectors tested?"

@@ -9,6 +9,7 @@ import pytest
 
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.answering.requests import Ask, collect
+from app.wiring.judges import build_local_judges
 from app.wiring.services import Services
 from domain.documents import Match, Passage, Source
 from domain.errors import (
@@ -29,7 +30,6 @@ from domain.scope import Scope
 from domain.text.languages import Language
 from domain.where import Where
 from graphs.answer import build_answer_graph
-from nodes.local.judges import build_local_judges
 from tests.asking import with_search
 from tests.unit_scorers import DownUnitScorer
 

@@ -18,7 +18,7 @@ from domain.events import Done, Event
 from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile
 from graphs.answer import build_answer_graph
-from nodes.verify import verify
+from nodes.verify.step import verify
 from tests.asking import ABSTENTION, CAVEAT, with_graph
 from tests.wire.openai import OpenAIServer, serve_openai
 

@@ -4,8 +4,8 @@ import pytest
 
 from app.wiring.services import Services
 from domain.ports.judgement import Quote
-from nodes.shared.quoting import head_quotes
-from nodes.shared.wording import read_catalogue
+from nodes.wording.notices import read_catalogue
+from nodes.writing.quoting import head_quotes
 from tests.asking import ask
 from tests.sources import make_source
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.answering.requests import Ask, collect
 from app.wiring.services import Services
-from nodes.shared import fusion
+from nodes.sources import fusion
 
 CAUSE = "The sensors of the Falke fail because brine corrodes the copper contacts."
 KIN = "Copper contacts in brine: what corrodes them."

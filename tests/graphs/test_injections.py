@@ -24,7 +24,7 @@ from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import blank_question
 from graphs.answer import build_answer_graph
-from nodes.shared.prompting import show_sources
+from nodes.prompting.messages import show_sources
 from tests.conftest import create_database
 from tests.sources import make_source
 from tests.wire.openai import OpenAIServer, serve_openai

@@ -14,8 +14,8 @@ from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.profile import GradeKnobs, Profile
 from domain.text.languages import Language
-from nodes.shared import wording
-from nodes.shared.wording import Wording, read_catalogue
+from nodes.wording import notices as wording
+from nodes.wording.notices import Wording, read_catalogue
 from tests.asking import with_models
 from tests.wire.openai import serve_openai
 

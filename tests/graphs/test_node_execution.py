@@ -15,7 +15,7 @@ from domain.profile import ModelKnobs, Profile
 from domain.state import Degradation, Step
 from graphs.instrumentation import file_usage, instrument
 from graphs.node import Node
-from nodes.shared.context import Context, Models
+from nodes.context import Context, Models
 
 USED = ModelUsage("gpt", 10, 5, 0.25)
 DEGRADED = Degradation(node="grade", code="model_failed", given_up="gpt", instead="local", message="The model failed.")

@@ -10,9 +10,9 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.profile import GradeKnobs, Profile
 from graphs.node import Node
 from graphs.speculation import Ahead
-from nodes.generate import GenerateInput
-from nodes.grade import GradeInput
-from nodes.shared.context import Context
+from nodes.context import Context
+from nodes.generate.step import GenerateInput
+from nodes.grade.step import GradeInput
 from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source
 

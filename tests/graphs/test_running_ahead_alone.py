@@ -13,7 +13,7 @@ from domain.profile import Profile
 from graphs.instrumentation import instrument
 from graphs.node import Node
 from graphs.speculation import SpeculatingContext, _foresee, speculate
-from nodes.shared.context import Context, Models
+from nodes.context import Context, Models
 
 USED = ModelUsage("gpt", 10, 5, 0.25)
 PROFILE = Profile(name="own", speculate=True)

@@ -22,7 +22,7 @@ from app.ingest.pipeline import WHOLE, Ingestion
 from domain.errors import EmbedderUnavailable
 from domain.ports.documents import ChunkVectors
 from domain.scope import Scope
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 
 TEAM = "team"
 SCOPE = Scope(TEAM)

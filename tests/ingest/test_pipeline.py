@@ -22,7 +22,7 @@ from domain.documents import DocumentReport, Source
 from domain.errors import DatabaseUnavailable
 from domain.ports.answers import AnswerKey
 from domain.scope import Scope
-from nodes.shared.neighbours import widen_sources
+from nodes.sources.neighbours import widen_sources
 from tests.contracts.answer_cache import ANSWER, COMPONENTS
 
 TEAM = "team"

@@ -18,7 +18,7 @@ from domain.ports.models import Message
 from domain.profile import MODES, Profile
 from domain.state import AnswerState
 from domain.text.markers import find_markers
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 from tests.conftest import MANUAL
 from tests.wire.llama import NAME, WINDOW
 

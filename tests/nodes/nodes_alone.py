@@ -5,11 +5,11 @@ from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
+from app.wiring.judges import build_local_judges
 from domain.profile import Profile
 from domain.scope import DEFAULT_SCOPE
 from domain.state import blank_question
-from nodes.local.judges import build_local_judges
-from nodes.shared.context import Context, Models
+from nodes.context import Context, Models
 from tests.unit_scorers import make_unit_scorer
 
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from domain.profile import GenerateKnobs
-from nodes.shared.answerers import LOCAL, find_model, find_next, list_answerers, name_answerer
-from nodes.shared.context import Models
+from nodes.context import Models
+from nodes.prompting.answerers import LOCAL, find_model, find_next, list_answerers, name_answerer
 
 SMALL, LARGE, FIRST, SECOND = (cast(Any, SimpleNamespace(name=name)) for name in ("small", "large", "first", "second"))
 ALL = Models(small=SMALL, large=LARGE, fallbacks=(FIRST, SECOND))

@@ -9,12 +9,12 @@ from domain.errors import DatabaseUnavailable, EmbedderUnavailable
 from domain.profile import Profile
 from domain.scope import Scope
 from domain.streams import StreamedEvent
-from nodes.shared.links import find_linked, place_linked
-from nodes.shared.missing import find_missing_names
-from nodes.shared.neighbours import ABOVE, BELOW, widen_sources
-from nodes.shared.scope import profile_of, scope_of
-from nodes.shared.search import score_across_legs
-from nodes.shared.titles import read_titles
+from nodes.context import profile_of, scope_of
+from nodes.rerank.links import find_linked, place_linked
+from nodes.sources.neighbours import ABOVE, BELOW, widen_sources
+from nodes.sources.search import score_across_legs
+from nodes.sources.titles import read_titles
+from nodes.writing.missing import find_missing_names
 from tests.sources import make_source
 
 SCOPE = Scope("w", ("d",))

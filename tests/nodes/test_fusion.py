@@ -2,7 +2,7 @@ import pytest
 
 from domain.documents import Candidate, Match
 from domain.profile import RetrievalKnobs
-from nodes.shared.fusion import EXAMPLES, blend, choose_examples, favour, fuse, prefer, reorder, weigh_by_rank
+from nodes.sources.fusion import EXAMPLES, blend, choose_examples, favour, fuse, prefer, reorder, weigh_by_rank
 
 
 def leg(**scores: float) -> list[Match]:

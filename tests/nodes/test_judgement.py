@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from domain.errors import ModelRefused
-from nodes.shared.context import Ledger
-from nodes.shared.judgement import ask_or_none
+from nodes.context import Ledger
+from nodes.prompting.asking import ask_or_none
 
 
 class Named:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from domain.errors import EmbedderUnavailable
-from nodes.local.grading import Signs, estimate_confidence
-from nodes.local.reading.learned import WINDOW, WINDOWS, choose_windows, read_odds
-from nodes.local.reading.units import split_units
+from nodes.grade.local import Signs, estimate_confidence
+from nodes.reading.learned import WINDOW, WINDOWS, choose_windows, read_odds
+from nodes.reading.units import split_units
 from tests.sources import make_source
 
 

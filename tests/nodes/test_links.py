@@ -8,7 +8,7 @@ from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from domain.documents import Passage
 from domain.profile import GradeKnobs
-from nodes.shared.links import find_names, place_linked
+from nodes.rerank.links import find_names, place_linked
 
 
 def test_names_begin_with_a_capital_or_a_digit_and_stay_within_a_clause() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.local.contrast import SWAPPED, find_departure, find_nearest
+from nodes.reading.contrast import SWAPPED, find_departure, find_nearest
 
 SENTENCE = "The northern gate of the old harbour opens before sunrise and is guarded by two soldiers."
 

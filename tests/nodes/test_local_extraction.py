@@ -7,10 +7,10 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
-from nodes.local.extraction import LocalFinder, Passage, add_rival, choose_passages
-from nodes.local.reading.questions import SEVERAL, asks_for
-from nodes.local.reading.units import Unit, split_units
-from nodes.shared.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
+from nodes.generate.local import LocalFinder, Passage, add_rival, choose_passages
+from nodes.reading.questions import SEVERAL, asks_for
+from nodes.reading.units import Unit, split_units
+from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, make_unit_scorer
 

@@ -9,9 +9,9 @@ from app.adapters.rerankers.late_interaction import LateInteractionReranker
 from domain.documents import Match, Passage, Source
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
-from nodes.local.grading import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
-from nodes.shared.context import Ledger
-from nodes.shared.fusion import blend, fuse
+from nodes.context import Ledger
+from nodes.grade.local import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
+from nodes.sources.fusion import blend, fuse
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, NoTokens, make_unit_scorer
 

@@ -4,7 +4,7 @@ import pytest
 
 from domain.documents import Source
 from domain.text.abbreviations import find_abbreviations
-from nodes.local.reformulation import LocalReformulator
+from nodes.reformulate.local import LocalReformulator
 from tests.sources import make_source
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.state import Route
-from nodes.local.routing import LocalRouter, strip_courtesies
-from nodes.local.smalltalk import LocalSmallTalk
+from nodes.converse.local import LocalSmallTalk
+from nodes.route.local.routing import LocalRouter, strip_courtesies
 
 TALK = LocalSmallTalk()
 

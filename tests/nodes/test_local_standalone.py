@@ -4,7 +4,7 @@ import pytest
 
 from domain.outcome import Framing
 from domain.state import Route, Turn
-from nodes.local.standalone import add_background, make_standalone
+from nodes.route.local.standalone import add_background, make_standalone
 
 
 def turn(question: str, route: Route = "needs_retrieval", standalone: str = "") -> Turn:

@@ -4,7 +4,7 @@ import pytest
 
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
-from nodes.local.verification import LocalVerifier
+from nodes.verify.local import LocalVerifier
 from tests.sources import make_source
 
 

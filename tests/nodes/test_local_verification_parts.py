@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodes.local.verification import LocalVerifier
-from nodes.local.words import read_keys
+from nodes.reading.words import read_keys
+from nodes.verify.local import LocalVerifier
 from tests.sources import make_source
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.ports.models import Message
-from nodes.shared.prompting import (
+from nodes.prompting.messages import (
     Shown,
     ask,
     disarm,

@@ -9,7 +9,7 @@ from app.ingest.chunking import split
 from domain.citations import cite
 from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
 from domain.scope import Scope
-from nodes.shared.neighbours import BUDGET, LONGEST, _append, merge_touching, widen, widen_sources
+from nodes.sources.neighbours import BUDGET, LONGEST, _append, merge_touching, widen, widen_sources
 
 
 class Shelf:

@@ -9,7 +9,7 @@ import pytest
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
-from nodes.generate import GenerateUpdate, generate
+from nodes.generate.step import GenerateUpdate, generate
 from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source
 

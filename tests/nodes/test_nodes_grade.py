@@ -7,9 +7,9 @@ from app.wiring.services import Services
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Attempt
-from nodes.grade import RETRY_MARGIN, GradeInput, grade
-from nodes.rerank import RerankInput, rerank
-from nodes.retrieve import RetrieveInput, retrieve
+from nodes.grade.step import RETRY_MARGIN, GradeInput, grade
+from nodes.rerank.step import RerankInput, rerank
+from nodes.retrieve.step import RetrieveInput, retrieve
 
 QUESTION = "How long is the warranty of the Falke?"
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nodes.shared.prompting import show_sources
+from nodes.prompting.messages import show_sources
 from tests.sources import make_source
 
 TAG = re.compile(r"<\W*source", re.IGNORECASE)

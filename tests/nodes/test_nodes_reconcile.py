@@ -10,8 +10,8 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.citations import cite
 from domain.documents import Claim, Verdict, Verification
 from domain.ports.models import Message, UsageSink
-from nodes.reconcile import ReconcileUpdate, Repairs, WithdrawnUpdate, reconcile
-from nodes.shared.context import Models
+from nodes.context import Models
+from nodes.reconcile.step import ReconcileUpdate, Repairs, WithdrawnUpdate, reconcile
 from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source
 

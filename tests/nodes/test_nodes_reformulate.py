@@ -4,7 +4,7 @@ from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
 from domain.profile import MODES
-from nodes.reformulate import ReformulateInput, reformulate
+from nodes.reformulate.step import ReformulateInput, reformulate
 from tests.sources import make_source
 
 

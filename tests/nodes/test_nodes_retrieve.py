@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from app.wiring.services import Services
 from domain.documents import Candidate
 from domain.scope import Scope
-from nodes.retrieve import RetrieveInput, retrieve
+from nodes.retrieve.step import RetrieveInput, retrieve
 
 
 class Counting:

@@ -3,8 +3,8 @@
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
-from nodes.local.verification import LocalVerifier
-from nodes.shared.claims import check_claims
+from nodes.verify.local import LocalVerifier
+from nodes.writing.claims import check_claims
 from tests.sources import make_source
 
 SOURCES = [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.citations import cite
-from nodes.shared.writing import AbstentionListener, AnswerWriter, Prose, finish_turn
+from nodes.writing.stream import AbstentionListener, AnswerWriter, Prose, finish_turn
 from tests.sources import make_source
 
 FILLER = "The device is sold in boxes of cardboard. " * 9

@@ -3,8 +3,8 @@
 import pytest
 
 from app.adapters.postgres.pool import Session, open_pool, open_session
-from nodes.shared import optional
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
+from nodes.sources import optional
 
 
 async def test_a_query_that_does_not_answer_in_time_is_replaced_by_the_default(

@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 import nodes
+from app.wiring.judges import build_local_judges
 from domain.documents import Claim, Source, Verification
 from domain.ports.judgement import Check
 from domain.ports.models import Message, ModelReply, ToolCall, UsageSink
@@ -21,18 +22,17 @@ from domain.scope import Scope
 from domain.state import Turn, blank_question
 from domain.text.injections import gives_orders
 from graphs import prompts
-from nodes.converse import converse
-from nodes.generate import generate
-from nodes.grade import grade
-from nodes.local.judges import build_local_judges
-from nodes.reconcile import reconcile
-from nodes.reformulate import reformulate
-from nodes.route import route
-from nodes.shared import prompting
-from nodes.shared.context import Context, Models
-from nodes.shared.expansion import expand
-from nodes.shared.model_ranking import rank
-from nodes.verify import verify
+from nodes.context import Context, Models
+from nodes.converse.step import converse
+from nodes.generate.step import generate
+from nodes.grade.step import grade
+from nodes.prompting import messages as prompting
+from nodes.reconcile.step import reconcile
+from nodes.reformulate.step import reformulate
+from nodes.rerank.model_ranking import rank
+from nodes.route.step import route
+from nodes.sources.expansion import expand
+from nodes.verify.step import verify
 from tests.sources import make_source
 from tests.unit_scorers import make_unit_scorer
 
@@ -228,7 +228,7 @@ def test_templates_are_never_put_together_from_outside_text() -> None:
     }  # fmt: skip
     assert len(makers) == 5
     for path in Path(nodes.__path__[0]).rglob("*.py"):
-        if path.name == "prompting.py":
+        if path.name == "messages.py":
             continue
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in makers:

@@ -10,8 +10,8 @@ import pytest
 from domain.outcome import LowConfidence, MissingWords, NothingFound, NothingQuotable, Reason, RetriesSpent, Uncited
 from domain.profile import GenerateKnobs, Profile
 from domain.text.languages import Language
-from nodes.shared import wording
-from nodes.shared.wording import Wording, read_catalogue, wording_of
+from nodes.wording import notices as wording
+from nodes.wording.notices import Wording, read_catalogue, wording_of
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 CATALOGUE = Path(wording.__file__).parent / "catalogue"

@@ -9,8 +9,13 @@ from app.adapters.chat.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports.models import Message
 from domain.question import is_tried
-from nodes import generate, grade, reconcile, reformulate, route, verify
-from nodes.shared.prompting import show_sources
+from nodes.generate import step as generate
+from nodes.grade import step as grade
+from nodes.prompting.messages import show_sources
+from nodes.reconcile import step as reconcile
+from nodes.reformulate import step as reformulate
+from nodes.route import step as route
+from nodes.verify import step as verify
 from tests.asking import ABSTENTION
 from tests.contracts.chat_model import Sink
 from tests.sources import make_source

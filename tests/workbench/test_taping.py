@@ -10,6 +10,7 @@ import pytest
 from typing_extensions import is_protocol
 
 from app.adapters.chat.openai import OpenAIChat
+from app.wiring.judges import build_local_judges
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape, encode_tape
 from app.workbench.tapes.taping import Player, describe, fill, play, record
@@ -20,8 +21,7 @@ from domain.ports.models import TokenCounter
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from domain.tapes import Call, Tape
-from nodes.local.judges import build_local_judges
-from nodes.shared.context import Context, Models
+from nodes.context import Context, Models
 from tests.contracts.chat_model import MESSAGES, SEARCH, Sink
 from tests.wire.openai import serve_openai
 

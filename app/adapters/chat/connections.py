@@ -18,7 +18,7 @@ from app.adapters.prices import PriceTable
 from domain.errors import ConfigurationError
 from domain.ports.models import ChatModel
 from domain.profile import ModelKnobs, Profile
-from nodes.shared.context import TIERS, Models, Tier
+from nodes.context import TIERS, Models, Tier
 
 RECHECK = 30.0
 """Minimum seconds between two checks of a server that had a problem, however often health is requested."""

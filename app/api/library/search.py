@@ -14,8 +14,8 @@ from domain.profile import MOST_SOURCES, Profile, find_mode
 from domain.question import clean_question
 from domain.scope import Scope
 from domain.where import Where
-from nodes.shared.context import Context
-from nodes.shared.search import search
+from nodes.context import Context
+from nodes.sources.search import search
 
 router = APIRouter(prefix="/api/search", tags=["documents"], route_class=needs("ask"))
 

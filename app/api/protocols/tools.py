@@ -25,7 +25,7 @@ from domain.ports.documents import DocumentStore
 from domain.profile import MOST_SOURCES, Profile
 from domain.scope import Scope
 from domain.where import Where
-from nodes.shared.context import Context
+from nodes.context import Context
 
 MOST_LISTED = 200
 MOST_CHARACTERS = 100_000

@@ -11,9 +11,9 @@ from domain.errors import ModelError, ModelUnavailable
 from domain.outcome import ANSWERS
 from domain.ports.judgement import ClaimVerifier
 from domain.ports.models import ChatModel
-from nodes.shared.claims import check_claims
-from nodes.shared.context import Ledger
-from nodes.shared.prompting import ask, instruct, show_sources
+from nodes.context import Ledger
+from nodes.prompting.messages import ask, instruct, show_sources
+from nodes.writing.claims import check_claims
 
 PROMPT = """You compare two answers to the same question, each with the sources that it was given. The better answer
 says what the question asks for, says nothing that its sources do not state, and is not longer than needed. Saying that

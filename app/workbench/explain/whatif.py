@@ -34,7 +34,7 @@ from domain.state import add_costs
 from domain.tapes import Tape
 from graphs.answer import AnswerGraph
 from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
-from nodes.shared.context import Context
+from nodes.context import Context
 
 MOST_VARIANTS = 40
 """Variants that are tried at most."""

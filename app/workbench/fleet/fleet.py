@@ -33,7 +33,7 @@ from domain.ports.runs import RunLog
 from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
 from domain.state import Step
-from nodes.shared.context import Ledger
+from nodes.context import Ledger
 
 MOST_REPLAYED = 10_000
 """Runs of one replay."""

@@ -12,7 +12,7 @@ from app.workbench.replay.in_memory import Start, begin_in_memory, flush_nothing
 from app.workbench.tapes.taping import Player, fill
 from domain.state import AnswerState
 from graphs.answer import AnswerGraph
-from nodes.shared.context import Context
+from nodes.context import Context
 
 
 @dataclass(frozen=True, slots=True)

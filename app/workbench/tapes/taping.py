@@ -25,7 +25,7 @@ from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.tapes import Call, Tape
 from graphs.speculation import STEPS_AHEAD
-from nodes.shared.context import Context, Ledger, Models
+from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
 """Number of differing lines to show for a request that is not on the tape."""

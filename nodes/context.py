@@ -1,0 +1,153 @@
+"""The context of a run: the ports, and the ledger of usage and warnings.
+
+LangGraph does not checkpoint the context; `app/wiring/services.py` makes one per run, also to resume and to replay.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+from domain.documents import Candidate, Source
+from domain.errors import StateError
+from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
+from domain.ports.library import Library
+from domain.ports.models import ChatModel, ModelUsage, TokenCounter
+from domain.ports.reranking import Reranker
+from domain.profile import ModelKnobs, Profile
+from domain.scope import Scope
+from domain.state import Degradation, Step
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Usage, warnings and deadlines of the running step.
+
+    The graph's instrumentation sets the name and the deadlines when the step begins, and moves the rest into the step's
+    record when it ends.
+    """
+
+    node: str = ""
+    """The name of the running step."""
+    usage: list[ModelUsage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    degraded: list[Degradation] = field(default_factory=list)
+    model_deadline: float | None = None
+    """Event loop time at which the step goes on without its model; None: never."""
+    budget_deadline: float | None = None
+    """Event loop time from which the budget allows no judgement by a model; None: it always does."""
+    over_budget: str = ""
+    """The message for steps after that: which limit was reached."""
+
+    def record(self, usage: ModelUsage) -> None:
+        """Add what one model call consumed."""
+        self.usage.append(usage)
+
+    def warn(self, message: str) -> None:
+        """Tell the user and the run's record that the step went on with less than it should have had."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+    def is_over_budget(self) -> bool:
+        """Return True once the run's budget allows no further judgement by a model."""
+        return self.budget_deadline is not None and self.budget_deadline <= asyncio.get_running_loop().time()
+
+    def degrade(self, degradation: Degradation) -> None:
+        """Report a fallback, once, and warn of it."""
+        if degradation not in self.degraded:
+            self.degraded.append(degradation)
+        self.warn(degradation["message"])
+
+    def branch(self) -> "Ledger":
+        """Return an empty ledger with the same deadlines, for work that may or may not become the step's."""
+        return replace(self, usage=[], warnings=[], degraded=[])
+
+    def absorb(self, branch: "Ledger") -> None:
+        """Add the entries of `branch`, whose work became the step's."""
+        self.usage += branch.usage
+        self.warnings += [warning for warning in branch.warnings if warning not in self.warnings]
+        self.degraded += [degradation for degradation in branch.degraded if degradation not in self.degraded]
+
+
+Found = TypeVar("Found", Candidate, Source)
+Tier = Literal["small", "large", "judge"]
+TIERS: tuple[Tier, ...] = ("small", "large", "judge")
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The language models by tier. None throughout means that every step judges and answers locally."""
+
+    small: ChatModel | None = None
+    """Routes, grades, reformulates."""
+    large: ChatModel | None = None
+    """Writes answers."""
+    judge: ChatModel | None = None
+    """Verifies them."""
+    fallbacks: tuple[ChatModel, ...] = ()
+    """Asked in this order where the step's own model fails. After the last one, the step goes on locally."""
+    named: Mapping[tuple[Tier, str], ChatModel] = field(default_factory=dict)
+    """The models that modes and forks may name, by tier and name."""
+
+    def choose(self, knobs: ModelKnobs) -> "Models":
+        """Return the models of a mode: those that it names, and the deployment's for the other tiers. A deployment
+        without models has none for any mode.
+
+        Raises `StateError` where a fork names a model that is not connected; modes are checked at start.
+        """
+        chosen: dict[str, Any] = {}
+        for tier in TIERS:
+            name: str | None = getattr(knobs, tier)
+            if name is None or not self.named:
+                continue
+            if (tier, name) not in self.named:
+                connected = ", ".join(sorted({known for _, known in self.named}))
+                raise StateError(f"profile.models.{tier} is {name!r}, which is not connected; {connected} are.")
+            chosen[tier] = self.named[tier, name]
+        return replace(self, **chosen) if chosen else self
+
+
+def keep_measure(step: Step) -> Step:
+    """Return the step as it was measured."""
+    return step
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The ports of one run."""
+
+    library: Library
+    embedder: Embedder
+    """For searching: the model that filled the index."""
+    judges: Judges
+    """Judge without a language model: where there is none, where it fails, and where one judgement is enough."""
+    tokens: TokenCounter
+    rerankers: Mapping[str, Reranker] = field(default_factory=dict)
+    """By name, as in `rerank.method`."""
+    models: Models = Models()
+    run_id: str | None = None
+    """None where LangGraph names its runs itself, as its Studio does."""
+    ledger: Ledger = field(default_factory=Ledger)
+    measure: Callable[[Step], Step] = keep_measure
+    """Returns the step as it is filed and counted against the budget. A replay on a tape puts in the recorded times."""
+    span: Callable[[str], AbstractContextManager[Any]] = nullcontext
+    """Opens the span of a node in the run's trace."""
+
+    def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
+        """Return `found`, without its cosines where the index was made with another embedding model than the one that
+        local judgement was fitted on."""
+        if self.embedder.name == self.judges.embedding_model:
+            return found
+        return [{**each, "dense": None} for each in found]
+
+
+def scope_of(state: Mapping[str, Any]) -> Scope:
+    """Return the scope of the question."""
+    return Scope.from_json(state["scope"])
+
+
+def profile_of(state: Mapping[str, Any]) -> Profile:
+    """Return the profile of this run."""
+    return Profile.model_validate(state["profile"])

@@ -1,0 +1,136 @@
+"""describe: answer a question about the library itself: which documents there are, or what one of them says in short.
+
+Nothing is written here: titles are listed, and a summary is made of quotes, each cited.
+"""
+
+from collections.abc import Sequence
+
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from domain.citations import cite
+from domain.documents import Citation, Source
+from domain.events import Sources
+from domain.outcome import Choice, Framing, NothingFound, Outcome, Reason
+from domain.profile import CitationStyle
+from domain.state import Level, Turn
+from domain.text.hyperlinks import strip_links
+from domain.text.markers import render_marker, strip_markers
+from nodes.context import Context, profile_of, scope_of
+from nodes.describe.subjects import find_subject, read_document
+from nodes.describe.summary import Extract, clean_item, name_section, summarise
+from nodes.prompting.answerers import LOCAL
+from nodes.sources.sourcing import make_source
+from nodes.wording.notices import wording_of
+from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
+
+_LISTED = 40
+"""Titles that a list names."""
+
+
+class DescribeInput(AnsweringInput):
+    """The part of the state that describe reads."""
+
+    subject: str
+    focus: list[str]
+
+
+class DescribeUpdate(TypedDict):
+    """The part of the state that describe writes."""
+
+    answer: str
+    outcome: Outcome | None
+    outcome_reasons: list[Reason]
+    framing: Framing
+    answered_by: str
+    citations: list[Citation]
+    sources: list[Source]
+    confidence: float
+    level: Level
+    choices: list[Choice]
+    turns: list[Turn]
+
+
+async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeUpdate:
+    """List the documents, or quote what the subject's document or section says first.
+
+    Raises `DatabaseUnavailable`.
+    """
+    context, scope, profile = runtime.context, scope_of(state), profile_of(state)
+    wording = wording_of(profile, state["language"])
+    writer = AnswerWriter(runtime.stream_writer)
+    if not state["subject"] and not state["focus"]:
+        listed = await context.library.list_documents(scope, _LISTED)
+        writer.write(wording.list_documents([document.title for document in listed.documents], listed.total))
+        return _finish(state, writer, "conversed", [], [])
+    if state["focus"]:
+        subject = await read_document(state["focus"][0], scope, context)
+    else:
+        subject, choices = await find_subject(state["subject"], scope, profile.retrieval, context)
+        if choices:
+            return _finish(state, writer, None, [], [], choices)
+    extracts = summarise(subject.sections, state["subject"]) if subject else []
+    if subject is None or not extracts:
+        reasons: list[Reason] = [
+            NothingFound(code="nothing_found", searched=state["subject"], nearest=[], scope_is_empty=False)
+        ]
+        writer.write(wording.library.not_found.format(subject=state["subject"]))
+        return _finish(state, writer, "abstained", reasons, [])
+    sources = [_show_section(number, extract) for number, extract in enumerate(extracts, 1)]
+    runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
+    writer.write(wording.library.about.format(title=wording.name([subject.title])))
+    for source, extract in zip(sources, extracts, strict=True):
+        _quote(writer, source, extract, subject.title, profile.generate.citation_style)
+    return _finish(state, writer, "answered", [], sources)
+
+
+def _show_section(number: int, extract: Extract) -> Source:
+    """Return the section as a source."""
+    section = extract.section
+    return {
+        **make_source(number, section.passage, score=1.0),
+        "heading_path": list(section.heading_path),
+        "text": section.text,
+        "start": section.start,
+        "end": section.start + len(section.text),
+    }
+
+
+def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, style: CitationStyle) -> None:
+    """Write the section's quotes as one item, opened by its heading; several as items of their own."""
+    heading = strip_markers(name_section(extract.section, title))
+    texts = [clean_item(source["text"][start:end]) for start, end in extract.spans]
+    said = [strip_links(strip_markers(text), [text]) for text in texts]
+    marker = render_marker(source["number"], source["chunk_id"], style)
+    opening = f"\n- **{heading}:**" if heading else "\n-"
+    if len(said) == 1:
+        writer.write(f"{opening} {said[0]} {marker}")
+    else:
+        writer.write(opening if heading else "")
+        indent = "  " if heading else ""
+        writer.write("".join(f"\n{indent}- {text}" for text in said) + f" {marker}")
+    start = source["start"]
+    writer.cite(cite(source, [(start + first, start + last) for first, last in extract.spans]))
+
+
+def _finish(
+    state: DescribeInput,
+    writer: AnswerWriter,
+    outcome: Outcome | None,
+    reasons: list[Reason],
+    sources: list[Source],
+    choices: Sequence[Choice] = (),
+) -> DescribeUpdate:
+    return DescribeUpdate(
+        answer=writer.text,
+        outcome=outcome,
+        outcome_reasons=reasons,
+        framing=Framing(opening=0, closing=0),
+        answered_by=LOCAL,
+        citations=writer.citations,
+        sources=sources,
+        confidence=1.0 if sources else 0.0,
+        level="high" if sources else "none",
+        choices=list(choices),
+        turns=finish_turn(state, writer.text, writer.citations, outcome),
+    )

@@ -1,1 +1,0 @@
-"""Reads sources and questions for extraction and grading."""

@@ -1,0 +1,112 @@
+"""Detects where a question or a claim departs from the sentence that is nearest to it.
+
+A text may repeat a sentence nearly word for word and still mean something else: it denies what the sentence affirms,
+says "after" for "before", or has one word in the place of another. Similarity hardly notices; words do. Such a
+departure means that the sentence does not answer, or contradicts. Most texts have none.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence, Set
+from difflib import SequenceMatcher
+from functools import cache
+from math import fsum
+from pathlib import Path
+
+from domain.text.terms import STOP_WORDS
+from nodes.reading.words import read_keys, tokenize
+
+_DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
+
+_DENIAL = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b")
+"""Negations, in lower case only: a title may be "Never Cry Wolf"."""
+
+_OPEN = re.compile(r"\b(what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
+"""The question word of an open question. A yes-or-no question is answered by what contradicts it, an open one is
+not."""
+
+_CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
+"""The borders between the parts of a question."""
+
+SAME_MATTER = 0.75
+"""Share of the meaningful words of a question or claim that a sentence must have before an opposite or a denial
+counts."""
+
+SEARCHED_FUNCTION_WORD = 0.2
+"""Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
+
+SWAPPED = 0.5
+"""Departure for a replaced word. It is below the 1 of an opposite, because the new word may be a synonym."""
+
+_MOST_ASKED, _MOST_SAID = 2, 3
+"""Most words of the question, and of the sentence, that count as one word in the place of another."""
+
+
+def find_departure(question: str, sentences: Sequence[str]) -> float:
+    """Return how far an open question departs from the nearest of the sentences: 1 where it denies what that affirms or
+    has the opposite of one of its words, `SWAPPED` where, amid the same words in the same order, one stands in the
+    place of another, else 0."""
+    if not sentences or _OPEN.search(question) is None:
+        return 0.0
+    nearest = find_nearest(question, sentences)
+    same = share_matter(set(read_keys(question)), set(read_keys(nearest)))
+    if (same and denies(question, nearest)) or has_opposite(question, nearest):
+        return 1.0
+    return SWAPPED if _has_swap(read_keys(question), read_keys(nearest)) else 0.0
+
+
+def has_opposite(text: str, sentence: str) -> bool:
+    """Return True where the text has the opposite of a word of a sentence about the same matter."""
+    own, others = set(read_keys(text)), set(read_keys(sentence))
+    opposed = {key for key in own - others if not (others - own).isdisjoint(_read_opposites().get(key, ()))}
+    return bool(opposed) and share_matter(own, others | opposed)
+
+
+def share_matter(own: Set[str], others: Set[str]) -> bool:
+    """Return True where a sentence with the keys `others` is about the same matter as a text with the keys `own`."""
+    meaningful = own - STOP_WORDS
+    return len(meaningful & others) >= SAME_MATTER * len(meaningful)
+
+
+def denies(text: str, sentence: str) -> bool:
+    """Return True where the text denies something, in the part that is about the sentence, and the sentence nothing:
+    "How long is the warranty, and what is not covered?" denies nothing of how long it is."""
+    clause = find_nearest(sentence, _CLAUSE.split(text))
+    return bool(_DENIAL.search(clause)) and not _DENIAL.search(sentence.lower())
+
+
+def find_nearest(text: str, sentences: Sequence[str]) -> str:
+    """Return the first of the sentences that have most words of the text, by weight."""
+    weights = {key: SEARCHED_FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, key in tokenize(text)}
+    return max(sentences, key=lambda sentence: fsum(weights.get(key, 0.0) for key in set(read_keys(sentence))))
+
+
+def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
+    """Return True where, between keys that both have in a row, the question has a meaningful one that the sentence
+    lacks, and the other way about. Both share more than one other: "how often must the barometer be calibrated" is not
+    about how a laboratory calibrates."""
+    own, others = set(asked) - STOP_WORDS, set(said) - STOP_WORDS
+    missing, unasked = own - others, others - own
+    return len(own & others) > 1 and any(
+        kind == "replace"
+        and start > 0
+        and end < len(asked)
+        and other_end < len(said)
+        and end - start <= _MOST_ASKED
+        and other_end - other_start <= _MOST_SAID
+        and not missing.isdisjoint(asked[start:end])
+        and not unasked.isdisjoint(said[other_start:other_end])
+        for kind, start, end, other_start, other_end in SequenceMatcher(None, asked, said, False).get_opcodes()
+    )
+
+
+@cache
+def _read_opposites() -> dict[str, set[str]]:
+    """Return the opposites of each key."""
+    opposites: dict[str, set[str]] = {}
+    for line in tomllib.loads(_DATA.read_text(encoding="utf-8"))["opposites"].strip().splitlines():
+        one, other = (set(read_keys(side)) for side in line.split("|"))
+        for keys, against in ((one, other), (other, one)):
+            for key in keys:
+                opposites.setdefault(key, set()).update(against)
+    return opposites

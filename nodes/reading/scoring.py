@@ -1,0 +1,227 @@
+"""Estimates for each unit of the sources how probably it answers a question.
+
+A unit is described by a few features; a linear model, fitted on public questions by `benchmarks/fit_reading.py`,
+turns them into odds against the other units of the same sources.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+
+import numpy as np
+
+from domain.documents import Source, name_place
+from domain.errors import DatabaseUnavailable, EmbedderUnavailable
+from domain.ports.embedding import Vector
+from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
+from domain.scope import Scope
+from domain.text.languages import Language, detect_language
+from domain.text.terms import analyse_in, find_terms
+from nodes.reading.questions import asks_for
+from nodes.reading.units import Unit, split_units
+
+REMEMBERED = 64
+"""Number of questions whose units are kept: grade and generate read the same ones."""
+
+CARRIED = 0.3
+"""Factor on the weight of a word that comes from the conversation and not from the user's question."""
+
+_SHORTEST, _PART = 4, 0.4
+"""A word counts in part where it is in another, such as "Urlaub" in "Urlaubstage", from so many letters and that share
+of the longer one."""
+
+_FIGURE = re.compile(r"\d")
+
+WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85])
+"""One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_reading.py`
+(docs/decisions/11-quotes-and-verification.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredUnits:
+    """The units of some sources, each with its share of the probability that one of them answers."""
+
+    units: list[Unit]
+    shares: Vector
+    """Shape (units,); their sum is 1."""
+    merits: Vector
+    """Shape (units,). Log-odds that are comparable between questions."""
+    wanted: Mapping[str, float]
+    """The question's terms with their weights, which add up to 1."""
+    similarity: float
+    """The highest `Closeness.whole` of a unit, or relevance of a source where that is not known."""
+
+
+async def score_units(
+    question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
+) -> ScoredUnits:
+    """Score the units of the sources, which come from `scope`, most relevant first. Where the scorer is not available,
+    units are scored by shared words and by the relevance of their source. `typed` is the question as the user wrote it,
+    where `question` carries words of the conversation."""
+    described = _describe_sources(
+        question,
+        typed or question,
+        _Sources(tuple((source["number"], source["text"]) for source in sources), tuple(sources)),
+    )
+    units, features = described.units, described.features.copy()
+    closeness = await _compare(question, units, unit_scorer, scope)
+    fill_closeness(features, closeness)
+    merits = (features @ WEIGHTS).astype(np.float32)
+    odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
+    highest = float(features[:, 1].max(initial=0.0))
+    return ScoredUnits(list(units), odds / odds.sum() if units else odds, merits, described.wanted, highest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The part of scoring that depends on nothing but the question and the sources."""
+
+    units: Sequence[Unit]
+    wanted: Mapping[str, float]
+    features: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Sources as a key."""
+
+    texts: tuple[tuple[int, str], ...]
+    sources: tuple[Source, ...] = field(hash=False)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
+    units = [unit for source in key.sources for unit in split_units(source)]
+    language = detect_language(question) or "en"
+    # A row says nothing without its header, nor an item without its lead-in: their words are its own.
+    held = [find_terms(unit.whole, language) for unit in units]
+    wanted = weigh_terms(question, typed, held, language)
+    return _Described(units, wanted, describe(question, units, held, wanted, language))
+
+
+def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
+    """Return the sources that the units are from, in order, with the spans of each unit."""
+    return [
+        Stretch(
+            document_id=source["document_id"],
+            start=source["start"],
+            text=source["text"],
+            place=name_place(source["title"], source["heading_path"]),
+            units=tuple(unit.spans for unit in of_source),
+        )
+        for of_source in (list(group) for _, group in groupby(units, key=lambda unit: unit.source["number"]))
+        for source in (of_source[0].source,)
+    ]
+
+
+def fill_closeness(features: Vector, closeness: Sequence[Closeness | None]) -> None:
+    """Put how close the units are to the question into their features. Where it is not known of some, they are taken
+    for the least close; where of none, the relevance of their sources stays."""
+    known = np.array([(each.tokens, each.whole) for each in closeness if each is not None], dtype=np.float32)
+    if len(known):
+        lowest = known.min(axis=0)
+        features[:, :2] = [lowest if each is None else (each.tokens, each.whole) for each in closeness]
+
+
+async def _compare(
+    question: str, units: Sequence[Unit], unit_scorer: UnitScorer, scope: Scope
+) -> Sequence[Closeness | None]:
+    """Return how close the question is to each unit; None where that is not known."""
+    if not units:
+        return []
+    try:
+        scored = await unit_scorer.score(scope, question, list_stretches(units))
+    except (EmbedderUnavailable, DatabaseUnavailable):
+        return [None] * len(units)
+    return [each for stretch in scored for each in stretch]
+
+
+def describe(
+    question: str,
+    units: Sequence[Unit],
+    held: Sequence[frozenset[str]],
+    wanted: Mapping[str, float],
+    language: Language = "en",
+) -> Vector:
+    """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
+    are known, the relevance of the source), share of the question's terms that it holds, share that only its context
+    holds, relevance of its source, being in the first source, 1 or -1 for having or lacking a figure where one is asked
+    for, share that a neighbour holds, relevance of the chunk that was found and holds the unit, 0 for text that
+    was added around it."""
+    asks_amount = asks_for(question, "amount")
+    contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
+    alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
+    own = [_cover(wanted, terms, alike) for terms in held]
+    rows = []
+    for i, unit in enumerate(units):
+        around = _cover(wanted, held[i] | contexts[i], alike)
+        near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
+        rows.append(
+            (
+                unit.source["score"],
+                unit.source["score"],
+                own[i],
+                around - own[i],
+                unit.source["score"],
+                unit.source["number"] == 1,
+                asks_amount * (1 if _FIGURE.search(unit.text) else -1),
+                max(near, default=0.0),
+                _find_relevance(unit),
+            )
+        )
+    return np.array(rows, dtype=np.float32).reshape(len(rows), len(WEIGHTS))
+
+
+def weigh_terms(
+    question: str, typed: str, held: Sequence[Collection[str]], language: Language = "en"
+) -> dict[str, float]:
+    """Return the weights of the question's terms, which add up to 1: the idf of BM25 over the units, reduced for terms
+    of the conversation. `held` are the terms of each unit."""
+    # In the order of the question, because sums over a set differ between processes in the last bit.
+    terms = dict.fromkeys(analyse_in(language, question))
+    own = set(analyse_in(language, typed))
+    counts = Counter(term for each in held for term in terms.keys() & set(each))
+    weights = {
+        term: math.log(1 + (len(held) - counts[term] + 0.5) / (counts[term] + 0.5)) * (1 if term in own else CARRIED)
+        for term in terms
+    }
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def _find_relevance(unit: Unit) -> float:
+    source = unit.source
+    if "found" not in source:
+        return source["score"]
+    start, end = source["start"] + unit.start, source["start"] + unit.end
+    return max((each["score"] for each in source["found"] if each["start"] < end and start < each["end"]), default=0.0)
+
+
+def cover(wanted: Mapping[str, float], terms: Collection[str]) -> float:
+    """Return the share of the wanted terms, by weight, that are among `terms`, some of them in part."""
+    return _cover(wanted, terms, _find_alike(wanted, terms))
+
+
+def _cover(wanted: Mapping[str, float], terms: Collection[str], alike: Mapping[str, Mapping[str, float]]) -> float:
+    return math.fsum(
+        weight * max((share for other, share in alike[term].items() if other in terms), default=0.0)
+        for term, weight in wanted.items()
+    )
+
+
+def _find_alike(wanted: Iterable[str], terms: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return, for each wanted term, those of `terms` that hold it, and to what degree: 1 for the term itself."""
+    alike: dict[str, dict[str, float]] = {term: {term: 1.0} for term in wanted}
+    long = {term: others for term, others in alike.items() if len(term) >= _SHORTEST}
+    for other in terms:
+        if len(other) >= _SHORTEST:
+            for term, others in long.items():
+                if term in other or other in term:
+                    share = min(len(term), len(other)) / max(len(term), len(other))
+                    if share >= _PART:
+                        others[other] = share
+    return alike

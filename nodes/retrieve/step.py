@@ -1,0 +1,128 @@
+"""retrieve: search dense and lexical side by side, and fuse the results."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from domain.documents import Candidate
+from domain.profile import RetrievalKnobs
+from domain.scope import Scope, ScopeJson
+from domain.text.abbreviations import add_other_forms
+from domain.text.languages import Language, detect_language
+from domain.text.spelling import correct
+from nodes.context import Context, profile_of, scope_of
+from nodes.retrieve.abbreviations import spell_out
+from nodes.sources.expansion import expand, fuse_rankings
+from nodes.sources.fusion import prefer
+from nodes.sources.optional import query_or_default
+from nodes.sources.search import search
+from nodes.wording.notices import Wording, wording_of
+
+
+class RetrieveInput(TypedDict):
+    """The part of the state that retrieve reads."""
+
+    question: str
+    standalone_question: str
+    query: str
+    queries_tried: list[str]
+    parts: list[str]
+    focus: list[str]
+    long_forms: dict[str, str]
+    retries: int
+    scope: ScopeJson
+    language: Language
+    profile: dict[str, Any]
+
+
+class RetrieveUpdate(TypedDict):
+    """The part of the state that retrieve writes."""
+
+    standalone_question: str
+    query: str
+    """Both with misspelt words corrected, so that sources are judged by what was meant; the query with abbreviations
+    spelt out, too."""
+    candidates: list[Candidate]
+    queries_tried: list[str]
+    """The queries so far, and every further query or hypothetical answer that was searched for."""
+    long_forms: dict[str, str]
+
+
+FOCUSED = 10
+"""Candidates that the documents of the conversation bring at least."""
+
+
+async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
+    """Search both legs and fuse them. Where the embedder fails, use the lexical leg alone, with a warning."""
+    context = runtime.context
+    profile = profile_of(state)
+    knobs = profile.retrieval
+    scope = scope_of(state)
+    core, background = _part_query(state)
+    # Side by side: most questions need no correction, and then no time is lost.
+    candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
+        search(core, background, scope, knobs, context),
+        _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
+        _find_long_forms(state, core, scope, knobs, context),
+        _warn_of_unembedded(state, wording_of(profile, state["language"]), scope, context),
+    )
+    spelt = add_other_forms(spelt, long_forms)
+    if (spelt, spelt_background) != (core, background):
+        candidates = await search(spelt, spelt_background, scope, knobs, context)
+    # A retry searches for other wordings already.
+    added = state["parts"] if state["retries"] else await expand(question, knobs, context)
+    # A hypothetical answer counts by its meaning, not by its words.
+    likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
+    rankings = await asyncio.gather(*(search(text, "", scope, likewise, context) for text in added))
+    if state["focus"]:
+        focused = await search(spelt, spelt_background, scope.narrow(state["focus"]), knobs, context)
+        candidates = prefer(candidates, focused[:FOCUSED])
+    return RetrieveUpdate(
+        standalone_question=question,
+        query=spelt + spelt_background,
+        candidates=fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
+        queries_tried=[*state["queries_tried"], spelt + spelt_background, *added],
+        long_forms=long_forms,
+    )
+
+
+def _part_query(state: RetrieveInput) -> tuple[str, str]:
+    """Split the query into the question and the words that route or reformulate appended, if any."""
+    for asked in (state["question"], state["standalone_question"]):
+        if state["query"].startswith(f"{asked} "):
+            return asked, state["query"].removeprefix(asked)
+    return state["query"], ""
+
+
+async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Scope, context: Context) -> None:
+    if state["retries"]:
+        return  # said already
+    counting = context.library.count_unembedded(scope)
+    waiting = await query_or_default(counting, 0, context.ledger, "It is not known what is still being indexed")
+    if waiting:
+        context.ledger.warn(wording.warn_of_unembedded(waiting))
+
+
+async def _find_long_forms(
+    state: RetrieveInput, text: str, scope: Scope, knobs: RetrievalKnobs, context: Context
+) -> dict[str, str]:
+    if state["retries"] or not knobs.expand_abbreviations:
+        return state["long_forms"]
+    return await spell_out(text, scope, context)
+
+
+async def _correct(
+    texts: Sequence[str], spoken: Language, scope: Scope, knobs: RetrievalKnobs, context: Context
+) -> Sequence[str]:
+    language = detect_language(texts[0]) or spoken
+
+    async def suggest(words: Sequence[str], unfinished: str | None) -> Mapping[str, str]:
+        return await context.library.suggest_words(scope, words, unfinished, language)
+
+    if not knobs.correct_spelling:
+        return texts
+    consequence = "Words were searched for as they are spelt"
+    return await query_or_default(correct(texts, suggest), texts, context.ledger, consequence)

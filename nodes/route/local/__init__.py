@@ -1,0 +1,1 @@
+"""Routing and rewriting questions without a language model."""

@@ -1,0 +1,203 @@
+"""route: classify the question, and make it understandable on its own.
+
+Cleans the question, makes a follow-up stand alone with the conversation, and classifies it. A false `out_of_scope`
+costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Literal
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, Field
+
+from domain.documents import Passage, name_place
+from domain.errors import EmbedderUnavailable, UnknownMode
+from domain.outcome import Choice
+from domain.ports.models import ChatModel
+from domain.profile import MODES, Profile
+from domain.question import add_carried, clean_question
+from domain.scope import Scope
+from domain.state import PerQuestion, Turn, TurnInput, blank_question, read_turns
+from domain.text.languages import Language, detect_language
+from domain.text.terms import analyse
+from nodes.context import Context, profile_of, scope_of
+from nodes.prompting.asking import ask_or_none
+from nodes.prompting.messages import ask, instruct, show_list, show_turns
+from nodes.sources.optional import query_or_default
+from nodes.sources.titles import read_titles
+
+PROMPT = """You prepare questions for a search over a team's documents.
+
+Classify the user's last message:
+- needs_retrieval: anything that documents might answer. When unsure, choose this.
+- conversational: greetings, thanks, small talk, or questions about you, the assistant.
+- out_of_scope: a request that no document can fulfil, such as playing music, setting an alarm or moving money.
+
+Also write standalone_question: the message rewritten so that it can be understood without the conversation, with
+pronouns and omissions filled in. Keep names, numbers and wording; add nothing that was not said. Leave it empty where
+the message stands alone already.
+
+Titles of some of the documents:
+{titles}"""
+
+_TURNS_SHOWN = 6
+_TITLES_SHOWN = 20
+
+_PASSAGES_READ = 3
+_COVERED = 2 / 3
+_FEWEST_TERMS = 2
+"""A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms, of
+which there are at least so many."""
+
+
+class RouteInput(TurnInput):
+    """The part of the state that route reads."""
+
+    turns: list[Turn]
+
+
+class RouteUpdate(TurnInput, PerQuestion):
+    """The whole state. Every per-question field is reset, so that a turn inherits nothing from the one before."""
+
+    turns: list[Turn]
+
+
+class Routing(BaseModel):
+    """The model's judgement. It is kept short, because the answer waits for it."""
+
+    route: Literal["needs_retrieval", "conversational", "out_of_scope"]
+    standalone_question: str = Field(max_length=4000)
+    """Empty where the question stands alone already."""
+
+
+async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
+    """Clean the question, make it stand alone, classify it, and reset the per-question state.
+
+    Raises `QuestionError` and `UnknownMode`.
+    """
+    context = runtime.context
+    question = clean_question(state["question"])
+    # LangGraph Studio starts a run with as little as a question; what the last one left then stands in the state.
+    mode = state.get("mode") or "standard"
+    profile = state.get("profile") or {}
+    if profile.get("name") != mode:
+        if mode not in MODES:
+            raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(MODES)}.")
+        profile = MODES[mode].model_dump()
+    turns = read_turns(state.get("turns"))
+    update = RouteUpdate(
+        **blank_question(),
+        run_id=context.run_id or _find_run_id(runtime) or state.get("run_id") or "",
+        question=question,
+        scope=Scope.from_json(state.get("scope") or {"workspace_id": "default"}).to_json(),
+        mode=mode,
+        profile=profile,
+        turns=turns,
+    )
+    # A fork may have set any knob: a wrong one is refused here, not by the first step that reads it.
+    update["language"] = await _choose_language(profile_of(update), question, update, context)
+    if turns and (choice := context.judges.rewriter.pick(question, turns[-1].get("choices", []))) is not None:
+        return _follow_choice(update, turns[-1], choice)
+    if (request := context.judges.router.find_request(question)) is not None:
+        update["route"], update["route_reason"] = request.route, request.reason
+        update["standalone_question"] = update["query"] = question
+        update["subject"] = request.subject
+        update["focus"] = find_last_cited(turns) if request.points_back else []
+        return update
+    routing: Routing | None = None
+    query: str | None = None
+    reason = "the language model said so"
+    if (model := context.models.small) is not None:
+        routing = await ask_or_none(
+            model,
+            _ask_model(model, update, context),
+            context.ledger,
+            "The question was routed without the language model",
+        )
+    if routing is None:
+        try:
+            routed = await context.judges.router.route(question, follow_up=bool(turns))
+            kind, reason, update["subject"] = routed.route, routed.reason, routed.subject
+        except EmbedderUnavailable as error:
+            context.ledger.warn(f"The question was searched for without being classified: {error.message}")
+            kind, reason = "needs_retrieval", "it could not be classified"
+        if kind == "out_of_scope" and await _is_covered(question, update, context):
+            kind, reason = "needs_retrieval", "the documents have its words"
+        standalone = question
+        if kind == "needs_retrieval":
+            rewrite = await context.judges.rewriter.rewrite(question, turns)
+            standalone, query = rewrite.standalone, rewrite.query
+            update["unclear"] = rewrite.unclear
+        update["route"], update["standalone_question"] = kind, standalone
+    else:
+        update["route"], update["standalone_question"] = routing.route, routing.standalone_question.strip()
+    if routing is not None and routing.route != "needs_retrieval":
+        with suppress(EmbedderUnavailable):
+            if await context.judges.router.is_for_documents(question, follow_up=bool(turns)):
+                # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
+                update["route"], reason = "needs_retrieval", "it asks for what documents may hold"
+
+    update["route_reason"] = reason
+    # Without a conversation there is nothing that a model could fill in.
+    update["standalone_question"] = (update["standalone_question"] if turns else "") or question
+    update["query"] = query or update["standalone_question"]
+    if update["route"] == "needs_retrieval" and update["standalone_question"] != question:
+        update["focus"] = find_last_cited(turns)
+    return update
+
+
+def _follow_choice(update: RouteUpdate, asked: Turn, choice: Choice) -> RouteUpdate:
+    """Ask the question that was asked back again, of what was chosen."""
+    update["route"], update["route_reason"] = asked["route"], "it picks what was offered"
+    update["language"] = detect_language(asked["question"]) or update["language"]
+    update["focus"] = [choice["document_id"]]
+    update["standalone_question"] = update["query"] = add_carried(asked["question"], [choice["label"]])
+    return update
+
+
+def find_last_cited(turns: Sequence[Turn]) -> list[str]:
+    """Return the ids of the documents that the last answer which cites any was taken from."""
+    return next((turn["document_ids"] for turn in reversed(turns) if turn.get("document_ids")), [])
+
+
+async def _is_covered(question: str, state: RouteUpdate, context: Context) -> bool:
+    """Return True where a passage holds nearly all words of a question that resembles none for documents."""
+    terms = set(analyse(question))
+    if len(terms) < _FEWEST_TERMS:
+        return False
+    scope = scope_of(state)
+
+    async def read() -> list[Passage]:
+        matches = await context.library.search_lexical(scope, question, _PASSAGES_READ)
+        return await context.library.read_passages(scope, [match.chunk_id for match in matches])
+
+    passages = await query_or_default(read(), [], context.ledger, "The question's words were not looked for")
+    texts = (f"{name_place(passage.title, passage.heading_path)} {passage.text}" for passage in passages)
+    return any(len(terms & set(analyse(text))) >= _COVERED * len(terms) for text in texts)
+
+
+async def _choose_language(profile: Profile, question: str, state: RouteUpdate, context: Context) -> Language:
+    """Return the profile's language, or the question's, or that of the documents' titles; English where none is
+    known."""
+    if profile.language != "auto":
+        return profile.language
+    if (language := detect_language(question)) is not None:
+        return language
+    return detect_language(" ".join(await read_titles(state, context, _TITLES_SHOWN) or [])) or "en"
+
+
+def _find_run_id(runtime: Runtime[Context]) -> str | None:
+    info = runtime.execution_info
+    return str(info.run_id) if info is not None and info.run_id else None
+
+
+async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
+    titles = await read_titles(state, context, _TITLES_SHOWN)
+    listed = "(not known)" if titles is None else show_list(titles) or "(none yet)"
+    messages = [
+        instruct(PROMPT, titles=listed),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
+    return await model.judge(messages, Routing, context.ledger)

@@ -1,1 +1,0 @@
-"""What several steps use: searching, prompting, quoting, wording."""

@@ -1,0 +1,28 @@
+"""Queries to the library that a step can do without."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from domain.errors import DatabaseUnavailable
+from nodes.context import Ledger
+
+Result = TypeVar("Result")
+
+TIMEOUT_SECONDS = 3.0
+"""Timeout of one query. A step has 15 seconds in all and may send several."""
+
+
+async def query_or_default(query: Awaitable[Result], default: Result, ledger: Ledger, consequence: str) -> Result:
+    """Return the result of `query`, or `default` where the library does not answer in time.
+
+    In that case the ledger gets a warning that begins with `consequence`, which also keeps the answer out of the cache.
+    """
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            return await query
+    except DatabaseUnavailable as error:
+        ledger.warn(f"{consequence}: {error.message}")
+    except TimeoutError:
+        ledger.warn(f"{consequence}: {DatabaseUnavailable().message}")
+    return default

@@ -1,0 +1,1 @@
+"""What the service says itself, in each language."""

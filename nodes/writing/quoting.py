@@ -1,0 +1,95 @@
+"""Renders quoted passages as Markdown."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from domain.documents import Source
+from domain.ports.judgement import Quote
+from domain.text.blocks import find_unclosed, read_blocks
+from domain.text.hyperlinks import strip_links
+from domain.text.markers import strip_markers
+from domain.text.tables import is_row, is_rule, split_cells
+from nodes.wording.notices import Wording
+
+SHORT_ANSWER, LONG_ANSWER = 80, 200
+"""Words from which people call an answer too long, to a question for one thing and for several."""
+
+_WORD = re.compile(r"[^\s_]+")
+
+
+def count_words(text: str) -> int:
+    """Return how many words people read in a text. A name such as `max_retries` reads as several."""
+    return len(_WORD.findall(text))
+
+
+def render_quote(quote: Quote, marker: str) -> str:
+    """Return a passage as it stands in its document, below its lead-in, with a marker at the end of each paragraph,
+    list, table and block of code."""
+    text = f"{quote.lead}\n{quote.text}" if quote.lead else quote.text
+    # A document's own footnote numbers would read as citations of ours.
+    clean = strip_links(strip_markers(text), [text]).strip()
+    return "\n\n".join(_mark_blocks(clean, marker))
+
+
+def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:
+    """Return what is written before each quote: where they are of several documents, which may disagree, a heading
+    with the document and, where they came on several days, its date; the question that the quote answers there. An
+    answer, which has `words` already, that would be too long with them goes without the questions, or without both."""
+    names = _name_origins([sources[quote.number] for quote in quotes], wording)
+    asked = _once([f"{_clean(quote.asked)}\n\n" if quote.asked else "" for quote in quotes])
+    said = words + sum(count_words(f"{quote.lead} {quote.text}") + 1 for quote in quotes)
+    limit = SHORT_ANSWER if said <= SHORT_ANSWER else LONG_ANSWER
+    both = [name + question for name, question in zip(names, asked, strict=True)]
+    for headings in (both, names):
+        if said + sum(map(count_words, headings)) <= limit:
+            return headings
+    return [""] * len(quotes)
+
+
+def _name_origins(quoted: Sequence[Source], wording: Wording) -> list[str]:
+    if len({source["document_id"] for source in quoted}) < 2:
+        return [""] * len(quoted)
+    # A day on which all of them came says nothing about which of them is newer.
+    days = {source.get("updated_at", "")[:10] for source in quoted}
+    named = [
+        f"#### {wording.name_origin(_clean(s['title']), s.get('updated_at') if len(days) > 1 else None)}\n\n"
+        for s in quoted
+    ]
+    same = [one["document_id"] == other["document_id"] for one, other in pairwise(quoted)]
+    return [named[0], *("" if again else name for name, again in zip(named[1:], same, strict=True))]
+
+
+def _once(headings: Sequence[str]) -> list[str]:
+    """Return the headings, each only where it is another than the one before."""
+    return [*headings[:1], *("" if one == other else other for one, other in pairwise(headings))]
+
+
+def _clean(heading: str) -> str:
+    return strip_links(strip_markers(heading), [])
+
+
+def _mark_blocks(text: str, marker: str) -> Iterator[str]:
+    for block in read_blocks(text):
+        said = text[block.start : block.end]
+        if block.kind == "code" and (fence := find_unclosed(said)):
+            said += f"\n{fence}"
+        if block.kind == "heading" or said.endswith(":"):
+            yield said
+        elif block.kind == "table":
+            yield f"{_rule_off(said)}\n\n{marker}"
+        elif block.kind == "code" or said.endswith("```"):
+            yield f"{said}\n\n{marker}"
+        else:
+            yield f"{said} {marker}"
+
+
+def _rule_off(table: str) -> str:
+    """Return the table with a row that rules its first row off, where it has none, as those of PDFs: without one,
+    Markdown shows no table."""
+    lines = table.split("\n")
+    first = next((place for place, line in enumerate(lines) if is_row(line)), None)
+    if first is None or any(map(is_rule, lines)):
+        return table
+    columns = len(split_cells(lines[first]))
+    return "\n".join([*lines[: first + 1], " | ".join(["---"] * columns), *lines[first + 1 :]])
