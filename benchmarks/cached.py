@@ -11,7 +11,6 @@ the checked question to the answer. Round trips to Redis and transactions of Pos
 
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ import psycopg
 import redis.asyncio
 
 from app.adapters.embedded import open_servers
-from benchmarks.streaming import start
+from benchmarks.shared import read_cpu, start, start_service
 
 QUESTION = "How many days of holiday does an employee have?"
 CLIENTS = (1, 32)
@@ -76,7 +75,7 @@ def main(hits: int = HITS) -> None:
     """Start the servers, measure, and print."""
     with (
         tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home,
-        start("/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home) as service,
+        start_service(home) as service,
         start("/", "-c", BARE, "PORT") as bare,
     ):
         asyncio.run(measure(Path(home), Served.at(*service), Served.at(*bare), hits))
@@ -148,12 +147,6 @@ async def ask(port: int, clients: int, count: int, *, in_threads: bool = False) 
 def share(count: int, clients: int) -> Iterable[int]:
     """Number of questions of each client."""
     return (len(range(first, count, clients)) for first in range(clients))
-
-
-def read_cpu(pid: int) -> float:
-    """Seconds of CPU that the process has had, in all its threads."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 async def count_calls(database_url: str, redis_url: str) -> np.ndarray:

@@ -3,28 +3,26 @@ every step's.
 
     python -m benchmarks.checkpoints
 
-On two graphs: the answer graph over the sample library, without a language model; and one that takes the same steps
-and writes the same updates but does nothing, so that the saver is most of its cost. The variants take turns, so that
+On the answer graph over the sample library, without a language model. The variants take turns, so that
 other load on the machine affects all alike, and medians count. Compare the rows with each other, not with those of
 another machine. CPU is that of this process, without Postgres.
 """
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, Literal, cast
+from typing import Literal
 from uuid import uuid4
 
 import numpy as np
 import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.graph import END, START, StateGraph
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.embedded import open_servers
@@ -34,9 +32,9 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from app.library import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
-from benchmarks.latency import make_questions
+from benchmarks.shared import make_questions
 from domain.scope import Scope
-from domain.state import AnswerState, TurnInput
+from domain.state import TurnInput
 from graphs.answer import RECURSION_LIMIT, AnswerGraph
 from graphs.speculation import speculate
 from nodes.context import Context
@@ -127,14 +125,9 @@ async def main() -> None:
                 await open_way("ours, every step", "async", ours=True),
             ]
 
-        idle = await make_idle_graph(services, turns[0])
-        for title, graph, repeats in (
-            ("the answer graph over the sample library, standard mode, no language model", services.runs.graph, 1),
-            ("the same steps, doing nothing", idle, 2),
-        ):
-            ways = await open_ways()
-            await compare(ways, graph, turns * repeats, services.make_context)
-            await show(title, ways)
+        ways = await open_ways()
+        await compare(ways, services.runs.graph, turns, services.make_context)
+        await show("the answer graph over the sample library, standard mode, no language model", ways)
 
 
 def make_turn(services: Services, question: str) -> TurnInput:
@@ -147,27 +140,6 @@ def make_turn(services: Services, question: str) -> TurnInput:
         mode="standard",
         profile=profile,
     )
-
-
-async def make_idle_graph(services: Services, turn: TurnInput) -> AnswerGraph:
-    """A graph that takes the steps that `turn` takes and writes what they write."""
-    graph = services.runs.graph.copy({"checkpointer": None})
-    updates: list[tuple[str, dict[str, Any]]] = [
-        step
-        async for part in graph.astream(turn, context=services.make_context(), stream_mode="updates")
-        for step in cast("Mapping[str, Any]", part).items()
-    ]
-    idle = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
-    names = [f"{number}-{name}" for number, (name, _) in enumerate(updates)]
-    for name, (_, update) in zip(names, updates, strict=True):
-
-        async def step(state: AnswerState, update: dict[str, Any] = update) -> dict[str, Any]:
-            return update
-
-        idle.add_node(name, cast("Any", step))
-    for before, after in zip([START, *names], [*names, END], strict=True):
-        idle.add_edge(before, after)
-    return idle.compile()
 
 
 async def compare(

@@ -1,6 +1,6 @@
 """Measures the price of a question with language models, by the price table that ships.
 
-    python -m benchmarks.costs [SET]    # a folder in the format of `askgraph eval`; the sample library by default
+    python -m benchmarks.costs    # the sample library
 
 The graph is the real one and the model is the loopback one of `tests/wire`, which quotes its sources; tokens are
 counted as OpenAI counts them (o200k), schemas included. Real models also write thoughts: the last figure adds
@@ -8,7 +8,6 @@ counted as OpenAI counts them (o200k), schemas included. Real models also write 
 """
 
 import asyncio
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,21 +19,15 @@ from pydantic import SecretStr
 
 from app.adapters.prices import read_prices
 from app.answering.requests import Ask, collect
-from app.evaluation.corpus import open_shelf
-from app.evaluation.sets import read_sets
 from app.library import FOLDER
 from app.modes import merge_knobs
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
-from benchmarks.latency import make_questions
+from benchmarks.shared import make_questions
 from domain.profile import MODES, Profile
-from domain.scope import Scope
 from domain.state import Usage
 from tests.wire.openai import serve_openai
 
-QUESTIONS = 50
-OTHERS = 60
-"""Documents that are ingested beside those that answer: a question is shown five sources of however many."""
 THOUGHT = 500
 """Tokens. Several times what the models that ship as defaults think at the least effort, which is what they are asked
 for."""
@@ -46,8 +39,8 @@ def make_profiles() -> dict[str, Profile]:
     return MODES | {"standard, small writes": Profile.model_validate(small | {"name": "standard, small writes"})}
 
 
-async def measure(given: str | None) -> None:
-    """Load the set or the samples, ask in each mode, and print."""
+async def measure() -> None:
+    """Load the samples, ask in each mode, and print."""
     async with serve_openai() as server:
         with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
             settings = read_settings(home=Path(home), load_samples=False, tapes=False)
@@ -58,26 +51,17 @@ async def measure(given: str | None) -> None:
                 services = replace(opened, modes=make_profiles())
                 tiers = f"{settings.model_small} judges, {settings.model_large} writes, {settings.model_judge} verifies"
                 print(tiers)
-                if given is None:
-                    await services.library.ingestion.add_paths("default", [FOLDER])
-                    await ask_all(services, "default", await make_questions(services))
-                else:
-                    [wanted] = read_sets([given], Path(), workspace=None, limit=QUESTIONS)
-                    needed = {relevant.doc for each in wanted.questions for relevant in each.relevant}
-                    others = [each for each in wanted.corpus if each.id not in needed][:OTHERS]
-                    corpus = *(each for each in wanted.corpus if each.id in needed), *others
-                    wanted = replace(wanted, corpus=corpus)
-                    async with open_shelf(services, wanted, keep=False, progress=lambda *_: None) as shelf:
-                        await ask_all(services, shelf.workspace_id, [each.question for each in wanted.questions])
+                await services.library.ingestion.add_paths("default", [FOLDER])
+                await ask_all(services, await make_questions(services))
 
 
-async def ask_all(services: Services, workspace_id: str, questions: Sequence[str]) -> None:
+async def ask_all(services: Services, questions: Sequence[str]) -> None:
     """Ask all questions in each mode, and print what they cost."""
     for mode in services.modes:
         asked = []
         async with services.make_run_manager() as turns:
-            for question in questions[:QUESTIONS]:
-                done, _ = await collect(await turns.ask(Ask(question, scope=Scope(workspace_id), mode=mode)))
+            for question in questions:
+                done, _ = await collect(await turns.ask(Ask(question, mode=mode)))
                 assert done["type"] == "done", done
                 if not done["cached"]:
                     asked.append(done["usage"])
@@ -117,4 +101,4 @@ def sum_cost(usage: Sequence[Usage], thought: int = 0) -> float:
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(sys.argv[1] if len(sys.argv) > 1 else None))
+    asyncio.run(measure())

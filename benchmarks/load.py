@@ -15,13 +15,12 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx2
 import numpy as np
 import orjson
 
-from benchmarks.streaming import MODELS, QUESTIONS, behave, read_cpu, start
+from benchmarks.shared import QUESTIONS, behave, read_cpu, read_memory, start_model, start_service
 
 LATE_SECONDS = 0.5
 """Seconds after its turn from which a token is late."""
@@ -108,11 +107,6 @@ async def run_phase(service: str, model: str, pid: int, readers: int, rate: int,
     return late == 0 and all(end == "done" or end.startswith("refused") for end in ends)
 
 
-def read_memory(pid: int) -> int:
-    """Megabytes that a process occupies."""
-    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("utf-8"))[0]) // 1024
-
-
 async def main(service: str, model: str, pid: int) -> bool:
     await read(service, 0, asyncio.Semaphore(1))
     print(
@@ -130,10 +124,7 @@ async def main(service: str, model: str, pid: int) -> bool:
 if __name__ == "__main__":
     with (
         tempfile.TemporaryDirectory() as home,
-        start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT", "--ttft", "200ms") as (model, _),
-        start(
-            "/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home, OPENAI_API_KEY="none",
-            OPENAI_BASE_URL=f"{model}/v1", **MODELS,
-        ) as (service, pid),
-    ):  # fmt: skip
+        start_model(0.2) as model,
+        start_service(home, model) as (service, pid),
+    ):
         sys.exit(0 if asyncio.run(main(service, model, pid)) else 1)

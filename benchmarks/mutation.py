@@ -203,18 +203,6 @@ def main() -> None:
     if options.model:
         keep_the_model()
     runner = Runner(options.patterns, options.sample)
-    plain = [
-        "-q",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-o",
-        "timeout=0",
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
-    ] + ([] if options.model else ["--noconftest"])
     plain = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0"]
     plain += ["-W", "ignore::pytest.PytestAssertRewriteWarning", *([] if options.model else ["--noconftest"])]
     pytest.main([*options.tests, *plain], plugins=[runner])

@@ -13,12 +13,11 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import patch
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -26,24 +25,21 @@ from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from langchain_postgres.v2.indexes import HNSWIndex
 from langgraph.runtime import Runtime
-from psycopg import AsyncCursor
 
 from app.adapters.embedded import open_servers
 from app.adapters.postgres.library import dense, lexical
 from app.adapters.postgres.library.bm25 import plan_search, weigh_query
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
-from app.answering.requests import Ask
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
-from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions
+from benchmarks.corpus import DIMENSION, Question, make_documents, make_questions
 from domain.documents import Candidate
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import blank_question
-from nodes.rerank.step import RerankInput, rerank
 from nodes.retrieve.step import RetrieveInput, retrieve
 
 CHUNKS = int(os.environ.get("BENCH_CHUNKS", "20000"))
@@ -165,16 +161,6 @@ class Bench:
             compare(f"retrieve, {name}", ours[WARM:], theirs[WARM:])
         await self._measure_chosen_documents()
 
-    async def count_statements(self) -> None:
-        """Count the statements of a question. Each is a round trip, whatever the load."""
-        for name in ("large", "2 %"):
-            with watch_statements() as sent:
-                for question in self.questions[name]:
-                    await self.retrieve(name, question)
-            asked = sum(not query for query in sent)
-            figures = f"{len(sent) / QUESTIONS:.1f} a question, of these {asked / QUESTIONS:.1f} ask for the server"
-            report("count", f"statements, retrieve, {name}", figures)
-
     async def _measure_chosen_documents(self) -> None:
         documents = await self.services.library.documents.list("large")
         for share in (0.001, 0.02, 0.1, 0.5):
@@ -210,20 +196,13 @@ class Bench:
             shares: dict[str, list[float]] = defaultdict(list)
             for question in self.questions[name][:COMPARED]:
                 library = self.services.library.search
-                for leg, found, exact in (
-                    (
-                        "dense",
-                        await library.search_dense(scope, question.embedding, LEG),
-                        await self._search_dense_exactly(scope, question),
-                    ),
-                    (
-                        "lexical",
-                        await library.search_lexical(scope, question.text, LEG),
-                        await self.search_lexical_exactly(scope, question),
-                    ),
-                ):
+                dense_ = await library.search_dense(scope, question.embedding, LEG)
+                lexical_ = await library.search_lexical(scope, question.text, LEG)
+                exact = await self._search_dense_exactly(scope, question)
+                exact_lexical = await self.search_lexical_exactly(scope, question)
+                for leg, found, best in (("dense", dense_, exact), ("lexical", lexical_, exact_lexical)):
                     for depth in (KEPT, LEG):
-                        shares[f"{leg}@{depth}"].append(recall([m.score for m in found], exact, depth))
+                        shares[f"{leg}@{depth}"].append(recall([m.score for m in found], best, depth))
                 if scope.document_ids is None:
                     rows = await rival.asimilarity_search_with_score_by_vector(
                         question.embedding.tolist(),
@@ -231,7 +210,6 @@ class Bench:
                         filter={"workspace_id": name},
                         hybrid_search_config=HybridSearchConfig(primary_top_k=KEPT),
                     )
-                    exact = await self._search_dense_exactly(scope, question)
                     shares[f"PGVectorStore dense@{KEPT}"].append(recall([1 - s for _, s in rows], exact, KEPT))
             described = name if scope.document_ids is None else f"10% of the documents of {name}"
             report("recall", described, ", ".join(f"{leg} {np.mean(s):.3f}" for leg, s in shares.items()))
@@ -273,69 +251,6 @@ class Bench:
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
             )
         return [row["score"] for row in rows]
-
-    async def measure_rerank(self) -> None:
-        """The real node, with the one run of the model over the question that it needs."""
-        times = []
-        for question in self.questions["large"]:
-            state = blank_question() | {
-                "question": question.text,
-                "query": question.text,
-                "standalone_question": question.text,
-                "candidates": await self.retrieve("large", question),
-                "scope": Scope("large").to_json(),
-                "profile": MODES["standard"].model_dump(),
-            }
-            runtime = Runtime(context=self.services.make_context())
-            times.append(await measure(rerank(cast(RerankInput, state), runtime)))
-        compare(f"rerank, {KEPT} candidates", times[WARM:])
-
-    async def measure_first_token(self) -> None:
-        """From the question to the first word of the answer, through the service, with the real embedding model."""
-        times, before = [], []
-        async with self.services.make_run_manager() as turns:
-            for question in self.questions["large"]:
-                started = time.perf_counter()
-                first = None
-                async for event in await turns.ask(Ask(question.text, scope=Scope("large"))):
-                    if first is None and event["type"] == "content":
-                        first = time.perf_counter() - started
-                    if event["type"] == "done":
-                        nodes = ("route", "retrieve", "rerank", "grade", "reformulate")
-                        before.append(sum(event["timings"].get(node, 0.0) for node in nodes))
-                times.append(1000 * (first or time.perf_counter() - started))
-        compare("first token, large", times[WARM:])
-        compare("all nodes before generation, large", before[WARM:])
-
-    async def measure_addition(self) -> None:
-        """A document of 20 chunks comes into the large workspace, and is found."""
-        seconds = []
-        for number in range(10):
-            [document] = make_documents(f"addition {number}", CHUNKS_PER_DOCUMENT)
-            started = time.perf_counter()
-            stored = await self.services.library.documents.replace("large", document)
-            vector = document.embeddings[document.chunks[0].content_hash].embedding
-            [best] = await self.services.library.search.search_dense(Scope("large"), vector, 1)
-            words = document.chunks[0].text
-            [best_by_words] = await self.services.library.search.search_lexical(Scope("large"), words, 1)
-            seconds.append(1000 * (time.perf_counter() - started))
-            assert best.document_id == best_by_words.document_id == stored.id
-            await self.services.library.documents.delete("large", stored.id)
-        compare("stored in large and found, 20 chunks", seconds)
-
-
-@contextmanager
-def watch_statements() -> Iterator[list[Any]]:
-    """The statements that are sent meanwhile; an empty one asks whether the server is there."""
-    sent: list[Any] = []
-    execute = AsyncCursor.execute
-
-    async def note(cursor: AsyncCursor[Any], query: Any, *args: Any, **options: Any) -> AsyncCursor[Any]:
-        sent.append(query)
-        return await execute(cursor, query, *args, **options)
-
-    with patch.object(AsyncCursor, "execute", note):
-        yield sent
 
 
 async def measure(call: Awaitable[object]) -> float:
@@ -380,11 +295,7 @@ async def main() -> None:
         await bench.load()
         rival = await bench.open_rival()
         await bench.compare_retrieval(rival)
-        await bench.count_statements()
         await bench.measure_recall(rival)
-        await bench.measure_rerank()
-        await bench.measure_first_token()
-        await bench.measure_addition()
 
 
 if __name__ == "__main__":

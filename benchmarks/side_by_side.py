@@ -7,13 +7,10 @@ The graph (`benchmarks.same_shape`) takes our steps and does nothing in them but
 server's. All ask the same loopback model, in turns: each phase is measured at all of them before the next. Ours
 searches, reranks, judges and records; its figures include its Postgres and Valkey. CPU is that of all processes of a
 service. In the end each server gets `kill -9` while it answers, and is started again.
-
-Aegra 0.6 would be the third, but its first migration wants the extension uuid-ossp, which the embedded Postgres lacks.
 """
 
 import asyncio
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -31,12 +28,12 @@ import httpx2
 import numpy as np
 import orjson
 
-from benchmarks.streaming import MODELS, QUESTIONS, behave, start
+from benchmarks.shared import MODELS, QUESTIONS, behave, start_model
 
 PACKAGES = ("langgraph-cli[inmem]", "langchain-openai")
 GRAPH = Path(__file__).with_name("same_shape.py")
 LATE_SECONDS = 0.5
-ALONE, STREAMS, TURNS, SIDE_BY_SIDE = 6, int(os.environ.get("BENCH_STREAMS", "32")), 64, 16
+ALONE, STREAMS = 6, int(os.environ.get("BENCH_STREAMS", "32"))
 TTFT, RATE, STREAM_SECONDS = 0.2, 10, 8
 KILLED = 12
 """Answers that are being written when a server is killed."""
@@ -135,17 +132,6 @@ class Service:
             seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
         return seconds
 
-    def read_memory(self) -> float:
-        """Return the megabytes that the service occupies; shared pages count once."""
-        kilobytes = 0
-        for pid in self.list_processes():
-            try:
-                rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            except OSError:
-                continue
-            kilobytes += int(re.findall(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[0])
-        return kilobytes / 1024
-
     async def turn(self, number: int) -> Turn:
         """Ask a question that nobody has asked before, and read to the end."""
         turn = Turn(time.monotonic())
@@ -197,8 +183,18 @@ class Ours(Service):
         return "answered" if state == "done" else state
 
 
-class AgentServer(Service):
-    """A server that speaks LangGraph's protocol."""
+class LangGraphDev(Service):
+    """`langgraph dev`: LangGraph's server with its stores in memory."""
+
+    name = "langgraph dev"
+
+    def describe(self) -> tuple[list[str], dict[str, str]]:
+        config: dict[str, Any] = {"dependencies": ["."], "graphs": {"answer": f"{GRAPH}:graph"}}
+        (self.home / "langgraph.json").write_bytes(orjson.dumps(config))
+        program = ENVIRONMENT / "bin" / "langgraph"
+        options = ["--no-browser", "--no-reload", "--port", str(self.port), "--n-jobs-per-worker", "256"]
+        model = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{self.model}/v1"}
+        return [str(program), "dev", *options], {**model, "PYTHONPATH": "", "LANGSMITH_TRACING": "false"}
 
     async def begin(self, question: str) -> AsyncIterator[tuple[str, str]]:
         thread = (await self.http.post("/threads", json={})).raise_for_status().json()["thread_id"]
@@ -235,27 +231,6 @@ class AgentServer(Service):
         messages = (state.get("values") or {}).get("messages", [])
         return "answered" if messages and messages[-1]["type"] == "ai" else "without answer"
 
-    def write_config(self, name: str) -> None:
-        """Write which graph is served."""
-        config: dict[str, Any] = {"dependencies": ["."], "graphs": {"answer": f"{GRAPH}:graph"}}
-        (self.home / name).write_bytes(orjson.dumps(config))
-
-    def environment(self) -> dict[str, str]:
-        """Return the model's address."""
-        return {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{self.model}/v1", "PYTHONPATH": ""}
-
-
-class LangGraphDev(AgentServer):
-    """`langgraph dev`: LangGraph's server with its stores in memory."""
-
-    name = "langgraph dev"
-
-    def describe(self) -> tuple[list[str], dict[str, str]]:
-        self.write_config("langgraph.json")
-        program = ENVIRONMENT / "bin" / "langgraph"
-        options = ["--no-browser", "--no-reload", "--port", str(self.port), "--n-jobs-per-worker", "256"]
-        return [str(program), "dev", *options], self.environment() | {"LANGSMITH_TRACING": "false"}
-
 
 async def measure_alone(service: Service) -> str:
     """One question after the other."""
@@ -278,22 +253,8 @@ async def measure_streams(service: Service) -> str:
     return (
         f"{sum(turn.ended for turn in turns)} of {STREAMS} ended, first word {_show(first)}, "
         f"late {late} of {len(gaps):,}, "
-        f"{1000 * spent / STREAMS:.0f} ms of CPU a turn, {service.read_memory():.0f} MB"
+        f"{1000 * spent / STREAMS:.0f} ms of CPU a turn"
     )
-
-
-async def measure_rate(service: Service) -> str:
-    """As many turns as it can, by a model that takes no time."""
-    places, spent, began = asyncio.Semaphore(SIDE_BY_SIDE), service.read_cpu(), time.monotonic()
-
-    async def take(number: int) -> Turn:
-        async with places:
-            return await service.turn(number)
-
-    turns = await asyncio.gather(*(take(3000 + number) for number in range(TURNS)))
-    took, spent = time.monotonic() - began, service.read_cpu() - spent
-    ended = sum(turn.ended for turn in turns)
-    return f"{ended} of {TURNS} ended, {TURNS / took:.1f} turns/s, {1000 * spent / TURNS:.0f} ms of CPU a turn"
 
 
 async def measure_kill(service: Service) -> str:
@@ -323,7 +284,6 @@ def _show(seconds: list[float]) -> str:
 PHASES = (
     ("alone", measure_alone, {"rate": 50, "length": 0}),
     (f"{STREAMS} streams of {RATE}/s", measure_streams, {"rate": RATE, "length": RATE * STREAM_SECONDS}),
-    (f"{SIDE_BY_SIDE} at a time", measure_rate, {"rate": 0, "length": 50}),
     ("kill -9", measure_kill, {"rate": RATE, "length": RATE * STREAM_SECONDS}),
 )
 
@@ -335,7 +295,6 @@ async def compare(model: str, folder: Path) -> None:
         for service in services:
             await service.start()
             await service.turn(0)  # what is loaded late
-            print(f"{service.name}: {service.read_memory():.0f} MB after the first turn", flush=True)
         for name, measure, behaviour in PHASES:
             await behave(model, **behaviour)
             for service in services:
@@ -347,10 +306,7 @@ async def compare(model: str, folder: Path) -> None:
 
 def run() -> None:
     """Run with a model of their own."""
-    with (
-        tempfile.TemporaryDirectory(prefix="askgraph-bench-") as folder,
-        start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT", "--ttft", f"{TTFT}s") as (model, _),
-    ):
+    with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as folder, start_model(TTFT) as model:
         asyncio.run(compare(model, Path(folder)))
 
 

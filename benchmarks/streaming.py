@@ -10,26 +10,18 @@ Compare figures of one run with each other: another machine, or a busy one, has 
 """
 
 import asyncio
-import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx2
-import numpy as np
 import openai
 import orjson
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from app.adapters.chat.openai import OpenAIChat
+from benchmarks.shared import QUESTIONS, behave, read_cpu, show, start_model, start_service
 from domain.ports.models import Message, ModelUsage
 
 TTFT, RATE = 0.2, 50
@@ -38,17 +30,6 @@ LENGTH = 1000
 they come."""
 ALONE, AT_ONCE, STREAMS = 6, 32, 48
 ASKERS = ("Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Grace", "Hugh", "Iris", "Jack", "Kate", "Leo", "Mia", "Ned")
-QUESTIONS = (
-    "How many days of holiday does an employee have?",
-    "What is the warranty of the WS-400?",
-    "How much does the WS-400 cost?",
-    "Who approves an expense claim?",
-    "How often is a barometer calibrated?",
-    "When must a security incident be reported?",
-    "How long does the battery of the WS-400 last?",
-    "How long must a password be?",
-)
-MODELS = {"ASKGRAPH_MODEL_SMALL": "gpt-4.1-nano", "ASKGRAPH_MODEL_LARGE": "gpt-4.1-mini"}
 
 # Each is new to the caches.
 _questions = (f"{asker} asks: {question}" for asker in ASKERS for question in QUESTIONS)
@@ -88,12 +69,6 @@ async def ask(service: str, reading: Reading | None = None) -> Reading:
     return reading
 
 
-async def behave(model: str, **behaviour: float) -> None:
-    """Change how the loopback model behaves."""
-    async with httpx2.AsyncClient() as http:
-        await http.put(f"{model}/behaviour", json=behaviour)
-
-
 async def measure_first_words(service: str, model: str, readers: int, rounds: int) -> None:
     """Print how long the first word takes beside the model's time to its first token, and how much of that is the
     stream's: from when the model had said all that the first word waits for, the judgements asked beside the answer
@@ -115,9 +90,9 @@ async def measure_first_words(service: str, model: str, readers: int, rounds: in
                 waits.append(reading.first - reading.asked)
                 streams.append(reading.first - max(said))
     print(f"\nfirst word, {readers} at once (n = {len(waits)}), ms as p50 / p95")
-    print(f"  from question to first word           {show(waits)}")
-    print(f"  whole path: less {TTFT * 1000:.0f} of the model       {show([wait - TTFT for wait in waits])}")
-    print(f"  stream alone: since the model spoke   {show(streams)}")
+    print(f"  from question to first word           {show_ms(waits)}")
+    print(f"  whole path: less {TTFT * 1000:.0f} of the model       {show_ms([wait - TTFT for wait in waits])}")
+    print(f"  stream alone: since the model spoke   {show_ms(streams)}")
 
 
 async def measure_streams(service: str, model: str, pid: int) -> None:
@@ -173,54 +148,17 @@ async def measure_clients(model: str) -> None:
             print(f"  {pace:<10} stock {costs['stock']:6.0f}   ours {costs['ours']:6.0f}   ratio {ratio:.1f}")
 
 
-def read_cpu(pid: int) -> float:
-    """Seconds of CPU that a process has used, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def show(values: list[float]) -> str:
-    """The median and the 95th percentile in ms, of seconds."""
-    return f"{np.percentile(values, 50) * 1000:8.1f} / {np.percentile(values, 95) * 1000:8.1f}"
-
-
-@contextmanager
-def start(path: str, *arguments: str, **environment: str) -> Iterator[tuple[str, int]]:
-    """A server in a process of its own: its address and process id, once it answers at `path`. `PORT` among the
-    arguments is a port that is free."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    command = [sys.executable, *(port if argument == "PORT" else argument for argument in arguments)]
-    process = subprocess.Popen(
-        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            try:
-                httpx2.get(f"{address}{path}")
-                break
-            except httpx2.TransportError:
-                assert process.poll() is None, f"{command} has ended"
-                time.sleep(0.1)
-        yield address, process.pid
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
+def show_ms(seconds: list[float]) -> str:
+    return show([1000 * each for each in seconds])
 
 
 def main() -> None:
     """Start both servers, measure, and print."""
-    speed = ("--ttft", f"{TTFT}s", "--rate", str(RATE))
     with (
         tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home,
-        start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT", *speed) as (model, _),
-        start(
-            "/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home, OPENAI_API_KEY="none",
-            OPENAI_BASE_URL=f"{model}/v1", **MODELS
-        ) as (service, pid),
-    ):  # fmt: skip
+        start_model(TTFT, RATE) as model,
+        start_service(home, model) as (service, pid),
+    ):
         asyncio.run(ask(service))
         asyncio.run(measure_first_words(service, model, readers=1, rounds=ALONE))
         asyncio.run(measure_first_words(service, model, readers=AT_ONCE, rounds=1))

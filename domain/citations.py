@@ -54,7 +54,7 @@ def _find_section(source: Source, position: int) -> list[str]:
 
 def _find_boxes(source: Source, spans: Sequence[tuple[int, int]]) -> list[PageBox]:
     """Return where spans of the source's text stand, a box a line, and more only where a line has gaps. Within a line
-    every character counts as equally wide, which is off by a hundredth of the line or two (`benchmarks/boxes.py`)."""
+    every character counts as equally wide, which is off by a hundredth of the line or two."""
     boxes = []
     for start, end in _join(source["text"], spans):
         for line in source["lines"]:

@@ -18,8 +18,8 @@ import pytest
 from app.ingest.parser_process import MEMORY_MB
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
-from benchmarks.hostile_files import FILES
 from domain.errors import DocumentError
+from tests.ingest.hostile_files import FILES
 from tests.test_serve import Served, serve
 
 QUESTION = "How many days of holiday does an employee have?"

@@ -6,7 +6,7 @@ from fpdf import FPDF
 
 from app.library import FOLDER
 from app.wiring.services import Services
-from benchmarks.boxes import ENOUGH, Pages, collect_citations, compare
+from tests.graphs.page_words import ENOUGH, Pages, collect_citations, compare
 
 FEWEST = 50
 

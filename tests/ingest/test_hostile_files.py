@@ -1,6 +1,6 @@
 """Files that were built to stop the service are read or refused, within the limits of a worker.
 
-`benchmarks/hostile_files.py` makes them, and sends all of them to a running service. These are the quick ones.
+`hostile_files.py` makes them.
 """
 
 import socket
@@ -13,9 +13,9 @@ import pytest
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
 from app.ingest.reading import read_document
-from benchmarks.hostile_files import FILES, reach_out
 from domain.documents import Chunk, ParsedDocument
 from domain.errors import DocumentError
+from tests.ingest.hostile_files import FILES, reach_out
 
 pytestmark = pytest.mark.usefixtures("parser_processes")
 

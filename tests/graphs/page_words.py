@@ -1,15 +1,6 @@
-"""Measures whether the boxes of citations fit the words that PDFium finds on the page.
+"""Finds the words of citations on the pages of a PDF by PDFium, to compare them with the boxes of citations."""
 
-    python -m benchmarks.boxes [PDF ...]    # the manual of the sample library by default
-
-Asks about each file, and takes the citations and the shown sources of the answers. Each line's words are looked up in
-the file by PDFium; the union of their boxes is compared with the union of the citation's (intersection over union).
-"""
-
-import asyncio
 import ctypes
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,10 +10,8 @@ from pypdfium2 import raw
 
 from app.answering.requests import Ask, collect
 from app.ingest.readers.pdf.characters import View
-from app.library import FOLDER
-from app.settings import read_settings
-from app.wiring.services import Services, open_services
-from benchmarks.latency import make_questions
+from app.wiring.services import Services
+from benchmarks.shared import make_questions
 from domain.documents import Citation, PageBox
 from domain.scope import Scope
 
@@ -128,35 +117,3 @@ async def collect_citations(services: Services, file: Path) -> list[Citation]:
             for citation in [*(ended["citations"] if ended["type"] == "done" else []), *shown]:
                 found.setdefault(citation["text"], citation)
     return list(found.values())
-
-
-async def main(files: Sequence[Path]) -> None:
-    """Print a row per file, and the whole."""
-    everything: list[float] = []
-    lost = 0
-    with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
-        async with open_services(read_settings(home=Path(home), load_samples=False)) as services:
-            for file in files:
-                pages, scores = Pages(file), list[float]()
-                for citation in await collect_citations(services, file):
-                    boxes = citation["boxes"]
-                    words = pages.find(citation["text"], boxes)
-                    if words is None:
-                        lost += 1
-                    else:
-                        scores.append(compare(boxes, words))
-                everything += scores
-                print(f"{file.name}: {describe(scores)}")
-    print(f"all: {describe(everything)}; {lost} citations are not in the file's own order of words, or have gaps")
-
-
-def describe(scores: Sequence[float]) -> str:
-    """Return the number of citations, the mean, the least, and the share that fits."""
-    if not scores:
-        return "no citations"
-    fits = sum(score >= ENOUGH for score in scores)
-    return f"{len(scores)} citations, mean {np.mean(scores):.3f}, least {min(scores):.3f}, {fits} at least {ENOUGH}"
-
-
-if __name__ == "__main__":
-    asyncio.run(main([Path(argument) for argument in sys.argv[1:]] or [FOLDER / "ws-400-manual.pdf"]))

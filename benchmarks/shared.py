@@ -1,0 +1,106 @@
+"""What several benchmarks need: servers in processes of their own, their CPU and memory, and questions."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import numpy as np
+
+from app.wiring.services import Services
+from domain.scope import Scope
+
+SUBJECTS = 40
+"""Questions are made from the headings and first words of this many chunks, so that any library can be measured."""
+QUESTIONS = (
+    "How many days of holiday does an employee have?",
+    "What is the warranty of the WS-400?",
+    "How much does the WS-400 cost?",
+    "Who approves an expense claim?",
+    "How often is a barometer calibrated?",
+    "When must a security incident be reported?",
+    "How long does the battery of the WS-400 last?",
+    "How long must a password be?",
+)
+MODELS = {"ASKGRAPH_MODEL_SMALL": "gpt-4.1-nano", "ASKGRAPH_MODEL_LARGE": "gpt-4.1-mini"}
+
+
+@contextmanager
+def start(path: str, *arguments: str, **environment: str) -> Iterator[tuple[str, int]]:
+    """A Python process that serves: its address and process id, once it answers at `path`. `PORT` among the arguments
+    is a port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    command = [sys.executable, *(port if argument == "PORT" else argument for argument in arguments)]
+    process = subprocess.Popen(
+        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            try:
+                httpx2.get(f"{address}{path}")
+                break
+            except httpx2.TransportError:
+                assert process.poll() is None, f"{command} has ended"
+                time.sleep(0.1)
+        yield address, process.pid
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+
+@contextmanager
+def start_model(ttft: float, rate: int = 50) -> Iterator[str]:
+    """The loopback model: its address. `ttft` is the seconds to its first token, `rate` its tokens per second."""
+    options = ("--port", "PORT", "--ttft", f"{ttft}s", "--rate", str(rate))
+    with start("/v1/models", "-m", "tests.wire.openai", *options) as (address, _):
+        yield address
+
+
+@contextmanager
+def start_service(home: Path | str, model: str | None = None) -> Iterator[tuple[str, int]]:
+    """`askgraph serve`: its address and process id. `model` is the address of the loopback model that it asks."""
+    asked = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{model}/v1", **MODELS} if model else {}
+    with start("/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=str(home), **asked) as served:
+        yield served
+
+
+async def behave(model: str, **behaviour: float) -> None:
+    """Change how the loopback model behaves."""
+    async with httpx2.AsyncClient() as http:
+        await http.put(f"{model}/behaviour", json=behaviour)
+
+
+async def make_questions(services: Services, workspace: str = "default") -> list[str]:
+    """Questions whose answers are somewhere in the library, and some that are not."""
+    scope = Scope(workspace)
+    vector = await services.library.embedder.embed_query("information about rules, numbers and dates")
+    matches = await services.library.search.search_dense(scope, vector, SUBJECTS)
+    passages = await services.library.search.read_passages(scope, [m.chunk_id for m in matches])
+    subjects = [" ".join([*p.heading_path[-1:], *p.text.split()[:6]]) for p in passages]
+    return [f"What is said about {subject}?" for subject in subjects] + ["Who won the world cup of 1954?"] * 2
+
+
+def read_cpu(pid: int) -> float:
+    """Seconds of CPU that a process has used, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_memory(pid: int) -> int:
+    """Megabytes that a process occupies."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("utf-8"))[0]) // 1024
+
+
+def show(values: Sequence[float]) -> str:
+    """The median and the 95th percentile."""
+    return f"{np.percentile(values, 50):8.1f} / {np.percentile(values, 95):8.1f}"
