@@ -1,7 +1,7 @@
 """The answer graph. The diagram in the README is drawn from it."""
 
-from collections.abc import Callable, Hashable
-from functools import wraps
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,6 +13,7 @@ from langgraph.types import RetryPolicy, TimeoutPolicy
 from domain.errors import Unavailable
 from domain.state import STATE_VERSION, AnswerState, TurnInput
 from graphs.decisions import (
+    Router,
     decide_answer,
     decide_description,
     decide_remedy,
@@ -24,21 +25,22 @@ from graphs.decisions import (
 )
 from graphs.instrumentation import instrument
 from graphs.node import Node
-from nodes.abstain.step import abstain
-from nodes.ask_back.step import ask_back
+from nodes.abstain.step import STEP as ABSTAIN
+from nodes.ask_back.step import STEP as ASK_BACK
 from nodes.context import Context
-from nodes.converse.step import converse
-from nodes.decline.step import decline
-from nodes.degrade.step import degrade
-from nodes.describe.step import describe
-from nodes.generate.step import generate
-from nodes.grade.step import grade
-from nodes.reconcile.step import reconcile
-from nodes.reformulate.step import reformulate
-from nodes.rerank.step import rerank
-from nodes.retrieve.step import retrieve
-from nodes.route.step import route
-from nodes.verify.step import verify
+from nodes.converse.step import STEP as CONVERSE
+from nodes.decline.step import STEP as DECLINE
+from nodes.degrade.step import STEP as DEGRADE
+from nodes.describe.step import STEP as DESCRIBE
+from nodes.generate.step import STEP as GENERATE
+from nodes.grade.step import STEP as GRADE
+from nodes.reconcile.step import STEP as RECONCILE
+from nodes.reformulate.step import STEP as REFORMULATE
+from nodes.rerank.step import STEP as RERANK
+from nodes.retrieve.step import STEP as RETRIEVE
+from nodes.route.step import STEP as ROUTE
+from nodes.step import Step
+from nodes.verify.step import STEP as VERIFY
 
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 
@@ -54,10 +56,86 @@ two. Sources that are too long are halved, at most six times, which takes two st
 FINAL_NODE = "abstain"
 """Node name under which we write a complete state ourselves; its only edge leads to END."""
 
-# LangGraph's default policy retries our input errors but no timeouts. Nodes that write to the reader are not retried,
-# because the reader would see the beginning twice.
+# LangGraph's default policy retries our input errors but no timeouts.
 RETRY_ONCE = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable, NodeTimeoutError))
 NO_RETRY = RetryPolicy(max_attempts=1)
+
+
+STEPS: Mapping[str, Step] = {
+    step.name: step
+    for step in (
+        ROUTE,
+        CONVERSE,
+        DECLINE,
+        DESCRIBE,
+        ASK_BACK,
+        RETRIEVE,
+        RERANK,
+        GRADE,
+        REFORMULATE,
+        GENERATE,
+        DEGRADE,
+        VERIFY,
+        RECONCILE,
+        ABSTAIN,
+    )
+}
+
+EDGES: Mapping[str, str | tuple[Router, dict[Hashable, str]]] = {
+    START: "route",
+    "route": (
+        decide_route,
+        {
+            "conversational": "converse",
+            "out_of_scope": "decline",
+            "about_library": "describe",
+            "needs_retrieval": "retrieve",
+        },
+    ),
+    "converse": END,
+    "decline": END,
+    "describe": (decide_description, {"described": END, "ambiguous": "ask_back"}),
+    "ask_back": END,
+    "retrieve": "rerank",
+    "rerank": "grade",
+    "grade": (
+        decide_sufficiency,
+        {
+            "sufficient": "generate",
+            "poor, retries left": "reformulate",
+            "poor, none left": "abstain",
+            "over budget": "degrade",
+            "ambiguous": "ask_back",
+        },
+    ),
+    "reformulate": (
+        decide_retry,
+        {
+            "new query": "retrieve",
+            "nothing new, partly answerable": "generate",
+            "nothing new": "abstain",
+            "over budget": "degrade",
+        },
+    ),
+    "generate": (decide_answer, {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"}),
+    "degrade": (decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"}),
+    "verify": (decide_support, {"supported": END, "unsupported claims": "reconcile"}),
+    "reconcile": (decide_repair, {"reconciled": END, "nothing is left": "degrade"}),
+    "abstain": END,
+}
+"""What follows each step: a step, or a router and the steps that its answers lead to."""
+
+
+def find_router(name: str) -> Router | None:
+    """Return what chooses the edge after a step; None where only one leads on."""
+    edge = EDGES.get(name, END)
+    return None if isinstance(edge, str) else edge[0]
+
+
+def find_next(name: str, state: AnswerState) -> str:
+    """Return the step that the graph leads to after this one."""
+    edge = EDGES[name]
+    return edge if isinstance(edge, str) else edge[1][edge[0](state)]
 
 
 def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, model_timeout: float = 60) -> AnswerGraph:
@@ -67,88 +145,34 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     limit is `STEP_SECONDS` later, so that it can go on without the model.
     """
     graph = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
-
     nodes: dict[str, Node] = {}
-
-    def branch(source: str, decide: Callable[[AnswerState], str], ways: dict[Hashable, str]) -> None:
-        @wraps(decide)
-        async def choose(state: AnswerState) -> str:
-            return decide(state)
-
-        # LangGraph would run a plain function in a thread, which costs more than the decision.
-        graph.add_conditional_edges(source, choose, ways)
-
-    def add(name: str, node: Any, retry: RetryPolicy, model_seconds: float = 0, idle: float | None = None) -> None:
-        nodes[name] = Node(name, node, model_seconds, writes=idle is not None)
+    for name, step in STEPS.items():
+        seconds = max(WRITING_SECONDS, model_timeout) if step.streams else model_timeout if step.asks else 0
+        nodes[name] = Node(step, seconds, partial(find_next, name))
         graph.add_node(
             name,
             instrument(nodes[name], nodes),
             input_schema=AnswerState,
-            timeout=TimeoutPolicy(run_timeout=model_seconds + STEP_SECONDS, idle_timeout=idle),
-            retry_policy=retry,
+            timeout=TimeoutPolicy(
+                run_timeout=seconds + STEP_SECONDS,
+                idle_timeout=model_timeout + STEP_SECONDS if step.streams else None,
+            ),
+            retry_policy=RETRY_ONCE if step.retry else NO_RETRY,
         )
-
-    writing, idle = max(WRITING_SECONDS, model_timeout), model_timeout + STEP_SECONDS
-    add("route", route, RETRY_ONCE, model_timeout)
-    add("converse", converse, NO_RETRY, writing, idle)
-    add("decline", decline, NO_RETRY)
-    add("describe", describe, NO_RETRY)
-    add("ask_back", ask_back, NO_RETRY)
-    add("retrieve", retrieve, RETRY_ONCE, model_timeout)
-    add("rerank", rerank, RETRY_ONCE, model_timeout)
-    add("grade", grade, RETRY_ONCE, model_timeout)
-    add("reformulate", reformulate, RETRY_ONCE, model_timeout)
-    add("generate", generate, NO_RETRY, writing, idle)
-    add("degrade", degrade, RETRY_ONCE)
-    add("verify", verify, NO_RETRY, model_timeout)
-    add("reconcile", reconcile, NO_RETRY, model_timeout)
-    add("abstain", abstain, NO_RETRY)
-
-    graph.add_edge(START, "route")
-    branch(
-        "route",
-        decide_route,
-        {
-            "conversational": "converse",
-            "out_of_scope": "decline",
-            "about_library": "describe",
-            "needs_retrieval": "retrieve",
-        },
-    )
-    graph.add_edge("retrieve", "rerank")
-    graph.add_edge("rerank", "grade")
-    branch(
-        "grade",
-        decide_sufficiency,
-        {
-            "sufficient": "generate",
-            "poor, retries left": "reformulate",
-            "poor, none left": "abstain",
-            "over budget": "degrade",
-            "ambiguous": "ask_back",
-        },
-    )
-    branch("describe", decide_description, {"described": END, "ambiguous": "ask_back"})
-    branch(
-        "reformulate",
-        decide_retry,
-        {
-            "new query": "retrieve",
-            "nothing new, partly answerable": "generate",
-            "nothing new": "abstain",
-            "over budget": "degrade",
-        },
-    )
-    branch(
-        "generate",
-        decide_answer,
-        {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"},
-    )
-    branch("degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"})
-    branch("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
-    branch("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
-    for last in ("converse", "decline", "ask_back", "abstain"):
-        graph.add_edge(last, END)
+    for source, edge in EDGES.items():
+        if isinstance(edge, str):
+            graph.add_edge(source, edge)
+        else:
+            graph.add_conditional_edges(source, _choose_by(edge[0]), edge[1])
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
     # Every checkpoint's metadata then holds the version of the state's types, whoever runs the graph.
     return compiled.with_config(metadata={"state_version": STATE_VERSION})
+
+
+def _choose_by(router: Router) -> Callable[[AnswerState], Awaitable[str]]:
+    # LangGraph would run a plain function in a thread, which costs more than the decision.
+    async def choose(state: AnswerState) -> str:
+        return router(state)
+
+    choose.__name__ = router.decide.__name__
+    return choose

@@ -1,8 +1,11 @@
 """The conditional edges. Each router takes the state and names an edge; `answer.py` says where the edge leads.
 
-The return types are Literals because LangGraph draws the edges that a router's return type names.
+`depends_on` says which fields and knobs a router decides by; the workbench asks it what a change would affect. A test
+compares this with what runs really read.
 """
 
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Literal
 
 from domain.state import AnswerState, Route
@@ -11,11 +14,38 @@ from nodes.degrade.step import can_answer
 from nodes.prompting.answerers import LOCAL
 
 
+@dataclass(frozen=True, slots=True)
+class Router:
+    """What an edge is chosen by."""
+
+    decide: Callable[[AnswerState], str]
+    fields: frozenset[str]
+    knobs: frozenset[str]
+
+    def __call__(self, state: AnswerState) -> str:
+        """Return the name of the edge."""
+        return self.decide(state)
+
+
+def depends_on(*fields: str, knobs: Collection[str] = ()) -> Callable[[Callable[[AnswerState], str]], Router]:
+    """Make a function that chooses an edge by these fields and knobs a router."""
+    return lambda decide: Router(decide, frozenset(fields), frozenset(knobs))
+
+
+@depends_on("route")
 def decide_route(state: AnswerState) -> Route:
     """Follow route's classification of the question."""
     return state["route"]
 
 
+@depends_on(
+    "unclear",
+    "sources",
+    "confidence",
+    "retries",
+    "answerer",
+    knobs=("grade.sufficient", "grade.caveat", "grade.max_retries", "budget"),
+)
 def decide_sufficiency(
     state: AnswerState,
 ) -> Literal["sufficient", "poor, retries left", "poor, none left", "over budget", "ambiguous"]:
@@ -36,11 +66,13 @@ def decide_sufficiency(
     return "poor, retries left" if retries else "sufficient"
 
 
+@depends_on("choices")
 def decide_description(state: AnswerState) -> Literal["described", "ambiguous"]:
     """Ask back where the name of what to describe may mean several things."""
     return "ambiguous" if state["choices"] else "described"
 
 
+@depends_on("query", "queries_tried", "confidence", "answerer", knobs=("grade.caveat", "budget"))
 def decide_retry(
     state: AnswerState,
 ) -> Literal["new query", "nothing new, partly answerable", "nothing new", "over budget"]:
@@ -53,6 +85,7 @@ def decide_retry(
     return "new query" if new else "nothing new, partly answerable"
 
 
+@depends_on("failure", "outcome", knobs=("verify",))
 def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifies", "mode does not"]:
     """Verify a finished answer where the mode does. An abstention claims nothing that could be verified."""
     if state["failure"] is not None:
@@ -61,16 +94,19 @@ def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifi
     return "mode verifies" if verifies else "mode does not"
 
 
+@depends_on("failure", "confidence", knobs=("grade.sufficient", "grade.caveat"))
 def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "nothing to answer from"]:
     """Answer by other means where the sources are good enough; else abstain."""
     return "answer otherwise" if can_answer(state) else "nothing to answer from"
 
 
+@depends_on("verification")
 def decide_support(state: AnswerState) -> Literal["supported", "unsupported claims"]:
     """Reconcile an answer that verify found unsupported."""
     return "unsupported claims" if state["verification"]["status"] == "unsupported" else "supported"
 
 
+@depends_on("failure")
 def decide_repair(state: AnswerState) -> Literal["reconciled", "nothing is left"]:
     """End with the corrected answer; fall back where reconcile withdrew a model's whole draft."""
     return "reconciled" if state["failure"] is None else "nothing is left"

@@ -1,73 +1,21 @@
 """Lists the state fields and profile settings that each node and each edge depends on.
 
-Fields of the state are read off the nodes' declared inputs and updates. The knobs that a node reads, and what its edge
-decides by, are listed here; `tests/graphs/test_effects.py` compares the lists with what runs really read.
+Each step and each router says so itself; `tests/graphs/test_effects.py` compares that with what runs really read.
 """
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from langgraph.graph import END, START
 
-from graphs.answer import AnswerGraph
-from graphs.node import list_fields
+from graphs.answer import STEPS, AnswerGraph, find_router
 
 PROFILE = "profile"
 
 INCIDENTAL = ("mode", "profile.name", "profile.budget", "profile.speculate")
 """What differs in another mode without changing what a step does, as long as the budget is not reached."""
-
-_SPEAKS = frozenset({"language", "generate.fallback"})
-_MODELS = frozenset({"models.small", "models.timeout"})
-
-KNOBS: Mapping[str, frozenset[str]] = {
-    "route": _MODELS | {"name", "language", "speculate"},
-    "converse": _MODELS | {"language", "generate.citation_style", "generate.temperature", "models.large"},
-    "decline": frozenset({"language"}),
-    "describe": _SPEAKS | {"retrieval", "generate.citation_style"},
-    "ask_back": _SPEAKS,
-    "retrieve": _MODELS | _SPEAKS | {"retrieval"},
-    "rerank": _MODELS | {"rerank", "retrieval"},
-    "grade": _MODELS | {"grade.formula", "grade.read", "rerank.method", "rerank.only_complex", "speculate"},
-    "reformulate": _MODELS | {"retrieval.expansion", "retrieval.expansion_queries"},
-    "generate": _SPEAKS | {"generate", "grade.sufficient", "verify", "models"},
-    "degrade": frozenset({"generate.model", "grade.sufficient", "grade.caveat", "budget", "models"}),
-    "verify": frozenset({"models.judge", "models.timeout"}),
-    "reconcile": _SPEAKS | {"models.judge", "models.timeout", "generate.citation_style"},
-    "abstain": _SPEAKS | {"budget", "grade.max_retries"},
-}
-"""The knobs that each node reads; a group stands for all of its knobs. Every node also minds the budget of seconds,
-dollars and tokens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the edge after a node is chosen by."""
-
-    fields: frozenset[str] = frozenset()
-    knobs: frozenset[str] = frozenset()
-
-
-DECISIONS: Mapping[str, Decision] = {
-    "route": Decision(frozenset({"route"})),
-    "grade": Decision(
-        frozenset({"unclear", "sources", "confidence", "retries", "answerer"}),
-        frozenset({"grade.sufficient", "grade.caveat", "grade.max_retries", "budget"}),
-    ),
-    "describe": Decision(frozenset({"choices"})),
-    "reformulate": Decision(
-        frozenset({"query", "queries_tried", "confidence", "answerer"}), frozenset({"grade.caveat", "budget"})
-    ),
-    "generate": Decision(frozenset({"failure", "outcome"}), frozenset({"verify"})),
-    "degrade": Decision(frozenset({"failure", "confidence"}), frozenset({"grade.sufficient", "grade.caveat"})),
-    "verify": Decision(frozenset({"verification"})),
-    "reconcile": Decision(frozenset({"failure"})),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +57,18 @@ def _name_knobs(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = ""
 def reads(node: str, change: str) -> bool:
     """Return True where the node's function reads the field or knob, named as `find_difference` names it."""
     if change.startswith(f"{PROFILE}."):
-        return _is_among(change.removeprefix(f"{PROFILE}."), KNOBS[node] | {"budget"})
-    return change in _read_types(node)[0]
+        return _is_among(change.removeprefix(f"{PROFILE}."), STEPS[node].depends)
+    return change in STEPS[node].reads
 
 
 def decides(node: str, change: str) -> bool:
     """Return True where the edge after the node is chosen by the field or knob."""
-    decision = DECISIONS.get(node, Decision())
+    router = find_router(node)
+    if router is None:
+        return False
     if change.startswith(f"{PROFILE}."):
-        return _is_among(change.removeprefix(f"{PROFILE}."), decision.knobs)
-    return change in decision.fields
+        return _is_among(change.removeprefix(f"{PROFILE}."), router.knobs)
+    return change in router.fields
 
 
 def find_unnoticed(
@@ -146,7 +96,7 @@ def find_unnoticed(
         if any((decides if place.decides else reads)(place.node, change) for change in left):
             return judge(place)
         if not place.decides:
-            left -= {change for change in left if change in _read_types(place.node)[1]}
+            left -= {change for change in left if change in STEPS[place.node].sets}
     return judge(places[-1] if places else beginning) if is_open else sorted(changes)
 
 
@@ -164,7 +114,7 @@ def _may_notice(graph: AnswerGraph, beginning: Beginning, change: str) -> bool:
         seen.add(node)
         if reads(node, change):
             return True
-        if change in _read_types(node)[1]:
+        if change in STEPS[node].sets:
             continue
         if decides(node, change):
             return True
@@ -175,7 +125,7 @@ def _may_notice(graph: AnswerGraph, beginning: Beginning, change: str) -> bool:
 def find_first(path: Sequence[str], changes: Collection[str]) -> tuple[int, Beginning] | None:
     """Find the first step of a run's path that one of the changes affects, and how to begin there. None: no step."""
     for place, node in enumerate(path):
-        if node in KNOBS and any(reads(node, change) for change in changes):
+        if node in STEPS and any(reads(node, change) for change in changes):
             return place, Beginning(node)
         if any(decides(node, change) for change in changes):
             return place, Beginning(node, decides=True)
@@ -208,12 +158,3 @@ def find_successors(graph: AnswerGraph) -> dict[str, list[str]]:
 
 def _is_among(knob: str, known: Collection[str]) -> bool:
     return any(knob == each or knob.startswith(f"{each}.") or each.startswith(f"{knob}.") for each in known)
-
-
-@cache
-def _read_types(node: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the fields that a node declares to read, and those that it writes in any case."""
-    hints = get_type_hints(getattr(import_module(f"nodes.{node}.step"), node))
-    returned = hints["return"]
-    updates = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
-    return list_fields(hints["state"]), frozenset.intersection(*map(list_fields, updates))

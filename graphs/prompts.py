@@ -1,42 +1,22 @@
 """The versions of the prompts.
 
-A version is a digest of the prompt's text, which stands beside its node. Changing a prompt so changes its version,
-which is part of the cache key and of every run's record.
+A version is a digest of a step's prompts. Changing a prompt so changes its version, which is part of the cache key and
+of every run's record.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from domain.state import Step
-from nodes.converse import step as converse
-from nodes.generate import step as generate
-from nodes.grade import step as grade
-from nodes.reconcile import step as reconcile
-from nodes.reformulate import step as reformulate
-from nodes.rerank import model_ranking
-from nodes.route import step as route
-from nodes.sources import expansion
-from nodes.verify import step as verify
-
-_PROMPTS: Mapping[str, Sequence[str]] = {
-    "route": [route.PROMPT],
-    "converse": [converse.PROMPT],
-    "retrieve": [expansion.QUERIES_PROMPT, expansion.HYPOTHESIS_PROMPT],
-    "rerank": [model_ranking.PROMPT],
-    "grade": [grade.PROMPT],
-    "reformulate": [reformulate.PROMPT, reformulate.PARTS_PROMPT],
-    "generate": [generate.PROMPT, generate.CHECKED, generate.INSTRUCTIONS],
-    "verify": [verify.PROMPT],
-    "reconcile": [reconcile.PROMPT],
-}
+from graphs.answer import STEPS
 
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12]
 
 
-VERSIONS: Mapping[str, str] = {node: _digest(texts) for node, texts in _PROMPTS.items()}
+VERSIONS: Mapping[str, str] = {name: _digest(list(step.prompts)) for name, step in STEPS.items() if step.prompts}
 """12 hexadecimal digits by node."""
 
 ALL_VERSIONS = _digest(VERSIONS)

@@ -1,12 +1,12 @@
 """Speculative execution: run the next steps while a language model judges.
 
-While route and grade wait for their model, the steps that follow run already, on the state that follows if the model
-agrees with the local judgement. Models are so called side by side, not one after the other. Nodes are functions of
-their input and the context: where the graph later gives a step the input that it ran ahead with, the result is used.
-Otherwise the model judged differently: the steps that ran ahead are cancelled, and what they consumed is filed under
-the node `speculation`.
+While a step that can `foresee` its model's judgement waits for it, the steps that follow in the graph run already, on
+the state that follows if the model agrees with the local judgement. Models are so called side by side, not one after
+the other. Nodes are functions of their input and the context: where the graph later gives a step the input that it ran
+ahead with, the result is used. Otherwise the model judged differently: the steps that ran ahead are cancelled, and what
+they consumed is filed under the node `speculation`.
 
-Neither the nodes nor the graph's picture know of this. docs/decisions/13-speculation-and-latency.md.
+The graph's picture does not show this. docs/decisions/13-speculation-and-latency.md.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ from langgraph.runtime import Runtime
 
 from domain.ports.models import ModelUsage
 from domain.state import AnswerState
-from graphs.decisions import decide_route
 from graphs.node import Node, NodeResult
 from nodes.context import Context, Models, profile_of
 
@@ -28,12 +27,6 @@ State = Mapping[str, Any]
 
 STEPS_AHEAD: ContextVar[int] = ContextVar("steps_ahead", default=0)
 """Number of steps by which what runs is ahead of the graph's own step."""
-
-_JUDGED = ("route", "grade")
-
-_SURENESS = frozenset({"confidence", "level", "missing"})
-"""Fields that grade sets and generate only copies. Once the confidence is sufficient, they do not change generate's
-prompt."""
 
 
 @asynccontextmanager
@@ -72,7 +65,8 @@ class Speculation:
 
     def begin(self, name: str, state: State, runtime: Runtime[Context], nodes: Mapping[str, Node]) -> None:
         """Start to run ahead of a node that is about to ask its model, if the mode allows it."""
-        if name in _JUDGED and runtime.context.models.small is not None and profile_of(state).speculate:
+        judged = nodes[name].step.foresee is not None
+        if judged and runtime.context.models.small is not None and profile_of(state).speculate:
             self._following = asyncio.create_task(self._follow(name, state, runtime, nodes))
 
     async def cancel(self) -> None:
@@ -89,25 +83,27 @@ class Speculation:
     async def _follow(self, name: str, state: State, runtime: Runtime[Context], nodes: Mapping[str, Node]) -> None:
         """Run the steps after the judged node `name`, until the next one cannot be foreseen."""
         while True:
-            if name in _JUDGED:
+            node = nodes[name]
+            if node.step.foresee:
                 alone = replace(runtime.context, models=Models(), ledger=runtime.context.ledger.branch())
                 given = _leave_unread(state) if name == "grade" else state
-                result = await nodes[name].execute(given, runtime.override(context=alone))
+                result = await node.execute(given, runtime.override(context=alone))
+                state = {**state, **result.update}
+                expected = node.step.foresee(cast(AnswerState, state))
+                if expected is None:
+                    return
+                state = {**state, **expected}
+            elif node.step.streams:
+                return
             else:
                 # Shielded: the graph may have taken the step over meanwhile, and it must outlive this task.
                 result = await asyncio.shield(self._runs[name].task)
-            state = {**state, **result.update}
-            following = _foresee(name, cast(AnswerState, state))
-            if following is None:
+                state = {**state, **result.update}
+            name = node.find_next(cast(AnswerState, state))
+            if name not in nodes:
                 return
-            if following == "retrieve":
-                # Local routing adds words to the query that a model would not.
-                state = {**state, "query": state["standalone_question"]}
             STEPS_AHEAD.set(STEPS_AHEAD.get() + 1)
-            self._runs[following] = Ahead(nodes[following], state, runtime)
-            if following == "generate":
-                return
-            name = following
+            self._runs[name] = Ahead(nodes[name], state, runtime)
 
 
 def _leave_unread(state: State) -> State:
@@ -152,12 +148,10 @@ class Ahead:
 
     def fits(self, state: State) -> bool:
         """Return True where the graph's input equals the input that the node was given ahead."""
-        read = self._node.reads
-        if self._node.name == "generate":
-            if state["confidence"] < profile_of(state).grade.sufficient:
-                return False
-            read -= _SURENESS
-        return all(state.get(key) == self._state.get(key) for key in read)
+        copies = self._node.step.copies
+        if copies and state["confidence"] < profile_of(state).grade.sufficient:
+            return False
+        return all(state.get(key) == self._state.get(key) for key in self._node.step.reads - copies)
 
     async def finish(self, runtime: Runtime[Context]) -> NodeResult:
         """Finish as the graph's own step: pass on its events, from now on as they come, and add its usage and warnings
@@ -169,22 +163,5 @@ class Ahead:
             result = await self.task
         finally:
             runtime.context.ledger.absorb(self.ledger)
-        update = result.update
-        if self._node.name == "generate" and update.get("confidence") == self._state["confidence"]:
-            update = {key: value for key, value in update.items() if key not in _SURENESS}
-        return NodeResult(update, result.ms)
-
-
-def _foresee(name: str, state: AnswerState) -> str | None:
-    """Return the node that follows `name` if the model judges like `state`; None where that cannot be foreseen."""
-    match name:
-        case "route":
-            # How a model words a follow-up that does not stand alone cannot be foreseen.
-            alone = state["standalone_question"] == state["question"]
-            return "retrieve" if alone and decide_route(state) == "needs_retrieval" else None
-        case "retrieve":
-            return "rerank"
-        case "rerank":
-            return "grade"
-        case _:
-            return "generate" if state["confidence"] >= profile_of(state).grade.sufficient else None
+        copied = {key for key in self._node.step.copies if result.update.get(key) == self._state.get(key)}
+        return NodeResult({key: value for key, value in result.update.items() if key not in copied}, result.ms)

@@ -16,10 +16,12 @@ from domain.outcome import (
     RetriesSpent,
 )
 from domain.question import split_carried
-from domain.state import Level, Step, Turn
+from domain.state import Level, Turn
+from domain.state import Step as PastStep
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of
 from nodes.sources.titles import read_titles
+from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.missing import list_missing
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
@@ -36,7 +38,7 @@ class AbstainInput(AnsweringInput):
     confidence: float
     missing: list[str]
     retries: int
-    steps: list[Step]
+    steps: list[PastStep]
 
 
 class AbstainUpdate(TypedDict):
@@ -97,3 +99,6 @@ def _name_nearest(searched: str, sources: Sequence[Source]) -> list[str]:
         >= max(len(terms), 1)
     ]
     return list(dict.fromkeys(near))[:_NEAREST]
+
+
+STEP = Step(run=abstain, label="Finding nothing that answers", knobs=SPEAKS | {"grade.max_retries"})

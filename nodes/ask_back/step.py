@@ -14,6 +14,7 @@ from domain.outcome import Ambiguous, Choice, Framing, Outcome, Reason
 from domain.state import Level, Turn
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL
+from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
 
@@ -76,3 +77,6 @@ def list_choices(sources: Sequence[Source]) -> list[Choice]:
         )
         for document_id, source in reversed(documents.items())
     ]
+
+
+STEP = Step(run=ask_back, label="Asking back", knobs=SPEAKS)

@@ -13,6 +13,7 @@ from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, show_list, show_turns, write
 from nodes.sources.titles import read_titles
+from nodes.step import Step
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, finish_turn
 
 PROMPT = """You are askgraph, which answers questions from a team's documents and cites them. The user makes small
@@ -82,3 +83,13 @@ async def _write_with_model(
         prose.feed(token)
     prose.finish()
     return True
+
+
+STEP = Step(
+    run=converse,
+    label="Answering",
+    knobs=frozenset({"language", "generate.citation_style", "generate.temperature"}),
+    prompts=[PROMPT],
+    asks="small",
+    streams=True,
+)

@@ -7,6 +7,7 @@ from domain.outcome import Outcome
 from domain.state import Turn
 from nodes.context import Context
 from nodes.sources.titles import read_titles
+from nodes.step import Step
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
 
 _TITLES_SHOWN = 5
@@ -27,3 +28,6 @@ async def decline(state: AnsweringInput, runtime: Runtime[Context]) -> DeclineUp
     writer.write(await runtime.context.judges.small_talk.decline(state["question"], titles, state["language"]))
     turns = finish_turn(state, writer.text, [], "declined")
     return DeclineUpdate(answer=writer.text, outcome="declined", turns=turns)
+
+
+STEP = Step(run=decline, label="Answering", knobs=frozenset({"language"}))

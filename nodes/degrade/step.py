@@ -14,9 +14,11 @@ from domain.citations import cite
 from domain.documents import Source
 from domain.errors import ContextTooLong, OverBudget, UnsupportedAnswer
 from domain.events import Sources
-from domain.state import Degradation, Failure, Step
+from domain.state import Degradation, Failure
+from domain.state import Step as PastStep
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL, find_next, list_answerers, name_answerer
+from nodes.step import Step
 
 
 class DegradeInput(TypedDict):
@@ -29,7 +31,7 @@ class DegradeInput(TypedDict):
     confidence: float
     answerer: str
     failure: Failure | None
-    steps: list[Step]
+    steps: list[PastStep]
 
 
 class DegradeUpdate(TypedDict):
@@ -97,3 +99,11 @@ def can_answer(state: Mapping[str, Any]) -> bool:
     """Return True where the sources found so far are good enough to answer from."""
     knobs = profile_of(state).grade
     return state["failure"] is not None or state["confidence"] >= min(knobs.caveat, knobs.sufficient)
+
+
+STEP = Step(
+    run=degrade,
+    label="Falling back",
+    knobs=frozenset({"generate.model", "grade.sufficient", "grade.caveat", "models"}),
+    retry=True,
+)

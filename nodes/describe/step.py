@@ -21,6 +21,7 @@ from nodes.describe.subjects import find_subject, read_document
 from nodes.describe.summary import Extract, clean_item, name_section, summarise
 from nodes.prompting.answerers import LOCAL
 from nodes.sources.sourcing import make_source
+from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
 
@@ -134,3 +135,6 @@ def _finish(
         choices=list(choices),
         turns=finish_turn(state, writer.text, writer.citations, outcome),
     )
+
+
+STEP = Step(run=describe, label="Looking through the library", knobs=SPEAKS | {"retrieval", "generate.citation_style"})

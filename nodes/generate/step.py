@@ -33,6 +33,7 @@ from nodes.prompting.answerers import LOCAL, find_model, list_answerers
 from nodes.prompting.asking import within
 from nodes.prompting.messages import Prompt, ask_about, fit_sources, instruct, show_turns, write
 from nodes.sources.neighbours import merge_touching
+from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.missing import list_missing
 from nodes.writing.quoting import count_words, head_quotes, render_quote
@@ -298,3 +299,14 @@ def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Prof
         *show_turns(state["turns"], knobs.remembered_turns),
         ask_about(sources, state["standalone_question"], knobs.source_label),
     ]
+
+
+STEP = Step(
+    run=generate,
+    label="Writing",
+    knobs=SPEAKS | {"generate", "grade.sufficient", "verify", "models"},
+    prompts=[PROMPT, CHECKED, INSTRUCTIONS],
+    asks="large",
+    streams=True,
+    copies=frozenset({"confidence", "level", "missing"}),
+)

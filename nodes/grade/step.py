@@ -13,11 +13,12 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.scope import ScopeJson
-from domain.state import Attempt, Level, Turn
+from domain.state import AnswerState, Attempt, Level, Turn
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask_about, instruct
 from nodes.sources.fusion import weigh_by_rank
+from nodes.step import Step
 
 PROMPT = """You judge whether sources from a team's documents contain the answer to a question.
 
@@ -140,3 +141,19 @@ def _read_score(source: Source, *, reranked: bool) -> float:
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Grading:
     messages = [instruct(PROMPT), ask_about(sources, question)]
     return await model.judge(messages, Grading, context.ledger)
+
+
+def _foresee(state: AnswerState) -> dict[str, Any] | None:
+    """Expect that a model finds sufficient what the local judgement does."""
+    return {} if state["confidence"] >= profile_of(state).grade.sufficient else None
+
+
+STEP = Step(
+    run=grade,
+    label="Judging whether it answers",
+    knobs=frozenset({"grade.formula", "grade.read", "rerank.method", "rerank.only_complex", "speculate"}),
+    prompts=[PROMPT],
+    asks="small",
+    retry=True,
+    foresee=_foresee,
+)

@@ -20,6 +20,7 @@ from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, number_lines, show_sources
+from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.claims import check_claims
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, cite_statements, discard, finish_turn
@@ -180,3 +181,12 @@ async def _check_rewrites(
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs
+
+
+STEP = Step(
+    run=reconcile,
+    label="Correcting",
+    knobs=SPEAKS | {"generate.citation_style"},
+    prompts=[PROMPT],
+    asks="judge",
+)

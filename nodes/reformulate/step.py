@@ -15,6 +15,7 @@ from nodes.context import Context, profile_of
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, show_list
 from nodes.sources.expansion import LONGEST
+from nodes.step import Step
 
 PROMPT = """A search over a team's documents did not find enough to answer a question. Write one different search
 query that may find it: use other words for the same thing, spell out abbreviations, or ask for the part that is
@@ -132,3 +133,13 @@ async def _ask_parts(model: ChatModel, state: ReformulateInput, knobs: Retrieval
     ]
     reply = await model.judge(messages, Parts, context.ledger)
     return [" ".join(query.split())[:LONGEST] for query in reply.queries[: knobs.expansion_queries]]
+
+
+STEP = Step(
+    run=reformulate,
+    label="Searching in other words",
+    knobs=frozenset({"retrieval.expansion", "retrieval.expansion_queries"}),
+    prompts=[PROMPT, PARTS_PROMPT],
+    asks="small",
+    retry=True,
+)

@@ -14,12 +14,13 @@ from domain.scope import Scope, ScopeJson
 from nodes.context import Context, profile_of, scope_of
 from nodes.rerank.diversity import diversify
 from nodes.rerank.links import find_linked, place_linked
-from nodes.rerank.model_ranking import rank
+from nodes.rerank.model_ranking import PROMPT, rank
 from nodes.sources.fusion import blend, choose_examples, favour, reorder
 from nodes.sources.neighbours import SPARE, widen_sources
 from nodes.sources.optional import query_or_default
 from nodes.sources.search import search
 from nodes.sources.sourcing import make_source
+from nodes.step import Step
 
 
 class RerankInput(TypedDict):
@@ -203,3 +204,13 @@ def _show(number: int, passage: Passage, candidate: Candidate, score: float, *, 
     if passage.lead:
         source["lead"] = passage.lead
     return source
+
+
+STEP = Step(
+    run=rerank,
+    label="Ranking what was found",
+    knobs=frozenset({"rerank", "retrieval"}),
+    prompts=[PROMPT],
+    asks="small",
+    retry=True,
+)

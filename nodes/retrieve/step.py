@@ -15,10 +15,11 @@ from domain.text.languages import Language, detect_language
 from domain.text.spelling import correct
 from nodes.context import Context, profile_of, scope_of
 from nodes.retrieve.abbreviations import spell_out
-from nodes.sources.expansion import expand, fuse_rankings
+from nodes.sources.expansion import HYPOTHESIS_PROMPT, QUERIES_PROMPT, expand, fuse_rankings
 from nodes.sources.fusion import prefer
 from nodes.sources.optional import query_or_default
 from nodes.sources.search import search
+from nodes.step import SPEAKS, Step
 from nodes.wording.notices import Wording, wording_of
 
 
@@ -126,3 +127,13 @@ async def _correct(
         return texts
     consequence = "Words were searched for as they are spelt"
     return await query_or_default(correct(texts, suggest), texts, context.ledger, consequence)
+
+
+STEP = Step(
+    run=retrieve,
+    label="Searching",
+    knobs=SPEAKS | {"retrieval"},
+    prompts=[QUERIES_PROMPT, HYPOTHESIS_PROMPT],
+    asks="small",
+    retry=True,
+)

@@ -18,7 +18,7 @@ from domain.ports.models import ChatModel
 from domain.profile import MODES, Profile
 from domain.question import add_carried, clean_question
 from domain.scope import Scope
-from domain.state import PerQuestion, Turn, TurnInput, blank_question, read_turns
+from domain.state import AnswerState, PerQuestion, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse
 from nodes.context import Context, profile_of, scope_of
@@ -26,6 +26,7 @@ from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, show_list, show_turns
 from nodes.sources.optional import query_or_default
 from nodes.sources.titles import read_titles
+from nodes.step import Step
 
 PROMPT = """You prepare questions for a search over a team's documents.
 
@@ -201,3 +202,21 @@ async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> 
         ask("{question}", question=state["question"]),
     ]
     return await model.judge(messages, Routing, context.ledger)
+
+
+def _foresee(state: AnswerState) -> dict[str, str] | None:
+    """Expect a search for the question as it is: local routing adds words to the query that a model would not. How a
+    model words a follow-up that does not stand alone cannot be foreseen."""
+    alone = state["standalone_question"] == state["question"]
+    return {"query": state["question"]} if alone and state["route"] == "needs_retrieval" else None
+
+
+STEP = Step(
+    run=route,
+    label="Reading the question",
+    knobs=frozenset({"name", "language", "speculate"}),
+    prompts=[PROMPT],
+    asks="small",
+    retry=True,
+    foresee=_foresee,
+)

@@ -13,6 +13,7 @@ from domain.ports.models import ChatModel
 from nodes.context import Context
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, number_lines, show_sources
+from nodes.step import Step
 from nodes.writing.claims import check_claims, find_ordering
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
@@ -102,3 +103,6 @@ async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source
             claim = claims[judgement.claim - 1]
             claim["verdict"] = "supported" if judgement.supported and claim["markers"] else "unsupported"
             claim["reason"] = judgement.reason or claim["reason"]
+
+
+STEP = Step(run=verify, label="Checking every statement", prompts=[PROMPT], asks="judge")

@@ -6,20 +6,23 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from langgraph.graph import END
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.budget import Budget
 from domain.ports.models import ModelUsage
 from domain.profile import ModelKnobs, Profile
-from domain.state import Degradation, Step
+from domain.state import Degradation
+from domain.state import Step as PastStep
 from graphs.instrumentation import file_usage, instrument
 from graphs.node import Node
 from nodes.context import Context, Models
+from nodes.step import Step
 
 USED = ModelUsage("gpt", 10, 5, 0.25)
 DEGRADED = Degradation(node="grade", code="model_failed", given_up="gpt", instead="local", message="The model failed.")
-EARLIER: Step = {"node": "route", "ms": 1.0, "warnings": [], "usage": []}
+EARLIER: PastStep = {"node": "route", "ms": 1.0, "warnings": [], "usage": []}
 
 
 class Input(TypedDict):
@@ -59,7 +62,8 @@ class Seen:
 
 
 def make_node(function: Any, *, name: str = "grade", writes: bool = False, seconds: float = 20.0) -> Node:
-    return Node(name, function, seconds, writes)
+    function.__name__ = name
+    return Node(Step(run=function, label="", streams=writes), seconds, lambda state: END)
 
 
 def make_profile(**knobs: Any) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def test_a_node_says_what_it_reads() -> None:
     async def function(state: Input, runtime: Runtime[Context]) -> Mapping[str, Any]:
         return {}
 
-    assert make_node(function).reads == {"question", "profile"}
+    assert make_node(function).step.reads == {"question", "profile"}
 
 
 async def test_a_node_has_the_nodes_own_time_without_a_profile() -> None:

@@ -6,10 +6,11 @@ import pkgutil
 import nodes
 from domain.state import Step, Usage
 from graphs import prompts
+from graphs.answer import STEPS
 
 
 def test_every_prompt_beside_a_node_is_counted() -> None:
-    counted = {text for texts in prompts._PROMPTS.values() for text in texts}
+    counted = {text for step in STEPS.values() for text in step.prompts}
     for module in pkgutil.walk_packages(nodes.__path__, "nodes."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if name.endswith("PROMPT") and isinstance(value, str):

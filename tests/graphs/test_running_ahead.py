@@ -1,6 +1,8 @@
 """When a step that ran ahead is taken for the graph's own."""
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.profile import GradeKnobs, Profile
+from graphs.answer import STEPS, find_next
 from graphs.node import Node
 from graphs.speculation import Ahead
 from nodes.context import Context
@@ -55,7 +58,11 @@ async def test_generate_is_taken_over_where_the_sources_suffice(
     embedder: OnnxEmbedder, change: dict[str, Any], fits: bool
 ) -> None:
     state = make_state(profile=PROFILE, **GIVEN)
-    ahead = Ahead(Node("generate", write, 1, writes=True), state, make_runtime(embedder, []))
+    ahead = Ahead(
+        Node(replace(STEPS["generate"], run=write), 1, partial(find_next, "generate")),
+        state,
+        make_runtime(embedder, []),
+    )
     assert ahead.fits({**state, **change}) == fits
     await asyncio.wait([ahead.task])
 
@@ -68,6 +75,8 @@ async def test_another_step_is_taken_over_where_its_input_is_equal(
     embedder: OnnxEmbedder, change: dict[str, Any], fits: bool
 ) -> None:
     state = make_state(profile=PROFILE, **GIVEN)
-    ahead = Ahead(Node("grade", judge, 1, writes=False), state, make_runtime(embedder, []))
+    ahead = Ahead(
+        Node(replace(STEPS["grade"], run=judge), 1, partial(find_next, "grade")), state, make_runtime(embedder, [])
+    )
     assert ahead.fits({**state, **change}) == fits
     await asyncio.wait([ahead.task])

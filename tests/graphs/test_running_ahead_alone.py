@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -10,14 +11,17 @@ from typing_extensions import TypedDict
 
 from domain.ports.models import ModelUsage
 from domain.profile import Profile
+from domain.state import blank_question
+from graphs.answer import STEPS, find_next
 from graphs.instrumentation import instrument
 from graphs.node import Node
-from graphs.speculation import SpeculatingContext, _foresee, speculate
+from graphs.speculation import SpeculatingContext, speculate
 from nodes.context import Context, Models
 
 USED = ModelUsage("gpt", 10, 5, 0.25)
 PROFILE = Profile(name="own", speculate=True)
 MODEL = cast(Any, object())
+ALL = ["route", "retrieve", "rerank", "grade", "generate"]
 
 
 class Input(TypedDict):
@@ -33,7 +37,7 @@ class GenerateInput(Input):
 
 def make_state(**fields: Any) -> Any:
     return {
-        "question": "q", "standalone_question": "q", "query": "q (words)", "route": "needs_retrieval",
+        **blank_question(), "question": "q", "standalone_question": "q", "query": "q (words)", "route": "needs_retrieval",
         "profile": PROFILE.model_dump(), "confidence": 0.9, "level": "high", "missing": [], "steps": [], **fields,
     }  # fmt: skip
 
@@ -42,12 +46,16 @@ class Steps:
     """The nodes from route to generate. `judgements` are what route and grade say with a model, and without."""
 
     def __init__(self, **model_says: Mapping[str, Any]) -> None:
+        self.edges: dict[str, str] = {}
         self.calls: list[str] = []
         self.queries: dict[str, str] = {}
         self.cancelled: list[str] = []
         self.slow = asyncio.Event()
-        names = ("route", "retrieve", "rerank", "grade", "generate")
-        self.nodes = {name: Node(name, self._make(name, model_says.get(name)), 20.0, False) for name in names}
+        self.nodes = {name: self._make_node(name, model_says.get(name)) for name in ALL}
+
+    def _make_node(self, name: str, model_says: Mapping[str, Any] | None = None) -> Node:
+        step = replace(STEPS["rerank" if name == "own" else name], run=self._make(name, model_says))
+        return Node(step, 20.0, lambda state: self.edges.get(name) or find_next(name, state))
 
     def _make(self, name: str, model_says: Mapping[str, Any] | None) -> Any:
         async def judge(state: Any, runtime: Runtime[Context]) -> Mapping[str, Any]:
@@ -82,7 +90,12 @@ class Steps:
         async def run(state: Input, runtime: Runtime[Context]) -> Mapping[str, Any]:
             return await judge(state, runtime)
 
+        run.__name__ = name
         return run
+
+    def put_between_rerank_and_grade(self) -> None:
+        self.nodes["own"] = self._make_node("own")
+        self.edges = {"rerank": "own", "own": "grade"}
 
 
 def make_context(small: Any = MODEL) -> Context:
@@ -101,9 +114,6 @@ async def walk(
             state = {**state, **(await instrument(steps.nodes[name], steps.nodes)(state, runtime))}
             state["query"] = "q" if name == "route" else state["query"]
     return state, events
-
-
-ALL = ["route", "retrieve", "rerank", "grade", "generate"]
 
 
 async def test_what_a_model_agrees_with_is_run_once_and_seen_in_order() -> None:
@@ -188,5 +198,14 @@ async def test_the_context_of_a_run_keeps_its_parts() -> None:
         ("grade", {"confidence": PROFILE.grade.sufficient - 0.001}, None),
     ],
 )
-def test_the_next_step_is_foreseen(name: str, fields: dict[str, Any], following: str | None) -> None:
-    assert _foresee(name, make_state(**fields)) == following
+def test_what_follows_is_foreseen(name: str, fields: dict[str, Any], following: str | None) -> None:
+    state, foresee = make_state(**fields), STEPS[name].foresee
+    assert (None if foresee and foresee(state) is None else find_next(name, state)) == following
+
+
+async def test_a_further_step_of_the_graph_runs_ahead_like_the_others() -> None:
+    steps, context = Steps(), make_context()
+    steps.put_between_rerank_and_grade()
+    await walk(steps, make_state(), ["route", "retrieve", "rerank", "own", "grade", "generate"], context, [])
+    assert [steps.calls.count(name) for name in ("retrieve", "rerank", "own", "grade by model", "generate")] == [1] * 5
+    assert (context.ledger.usage, steps.cancelled) == ([], [])

@@ -21,7 +21,7 @@ from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Turn, blank_question
 from domain.text.injections import gives_orders
-from graphs import prompts
+from graphs.answer import STEPS
 from nodes.context import Context, Models
 from nodes.converse.step import converse
 from nodes.generate.step import generate
@@ -216,8 +216,8 @@ async def test_no_control_sequence_survives_in_any_prompt(recorded: list[Sequenc
 async def test_every_prompt_is_tried(recorded: list[Sequence[Message]]) -> None:
     systems = [messages[0].content for messages in recorded]
     assert all(messages[0].role == "system" for messages in recorded)
-    for node, texts in prompts._PROMPTS.items():
-        for text in texts:
+    for node, step in STEPS.items():
+        for text in step.prompts:
             assert any(text.partition("{")[0] in system for system in systems), f"a prompt of {node} is not tried"
 
 

@@ -1,0 +1,69 @@
+"""What a step says about itself. `graphs` derives everything else about it from this."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from langgraph.runtime import Runtime
+
+from domain.state import AnswerState
+from nodes.context import Context
+
+State = Mapping[str, Any]
+
+SPEAKS = frozenset({"language", "generate.fallback"})
+"""The knobs of a step that says something itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step of the graph: its function, and what the graph, the workbench and the page need to know about it."""
+
+    run: Callable[[Any, Runtime[Context]], Awaitable[State]]
+    """Its name is the step's. Its types say which fields of the state the step reads and writes."""
+    label: str
+    """What the page shows while the step runs."""
+    knobs: frozenset[str] = frozenset()
+    """The knobs of the profile that it reads; a group stands for all of its knobs."""
+    prompts: Sequence[str] = ()
+    """The system prompts that it sends. Their text is part of the cache key and of every run's record."""
+    asks: Literal["small", "large", "judge"] | None = None
+    """The model that it asks; the step gets that model's time in addition to its own."""
+    streams: bool = False
+    """A model's text goes to the reader as it comes. The wait for each word is limited, not the whole."""
+    retry: bool = False
+    """Run it again where a service or its time failed. Not for a step that the reader would see begin twice."""
+    foresee: Callable[[AnswerState], State | None] | None = None
+    """For a step whose model usually agrees with the local judgement that replaces it: gets the state after the local
+    judgement, and returns what the model will probably have changed about it; None where that cannot be foreseen."""
+    copies: frozenset[str] = frozenset()
+    """Fields that it only copies, where grade found the sources sufficient."""
+
+    @property
+    def name(self) -> str:
+        """The name of the step, of its folder and of its node in the graph."""
+        return self.run.__name__
+
+    @cached_property
+    def depends(self) -> frozenset[str]:
+        """The knobs that it reads by itself, by asking its model, and by minding the budget."""
+        return self.knobs | {"budget"} | ({f"models.{self.asks}", "models.timeout"} if self.asks else set())
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The fields of the state that it declares to read."""
+        return list_fields(get_type_hints(self.run)["state"])
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """The fields of the state that each of its updates holds."""
+        returned = get_type_hints(self.run)["return"]
+        updates = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
+        return frozenset.intersection(*map(list_fields, updates))
+
+
+def list_fields(declared: Any) -> frozenset[str]:
+    """Return the fields of a TypedDict."""
+    return frozenset(declared.__required_keys__ | declared.__optional_keys__)
