@@ -12,6 +12,7 @@ from typing import Any
 from app.evaluation.asking import Outcome
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Result
+from app.evaluation.report_page import draw_page, draw_row, draw_table
 from app.evaluation.scoring import (
     Metrics,
     count_routes,
@@ -23,7 +24,6 @@ from app.evaluation.scoring import (
     score,
 )
 from app.evaluation.sets import Question
-from app.support.report_page import draw_page, draw_row, draw_table
 from domain.errors import InputError
 
 NAME = "report"

@@ -1,6 +1,6 @@
 """Threads of a workspace, including those that a cached answer began."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from app.answering.hit_log import ANSWERED_BEFORE, HitLog
@@ -113,10 +113,6 @@ class Threads:
         if renamed is None:
             raise UnknownThread
         return renamed
-
-    async def read_names(self, workspace_id: str, thread_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the names that were given to these threads. Raises `DatabaseUnavailable`."""
-        return await self._store.read_names(workspace_id, thread_ids)
 
     async def require_own(self, caller: Caller, asker: Scope, thread_id: str) -> None:
         """Raise `Forbidden` unless the caller may erase the thread: with the right `admin`, or as the only one who

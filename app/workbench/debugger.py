@@ -14,13 +14,12 @@ from app.workbench.compare.branches import MOST_BRANCHES, Branches, describe_bra
 from app.workbench.explain.trace import list_left_out
 from app.workbench.explain.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
 from app.workbench.fleet.fleet import Fleet
-from app.workbench.fleet.fleet_report import Plan, Planning, Progress, Reported
+from app.workbench.fleet.report import Plan, Planning, Progress, Reported
 from app.workbench.replay.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
 from domain.access import OWNER, Caller
 from domain.errors import UnknownCheckpoint, UnknownRun
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
-from domain.profile import Profile
 from domain.run_lists import RunFilter
 from domain.runs import RunRecord
 from domain.scope import Scope
@@ -123,9 +122,7 @@ class Debugger:
         """
         await self._hit_log.record_all()
         await self._find(asker, run_id)
-        family = await self._log.list_family(asker, run_id, MOST_BRANCHES + 1)
-        threads = {run.thread_id for run in family}
-        return describe_branches(family, await self._parts.threads.read_names(asker.workspace_id, sorted(threads)))
+        return describe_branches(await self._log.list_family(asker, run_id, MOST_BRANCHES + 1))
 
     async def try_variants(
         self,
@@ -143,13 +140,13 @@ class Debugger:
         self._parts.admission.check()
         run = await self.read(asker, run_id)
         async with self._count(caller) as used:
-            return await try_variants(run, self._make_parts(self._parts.modes), sets=sets, models=models, used=used)
+            return await try_variants(run, self._make_parts(), sets=sets, models=models, used=used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
         `Fleet.plan` raises."""
         await self._hit_log.record_all()
-        plan, _ = await self.make_fleet(self._parts.modes).plan(asker, wanted, variant)
+        plan, _ = await self.make_fleet().plan(asker, wanted, variant)
         return plan
 
     async def replay_many(
@@ -169,7 +166,7 @@ class Debugger:
         steps: asyncio.Queue[Progress | None] = asyncio.Queue()
         self._parts.admission.check()
         await self._hit_log.record_all()
-        fleet = self.make_fleet(self._parts.modes)
+        fleet = self.make_fleet()
         async with self._count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)
             yield Planning(type="plan", plan=plan, budget=budget)
@@ -206,12 +203,15 @@ class Debugger:
             tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
             await finish(lambda: limits.end_run(caller.name, trial_id, tokens, dollars))
 
-    def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
-        """Make what replays many runs, in these modes or others."""
-        return Fleet(self, self._log, self._make_parts(modes))
+    def make_fleet(self) -> Fleet:
+        return Fleet(self, self._log, self._make_parts())
 
-    def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
+    def _make_parts(self) -> TrialParts:
         parts = self._parts
         return TrialParts(
-            parts.states.graph, modes, parts.make_context().judges, parts.make_context, parts.admission.take_turn
+            parts.states.graph,
+            parts.modes,
+            parts.make_context().judges,
+            parts.make_context,
+            parts.admission.take_turn,
         )

@@ -1,6 +1,6 @@
 """The queue of runs, the log of runs, and the owners of threads."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -169,10 +169,6 @@ class ThreadStore(Protocol):
 
     async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
         """Name the conversation, and return it; None where the workspace has no such thread."""
-        ...
-
-    async def read_names(self, workspace_id: str, thread_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the names that were given to these threads, without those that have none."""
         ...
 
     def hold(self, workspace_id: str, thread_id: str) -> AbstractAsyncContextManager[None]:

@@ -34,19 +34,10 @@ async def client(services: Services, library: dict[str, str]) -> AsyncIterator[h
         yield opened
 
 
-async def test_a_run_tells_its_calls_states_and_steps(services: Services, client: httpx.AsyncClient) -> None:
+async def test_a_run_tells_its_states_and_steps(services: Services, client: httpx.AsyncClient) -> None:
     done = await ask(services)
     await ask(services, "And of the battery?", thread_id=done["thread_id"])
     run = f"/api/runs/{done['run_id']}"
-    calls = (await client.get(f"{run}/calls")).json()
-    assert calls["next"] is None
-    assert {"retrieve", "rerank", "grade"} <= {call["step"] for call in calls["calls"]}
-    [searched] = [call for call in calls["calls"] if call["method"] == "search_lexical"]
-    assert "warranty" in json.dumps(searched["request"])
-    assert searched["reply"][0]["chunk_id"]
-    page = (await client.get(f"{run}/calls", params={"limit": 2, "after": 1})).json()
-    assert page == {**calls, "calls": calls["calls"][1:3], "next": 3}
-
     ranked = (await client.get(f"{run}/states/rerank")).json()["values"]
     assert [len(ranked[field]) > 0 for field in ("sources", "answer")] == [True, False]
     assert (await client.get(f"{run}/states/__start__")).json()["values"]["question"] == QUESTION
@@ -161,7 +152,7 @@ async def test_many_runs_are_planned_replayed_and_stopped(services: Services, cl
     names = [line.removeprefix("event: ") for line in streamed.splitlines() if line.startswith("event: ")]
     assert (names[0], set(names[1:-1]), names[-1]) == ("plan", {"progress"}, "report")
     last = json.loads(streamed.rpartition("data: ")[2])["report"]
-    assert {**last, "by_node": {}, "runs": []} == {**report, "by_node": {}, "runs": []}
+    assert last == report
     assert await services.runs.log.list_thread("default", done["thread_id"]) != []
     assert (await client.get("/api/runs", params={"where": "replay = true"})).json()["runs"] == []
 

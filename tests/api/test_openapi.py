@@ -16,7 +16,6 @@ from app.api.schema.responses import (
     BlocksBody,
     BundleBody,
     CacheCountsBody,
-    CallListBody,
     ConversationBody,
     ConversationListBody,
     CostsBody,
@@ -128,7 +127,6 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(FeedbackBody, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
     check(Trace, (await client.get(f"{run}/trace")).json())
     check(WhyBody, (await client.get(f"{run}/why")).json())
-    check(CallListBody, (await client.get(f"{run}/calls")).json())
     check(StateBody, (await client.get(f"{run}/states/rerank")).json())
     check(Branches, (await client.get(f"{run}/branches")).json())
     bundle = (await client.get(f"{run}/bundle")).content

@@ -124,17 +124,16 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     assert "Falke › Warranty" in shown
 
     thread = answer["thread_id"]
-    steps = read(run(home, "history", thread, "--json"))["steps"]
+    steps = read(run(home, "show", answer["run_id"], "--json"))["steps"]
     assert "36 months" in read(run(home, "why", answer["run_id"], "--json"))["facts"][-2]["text"]
     assert "There is no run 'nonsense'" in run(home, "why", "nonsense", code=2).stderr
     checkpoint = next(s["checkpoint_id"] for s in steps if s["node"] == "rerank")
-    assert checkpoint in run(home, "history", thread).stdout
+    assert checkpoint in run(home, "show", answer["run_id"]).stdout
     replayed = read(run(home, "replay", thread, "--from", checkpoint, "--json"))
     assert replayed["answer"] == answer["answer"]
     shown = run(home, "replay", thread, "--from", checkpoint).stdout
     [branch] = re.findall(r"thread (\S+)", shown)
     assert branch != thread
-    assert read(run(home, "history", branch, "--json"))["steps"][0]["node"] == "fork"
     mode = run(home, "replay", thread, "--from", checkpoint, "--set", "mode=thorough", code=2)
     assert "--mode" in mode.stderr
     assert "cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
@@ -166,8 +165,8 @@ def test_mistakes_are_said_in_one_line(home: Path) -> None:
         (run_installed, "ask", ""),
         (run, "ask", "How long?", "--mode", "nonsense"),
         (run, "ask", "How long?", "--document", "nonsense"),
-        (run, "history", "nonsense"),
-        (run, "history", "../nonsense"),
+        (run, "show", "nonsense"),
+        (run, "replay", "../nonsense"),
         (run, "ask", "How long?", "--thread", "no such thread"),
         (run, "documents", "-w", "no such/ws"),
         (run, "costs", "--since", "soon"),

@@ -84,8 +84,8 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     asked_again = run(home, "ask", QUESTION, "--json")
     answer = json.loads(asked_again.stdout)
     assert (answer["cached"], answer["sources"][0]["title"]) == (True, "Falke")
-    history = run(home, "history", answer["thread_id"], "--json")
-    assert json.loads(history.stdout)["steps"][-1]["changed"]["answer"] == answer["answer"]
+    shown = run(home, "show", answer["run_id"], "--json")
+    assert json.loads(shown.stdout)["answer"] == answer["answer"]
     reasons = run(home, "why", answer["run_id"])
     assert "answered by local in mode standard, from the cache" in " ".join(reasons.stdout.split())
     explained = run(home, "cache", "explain", QUESTION)
@@ -101,7 +101,7 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert (deleted.code, deleted.stderr) == (1, "askgraph: there is no document 'nonsense' in this workspace.")
     assert json.loads(run(home, "documents", "--json").stdout) == []
 
-    for done in (ingested, asked, asked_again, history, reasons, explained, counted, deleted):
+    for done in (ingested, asked, asked_again, shown, reasons, explained, counted, deleted):
         assert not done.imported & MODELS
 
 
@@ -148,7 +148,7 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     [
         (("ask", ""), "question"),
         (("ask", "How long?", "--mode", "nonsense"), "There is no mode 'nonsense'"),
-        (("history", "nonsense"), "There is no thread 'nonsense'"),
+        (("show", "nonsense"), "There is no run 'nonsense'"),
     ],
 )
 def test_a_mistake_is_reported_in_one_line(home: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -244,8 +244,6 @@ class ThreadStoreContract:
         assert await threads.list(Scope("a"), 9, words="rain") == [renamed]
         assert await threads.list(Scope("a"), 9, words="warranty") == [renamed]
         assert await threads.rename("b", "one", "Theirs") is None
-        assert await threads.read_names("a", ["one", "nonsense"]) == {"one": "Rain gauges"}
-        assert await threads.read_names("b", ["one"]) == {}
 
     async def test_conversations_are_open_to_whoever_may_read_all_that_they_read(
         self, threads: ThreadStore, queue: RunQueue

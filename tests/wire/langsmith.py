@@ -1,8 +1,7 @@
 """A loopback server that records what the LangSmith SDK sends.
 
 It takes the ingestion protocol that the SDK speaks: `/runs/multipart` (zstd-compressed or not), `/runs/batch`, and
-single `/runs`; `/info` and `/sessions` answer as the service does, and so do datasets, their examples, experiments
-and feedback. In a test::
+single `/runs`; `/info` and `/sessions` answer as the service does, and so does feedback. In a test::
 
     async with serve_langsmith() as recorder:
         ...  # recorder.url, recorder.runs, recorder.tree()
@@ -17,7 +16,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from email.parser import BytesParser
 from typing import Any
-from uuid import uuid4
 
 import uvicorn
 import zstandard
@@ -42,12 +40,6 @@ class LangSmithRecorder:
         self.url = ""
         self.requests: list[str] = []
         """The path of each request for ingestion."""
-        self.datasets: dict[str, Json] = {}
-        """By name."""
-        self.examples: dict[str, Json] = {}
-        """By id."""
-        self.experiments: dict[str, Json] = {}
-        """The projects that were made on purpose, by id."""
         self.feedback: list[Json] = []
         self._compressed = compressed
         self._runs: dict[str, Json] = {}
@@ -55,12 +47,6 @@ class LangSmithRecorder:
             routes=[
                 Route("/info", self._inform),
                 Route("/sessions", self._list_projects, methods=["GET"]),
-                Route("/sessions", self._create_experiment, methods=["POST"]),
-                Route("/sessions/{experiment_id}", self._update_experiment, methods=["PATCH"]),
-                Route("/datasets", self._list_datasets, methods=["GET"]),
-                Route("/datasets", self._create_dataset, methods=["POST"]),
-                Route("/examples", self._list_examples, methods=["GET"]),
-                Route("/v1/platform/datasets/{dataset_id}/examples", self._take_examples, methods=["POST"]),
                 Route("/feedback", self._take_feedback, methods=["POST"]),
                 Route("/feedback/{feedback_id}", self._drop_feedback, methods=["DELETE"]),
                 Route("/runs/multipart", self._take_parts, methods=["POST"]),
@@ -91,7 +77,6 @@ class LangSmithRecorder:
                 "version": "0.13.0",
                 "instance_flags": {
                     "zstd_compression_enabled": self._compressed,
-                    "dataset_examples_multipart_enabled": True,
                 },
                 "batch_ingest_config": {
                     "use_multipart_endpoint": True,
@@ -108,46 +93,6 @@ class LangSmithRecorder:
         name = request.query_params.get("name", "default")
         project = {"id": PROJECT_ID, "tenant_id": TENANT_ID, "name": name, "reference_dataset_id": None}
         return JSONResponse([{**project, "start_time": "2026-01-01T00:00:00"}])
-
-    async def _create_experiment(self, request: Request) -> Response:
-        body = await request.json()
-        experiment = {**body, "tenant_id": TENANT_ID, "start_time": "2026-01-01T00:00:00"}
-        self.experiments[body["id"]] = experiment
-        return JSONResponse(experiment)
-
-    async def _update_experiment(self, request: Request) -> Response:
-        experiment = self.experiments[request.path_params["experiment_id"]]
-        experiment.update({key: value for key, value in (await request.json()).items() if value is not None})
-        return JSONResponse(experiment)
-
-    async def _list_datasets(self, request: Request) -> Response:
-        name = request.query_params.get("name")
-        return JSONResponse([dataset for key, dataset in self.datasets.items() if name in (None, key)])
-
-    async def _create_dataset(self, request: Request) -> Response:
-        body = await request.json()
-        dataset = {**body, "id": str(uuid4()), "created_at": "2026-01-01T00:00:00"}
-        self.datasets[body["name"]] = dataset
-        return JSONResponse(dataset)
-
-    async def _list_examples(self, request: Request) -> Response:
-        offset, limit = int(request.query_params["offset"]), int(request.query_params["limit"])
-        wanted = [e for e in self.examples.values() if e["dataset_id"] == request.query_params["dataset"]]
-        return JSONResponse(wanted[offset : offset + limit])
-
-    async def _take_examples(self, request: Request) -> Response:
-        dataset_id = request.path_params["dataset_id"]
-        ids = set()
-        for name, value in await _read_parts(request):
-            # "<example id>", then perhaps ".inputs" or ".outputs"
-            example_id, *field = name.split(".")
-            if example_id in self.examples and example_id not in ids:
-                return JSONResponse({"detail": f"Example {example_id} exists"}, status_code=409)
-            ids.add(example_id)
-            blank = {"id": example_id, "dataset_id": dataset_id, "created_at": "2026-01-01T00:00:00"}
-            example = self.examples.setdefault(example_id, blank)
-            example.update({field[0]: value} if field else value)
-        return JSONResponse({"example_ids": sorted(ids), "count": len(ids)})
 
     async def _take_feedback(self, request: Request) -> Response:
         self.feedback.append(await request.json())

@@ -183,25 +183,6 @@ TRACE: dict[str, Any] = {
     "untaped": "",
 }
 
-CALLS: dict[str, Any] = {
-    "run_id": _RUN_ID,
-    "calls": [
-        {
-            "number": 0,
-            "step": "retrieve",
-            "port": "Library",
-            "method": "search_lexical",
-            "request": {"query": "warranty Falke", "limit": 30},
-            "reply": [],
-            "error": None,
-            "cut": False,
-            "usage": [],
-        }
-    ],
-    "next": None,
-    "untaped": "",
-}
-
 STATE: dict[str, Any] = {
     "run_id": _RUN_ID,
     "step": "rerank",
@@ -309,22 +290,15 @@ FLEET_REPORT: dict[str, Any] = {
     "change": "profile.rerank.keep=3",
     "plan": REPLAY_PLAN,
     "tried": 1,
-    "resumed": 0,
     "not_tried": {},
     "changed": 0,
     "share_changed": 0.0,
     "flipped": {},
-    "judge": "verifier",
-    "better": 0,
-    "worse": 0,
-    "share_worse": 0.0,
     "outcomes": {},
     "routes_changed": 0,
     "citations_gained": 0,
     "citations_lost": 0,
-    "by_node": {"rerank": {"ms": [4.1, 3.9], "cost": [0.0, 0.0]}},
     "spent": 0.0,
-    "most_different": [],
     "runs": [
         {
             "run_id": _RUN_ID,
@@ -333,10 +307,6 @@ FLEET_REPORT: dict[str, Any] = {
             "recorded": _ENDING,
             "ending": _ENDING,
             "compared": {"flipped": [], "gained": [], "lost": []},
-            "judged": None,
-            "by_node": {"rerank": {"ms": [4.1, 3.9], "cost": [0.0, 0.0]}},
-            "taped": 6,
-            "made": 0,
             "cost": 0.0,
             "problem": None,
         }

@@ -6,7 +6,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from app.workbench.explain.history import HistoryStep
-from app.workbench.explain.trace import FullCall, Trace
+from app.workbench.explain.trace import Trace
 from domain.access import Right
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
@@ -96,17 +96,6 @@ class WhyBody(TypedDict):
 
     run_id: str
     facts: list[FactBody]
-
-
-class CallListBody(TypedDict):
-    """A page of a run's calls."""
-
-    run_id: str
-    calls: list[FullCall]
-    next: int | None
-    """The `after` of the next page; null on the last one."""
-    untaped: str
-    """Why there are none."""
 
 
 class StateBody(TypedDict):

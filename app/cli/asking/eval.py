@@ -1,4 +1,3 @@
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +55,6 @@ def measure(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask again what an interrupted run has already asked.")
     ] = False,
-    upload: Annotated[bool, typer.Option("--upload", help="Send sets and results to LangSmith.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well questions are answered. Covers retrieval, answers, abstention, citations, routing, verification.
@@ -68,10 +66,6 @@ def measure(
         settings = read_settings()
         profiles = _find_profiles(profile or ["standard"], read_modes(settings))
         wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
-        if upload:
-            from app.adapters.tracing.experiments import check_langsmith
-
-            check_langsmith()
         check_folder(out)
         async with open_services(settings) as services:
             options = Options(out, workspace, keep, fresh)
@@ -80,11 +74,6 @@ def measure(
             fingerprint = services.runs.fingerprint
         print_notes(evaluated)
         page = write_report(evaluated, out, fingerprint)
-        if upload:
-            from app.evaluation.uploading import upload as send
-
-            for name in await asyncio.to_thread(send, evaluated, fingerprint):
-                print(f"Uploaded as the experiment {name}.", file=sys.stderr)
         if as_json:
             print_json(list_metrics(evaluated))
         else:

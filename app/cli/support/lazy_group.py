@@ -39,10 +39,7 @@ ROOMS = {
             "export": "Write a run to a file that opens on any machine: states, tape, and what it cited.",
             "open": "Show the run in a file: why it ended as it did, and every step.",
             "test": "Repeat the runs in files strictly, and compare.",
-            "bisect": "Find the first commit of askgraph's code that changes the answer of a run.",
-            "history": "Show every saved step of a thread.",
             "replay": "Run a run again, or continue from a saved state, in a new thread.",
-            "branches": "List the tree of branches that a run is in, or name one.",
         },
     ),
     "Run the service": (

@@ -18,7 +18,7 @@ from app.api.asking.streams import GONE, PING_SECONDS, wants_json, work_while_co
 from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs, read_services
 from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with, respond_with_events, respond_with_text
-from app.api.schema.responses import BundleBody, CallListBody, RunListBody, StateBody, WhyBody
+from app.api.schema.responses import BundleBody, RunListBody, StateBody, WhyBody
 from app.api.schema.schemas import ManyRunsRequest, WhatIfRequest
 from app.history.costs import parse_since
 from app.history.run_list import list_runs
@@ -26,11 +26,11 @@ from app.workbench.compare.branches import Branches
 from app.workbench.compare.difference import RunDifference, diff
 from app.workbench.explain.bundle_view import view_bundle
 from app.workbench.explain.failures import Failures, group_failures
-from app.workbench.explain.trace import Trace, list_calls, trace
+from app.workbench.explain.trace import Trace, trace
 from app.workbench.explain.whatif import Variant, WhatIf
 from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import make_variant
-from app.workbench.fleet.fleet_report import FleetReport, Plan
+from app.workbench.fleet.report import FleetReport, Plan
 from app.workbench.replay.bundle import SUFFIX, write_bundle
 from app.workbench.replay.saved_run import find_step
 from domain.errors import AskgraphError
@@ -81,24 +81,6 @@ async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> 
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
     of every candidate, and the verdicts. Of a run that has not ended, the steps up to now."""
     return await asyncio.to_thread(trace, await debugger.read_so_far(scope, run_id))
-
-
-@router.get(
-    "/{run_id}/calls",
-    response_model=None,
-    responses=respond_with(CallListBody, examples.CALLS, "The calls.") | fail_with(404, 409),
-)
-async def show_calls(
-    run_id: str,
-    debugger: DebuggerDep,
-    scope: CallerScope,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
-) -> dict[str, Any]:
-    """List the calls on a run's tape, in the order in which they began, with requests and replies."""
-    run = await debugger.read(scope, run_id)
-    calls, following = await asyncio.to_thread(list_calls, run, after=after, limit=limit)
-    return {"run_id": run_id, "calls": calls, "next": following, "untaped": run.untaped}
 
 
 @router.get(

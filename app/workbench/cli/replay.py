@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
@@ -10,13 +9,16 @@ from app.cli.asking.answers import show_events
 from app.cli.support.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
 from app.cli.support.running import run
 from app.cli.support.terminal import err
+from app.history.costs import parse_since
 from app.settings import read_settings
 from app.wiring.services import open_services
-from app.workbench.cli.replaying import ManyRuns, replay_many
+from app.workbench.cli.replay_many import replay_many
 from app.workbench.cli.show import print_trace
 from app.workbench.explain.trace import trace
+from app.workbench.fleet.fleet import MOST_REPLAYED, make_variant
 from app.workbench.replay.replay import Replay
 from domain.errors import StateError
+from domain.run_lists import RunFilter, parse_run_filter
 from domain.scope import Scope
 from domain.tapes import TapeUse
 
@@ -35,7 +37,7 @@ def replay(
             "--from",
             metavar="NODE|CHECKPOINT",
             help="The step to run again with its saved input, such as rerank (rerank@2: the second one); or the "
-            "checkpoint to continue from (see `askgraph history`). A thread needs a checkpoint; a run is replayed from "
+            "checkpoint to continue from (see `askgraph show`). A thread needs a checkpoint; a run is replayed from "
             "its start by default.",
         ),
     ] = None,
@@ -61,9 +63,6 @@ def replay(
         typer.Option(help="Instead of one run, replay all since then (7d, or a date) in memory, and report."),
     ] = None,
     where: Annotated[str | None, typer.Option(help="With --since: only runs that fit, as in `askgraph runs`.")] = None,
-    profile: Annotated[
-        str | None, typer.Option(metavar="MODE|FILE[:MODE]", help="With --since: in this mode, or one of a file.")
-    ] = None,
     search_anew: Annotated[
         bool,
         typer.Option("--search-anew", help="With --since: change nothing but the documents, which are those of today."),
@@ -72,28 +71,11 @@ def replay(
         float | None,
         typer.Option(help="With --since: US dollars that language models may cost; unset: they are not asked.", min=0),
     ] = None,
-    judge: Annotated[
-        bool, typer.Option("--judge", help="With --since: let the judge model compare changed answers, in the budget.")
-    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --since: only say what would be replayed.")] = False,
     most_changed: Annotated[
         float | None,
         typer.Option(help="With --since: exit with 1 if a greater share of the runs changes.", min=0, max=1),
     ] = None,
-    most_worse: Annotated[
-        float | None,
-        typer.Option(help="With --since: exit with 1 if a greater share of the runs becomes worse.", min=0, max=1),
-    ] = None,
-    journal: Annotated[
-        Path | None,
-        typer.Option(help="With --since: keep each result in this file, and go on from it after an interrupt."),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="With --since: also write the report as a page.")
-    ] = None,
-    upload: Annotated[
-        bool, typer.Option("--upload", help="With --since: send the results to LangSmith as an experiment.")
-    ] = False,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -109,24 +91,13 @@ def replay(
             if target or beginning or after or until:
                 raise StateError("--since replays many runs, each from the first step that the change affects.")
             return await replay_many(
-                ManyRuns(
-                    since=since,
-                    where=where,
-                    changes=parsed,
-                    mode=mode,
-                    profile=profile,
-                    search_anew=search_anew,
-                    budget=budget,
-                    judge=judge,
-                    dry_run=dry_run,
-                    most_changed=most_changed,
-                    most_worse=most_worse,
-                    journal=journal,
-                    report=report,
-                    upload=upload,
-                    workspace=workspace,
-                    as_json=as_json,
-                )
+                workspace,
+                RunFilter(parse_since(since), parse_run_filter(where), MOST_REPLAYED),
+                make_variant(parsed, mode, search_anew=search_anew),
+                budget=budget,
+                dry_run=dry_run,
+                most_changed=most_changed,
+                as_json=as_json,
             )
         if target is None:
             raise StateError("Name a run or a thread, or replay many with --since.")

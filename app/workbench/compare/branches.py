@@ -1,6 +1,6 @@
 """The branches of a run: a tree of runs that continue from each other's saved states."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -18,8 +18,6 @@ class Branch(TypedDict):
 
     run_id: str
     thread_id: str
-    name: str | None
-    """The name that somebody gave its thread."""
     parent: str | None
     """The run that it continues; null for the first, and where that one is gone."""
     forked_from: dict[str, Any] | None
@@ -43,19 +41,18 @@ class Branches(TypedDict):
     """True where there are more than are shown."""
 
 
-def describe_branches(family: Sequence[RunRecord], names: Mapping[str, str]) -> Branches:
-    """Describe the runs of a tree, of which at most one more is given than is shown. `names` are those of threads."""
+def describe_branches(family: Sequence[RunRecord]) -> Branches:
+    """Describe the runs of a tree, of which at most one more is given than is shown."""
     shown = family[:MOST_BRANCHES]
     known = {run.run_id for run in shown}
-    return Branches(runs=[_describe(run, known, names) for run in shown], more=len(family) > MOST_BRANCHES)
+    return Branches(runs=[_describe(run, known) for run in shown], more=len(family) > MOST_BRANCHES)
 
 
-def _describe(run: RunRecord, known: set[str], names: Mapping[str, str]) -> Branch:
+def _describe(run: RunRecord, known: set[str]) -> Branch:
     parent = (run.forked_from or {}).get("run_id")
     return Branch(
         run_id=run.run_id,
         thread_id=run.thread_id,
-        name=names.get(run.thread_id),
         parent=parent if parent in known else None,
         forked_from=run.forked_from,
         started_at=run.started_at.isoformat(),

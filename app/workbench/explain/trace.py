@@ -13,9 +13,7 @@ from typing_extensions import TypedDict
 
 from app.workbench.explain.why import weigh
 from app.workbench.replay.saved_run import SavedRun, SavedStep
-from app.workbench.tapes.tape_codec import name_arrays
 from domain.documents import Claim, name_place
-from domain.ports.models import ModelUsage
 from domain.profile import Profile, RerankKnobs
 from domain.state import Usage, blank_question
 from domain.tapes import Call
@@ -100,24 +98,6 @@ class TracedCandidate(TypedDict):
     cited: bool
     dropped: str | None
     """Why it did not reach the answer."""
-
-
-class FullCall(TypedDict):
-    """A call of a port as the tape has it."""
-
-    number: int
-    """Its place on the tape, from 0."""
-    step: str | None
-    """The step that made it: `rerank@2`; None where its state is not saved."""
-    port: str
-    method: str
-    request: dict[str, Any]
-    """The arguments by name. Arrays are shown as their shape and a digest."""
-    reply: Any
-    """Likewise; None where the call failed or was abandoned."""
-    error: str | None
-    cut: bool
-    usage: list[ModelUsage]
 
 
 class Grade(TypedDict):
@@ -211,27 +191,6 @@ def trace(run: SavedRun) -> Trace:
         taped=run.tape is not None,
         untaped=run.untaped,
     )
-
-
-def list_calls(run: SavedRun, *, after: int, limit: int) -> tuple[list[FullCall], int | None]:
-    """Return the run's calls from the place `after` on its tape, and the place of the next ones; None at the end."""
-    calls = run.tape.calls if run.tape is not None else []
-    names = dict(zip((step.number for step in run.steps), name_steps(run), strict=True))
-    shown = [
-        FullCall(
-            number=number,
-            step=names.get(call.step),
-            port=call.port,
-            method=call.method,
-            request=name_arrays(call.request),
-            reply=None if call.error or call.cut else name_arrays(call.reply),
-            error=_show_error(call),
-            cut=call.cut,
-            usage=call.usage,
-        )
-        for number, call in enumerate(calls[after : after + limit], after)
-    ]
-    return shown, after + limit if after + limit < len(calls) else None
 
 
 def name_steps(run: SavedRun) -> list[str]:

@@ -4,13 +4,12 @@ have been otherwise."""
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from app.answering.graph_pass import prepare_judgement
 from app.history.states import find_problem
 from app.support.cases import work_through
-from app.workbench.compare.endings import Compared, Ending, compare, read_ending
-from app.workbench.compare.judging import Judged, judge_by_model, judge_by_verifier
+from app.workbench.compare.endings import Ending, compare, read_ending
 from app.workbench.explain.whatif import (
     AT_ONCE,
     SEARCH_ANEW,
@@ -21,19 +20,14 @@ from app.workbench.explain.whatif import (
     read_path,
     run_variant,
 )
-from app.workbench.fleet.budget import Budget
-from app.workbench.fleet.fleet_journal import FleetJournal
-from app.workbench.fleet.fleet_report import FleetReport, FleetRow, NodeChange, Plan, compare_nodes, make_report
-from app.workbench.replay.in_memory import Start
-from app.workbench.replay.rehearsal import Rehearsal
+from app.workbench.fleet.report import FleetReport, FleetRow, Plan, make_report
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
-from domain.ports.models import ChatModel, ModelUsage
+from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
 from domain.state import Step
-from nodes.context import Ledger
 
 MOST_REPLAYED = 10_000
 """Runs of one replay."""
@@ -127,52 +121,36 @@ class Fleet:
         variant: Variant,
         *,
         budget: float | None = None,
-        judge: ChatModel | None = None,
-        journal: FleetJournal | None = None,
         used: list[ModelUsage] | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> FleetReport:
-        """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. A
-        run begins only while what it may cost is left, and as long as every price is known. `judge` compares changed
-        answers, without one the verifier does. Runs that the journal holds are not replayed again. What new calls
-        use is added to `used`, even where this ends early. `progress` is called with how many runs are done, of how
-        many.
+        """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked.
+        With one, the runs go one after another, each only while what it cost then is left, and every price is known.
+        What new calls use is added to `used`, even where this ends early. `progress` is called with how many runs are
+        done, of how many.
         """
         await prepare_judgement(self._parts.judges)
-        known = {} if journal is None else journal.rows
-        money, used = Budget(budget), [] if used is None else used
+        used = [] if used is None else used
 
         async def work(each: Planned) -> FleetRow:
+            if problem := _find_overspending(each, budget, used):
+                return _make_row(each, problem=problem)
             of_run: list[ModelUsage] = []
             try:
-                return await self._replay(asker, each, variant, money, of_run, models=budget is not None, judge=judge)
+                return await self._replay(asker, each, variant, of_run, models=budget is not None)
             finally:
                 used.extend(of_run)
 
         rows = await work_through(
             {each.summary.run_id: each for each in planned},
             work,
-            known=known,
-            keep=lambda row: None if journal is None else journal.add(row),
-            at_once=AT_ONCE,
-            # What a run costs now is known once one has ended.
-            first_alone=budget is not None,
+            at_once=AT_ONCE if budget is None else 1,
             report=progress,
         )
-        resumed = sum(run_id in known for run_id in rows)
-        name = "verifier" if judge is None else judge.name
-        return make_report(variant.label, plan, list(rows.values()), judge=name, resumed=resumed)
+        return make_report(variant.label, plan, list(rows.values()))
 
     async def _replay(
-        self,
-        asker: Scope,
-        each: Planned,
-        variant: Variant,
-        money: Budget,
-        used: list[ModelUsage],
-        *,
-        models: bool,
-        judge: ChatModel | None,
+        self, asker: Scope, each: Planned, variant: Variant, used: list[ModelUsage], *, models: bool
     ) -> FleetRow:
         try:
             run = await self._runs.read_to_repeat(asker, each.summary.run_id)
@@ -183,42 +161,9 @@ class Fleet:
             return _make_row(each, problem=f"its steps could not be read any more ({error.code})")
         assert start is not None
         recorded = read_ending(run.final, path=path)
-        with money.reserve(each.repeated_cost, used) as problem:
-            if problem is not None:
-                return _make_row(each, recorded=recorded, problem=problem)
-            rehearsed, problem = await run_variant(run, variant, start, self._parts, used, models=models)
-            if rehearsed is None:
-                return _make_row(each, recorded=recorded, cost=_add_costs(used), problem=problem)
-            compared = compare(recorded, rehearsed.ending)
-            judged = None
-            if {"outcome", "answer"} & set(compared["flipped"]):
-                judged = await self._judge(run.final, rehearsed, judge, used)
-        return _make_row(
-            each,
-            recorded=recorded,
-            ending=rehearsed.ending,
-            compared=compared,
-            judged=judged,
-            by_node=compare_nodes(_list_repeated(run, start), _list_new(rehearsed, start)),
-            taped=rehearsed.taped,
-            made=rehearsed.made,
-            cost=_add_costs(used),
-            problem=problem,
-        )
-
-    async def _judge(
-        self, recorded: Mapping[str, Any], rehearsed: Rehearsal, judge: ChatModel | None, used: list[ModelUsage]
-    ) -> Judged | None:
-        if rehearsed.error is not None:
-            return Judged(now="worse", reason=rehearsed.error)
-        now = cast(Mapping[str, Any], rehearsed.state)
-        if judge is None:
-            return await judge_by_verifier(recorded, now, self._parts.judges.verifier)
-        ledger = Ledger()
-        try:
-            return await judge_by_model(recorded, now, judge, ledger)
-        finally:
-            used += ledger.usage
+        rehearsed, problem = await run_variant(run, variant, start, self._parts, used, models=models)
+        ending = None if rehearsed is None else rehearsed.ending
+        return _make_row(each, recorded=recorded, ending=ending, used=used, problem=problem)
 
     async def _list(self, asker: Scope, wanted: RunFilter) -> AsyncIterator[RunSummary]:
         after, listed = wanted.after, 0
@@ -238,28 +183,35 @@ def make_variant(changes: Mapping[str, Any], mode: str | None, *, search_anew: b
     """Make the change of a replay of many runs. Raises `StateError` where there is none."""
     if search_anew:
         if changes or mode is not None:
-            raise StateError("--search-anew is a change of its own: leave out --profile, --mode and --set.")
+            raise StateError("--search-anew is a change of its own: leave out --mode and --set.")
         return SEARCH_ANEW
     if not changes and mode is None:
-        raise StateError("Say what to change: --profile, --mode, --set or --search-anew.")
+        raise StateError("Say what to change: --mode, --set or --search-anew.")
     if unfit := [key for key in changes if not key.startswith("profile.")]:
         raise StateError(f"Over many runs only knobs can be changed, not {unfit[0]!r}: profile.rerank.keep=3.")
     parts = [f"mode {mode}"] if mode else []
     return Variant("set", ", ".join([*parts, *(f"{key}={value}" for key, value in changes.items())]), changes, mode)
 
 
+def _find_overspending(planned: Planned, budget: float | None, used: Sequence[ModelUsage]) -> str | None:
+    """Say why the run must not begin; None where it may."""
+    if budget is None:
+        return None
+    if unpriced := sorted({call.model for call in used if call.cost is None}):
+        return f"the budget cannot be kept: the price of {', '.join(unpriced)} is not known"
+    spent = sum(call.cost or 0.0 for call in used)
+    if spent + planned.repeated_cost > budget or spent >= budget:
+        return "it may cost more than is left of the budget"
+    return None
+
+
 def _make_row(
     planned: Planned,
     *,
+    problem: str | None,
     recorded: Ending | None = None,
     ending: Ending | None = None,
-    compared: Compared | None = None,
-    judged: Judged | None = None,
-    by_node: dict[str, NodeChange] | None = None,
-    taped: int = 0,
-    made: int = 0,
-    cost: float = 0.0,
-    problem: str | None,
+    used: Sequence[ModelUsage] = (),
 ) -> FleetRow:
     return FleetRow(
         run_id=planned.summary.run_id,
@@ -267,28 +219,7 @@ def _make_row(
         begins=planned.begins,
         recorded=recorded,
         ending=ending,
-        compared=compared,
-        judged=judged,
-        by_node=by_node or {},
-        taped=taped,
-        made=made,
-        cost=cost,
+        compared=None if recorded is None or ending is None else compare(recorded, ending),
+        cost=round(sum(call.cost or 0.0 for call in used), 6),
         problem=problem,
     )
-
-
-def _add_costs(used: Sequence[ModelUsage]) -> float:
-    return round(sum(call.cost or 0.0 for call in used), 6)
-
-
-def _list_repeated(run: SavedRun, start: Start) -> list[Step]:
-    """Return the recorded steps that run again."""
-    place = next(place for place, step in enumerate(run.steps) if step.checkpoint_id == start.checkpoint_id)
-    steps: list[Step] = run.final["steps"]
-    return steps[len(steps) - (len(run.steps) - 1 - place) :]
-
-
-def _list_new(rehearsed: Rehearsal, start: Start) -> list[Step]:
-    known = start.values["steps"]
-    steps = rehearsed.state["steps"]
-    return steps[len(known) :] if steps[: len(known)] == known else steps

@@ -324,7 +324,7 @@ async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str
     snapshot = await graph.aget_state(locate_states(workspace_id, thread_id, checkpoint_id=checkpoint_id))
     if snapshot.created_at is None:
         raise UnknownCheckpoint(
-            f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. `askgraph history {thread_id}` lists them."
+            f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. `askgraph show RUN` names those of a run."
         )
     if (snapshot.metadata or {}).get("source") == "input":
         raise UnknownCheckpoint("The run had not begun at this checkpoint; take the one after it.")

@@ -100,11 +100,6 @@ _RENAME: LiteralString = f"""
     SELECT {_CONVERSATION} FROM thread
 """
 
-_READ_NAMES: LiteralString = """
-    SELECT thread_id, title FROM threads
-    WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s) AND title IS NOT NULL
-"""
-
 
 class PostgresThreadStore:
     """Implements `ThreadStore` in PostgreSQL."""
@@ -173,11 +168,6 @@ class PostgresThreadStore:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(_RENAME, thread_id=thread_id, title=title)
         return None if row is None else Conversation(**row)
-
-    async def read_names(self, workspace_id: str, thread_ids: Sequence[str]) -> dict[str, str]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_READ_NAMES, thread_ids=list(thread_ids))
-        return {row["thread_id"]: row["title"] for row in rows}
 
     @asynccontextmanager
     async def hold(self, workspace_id: str, thread_id: str) -> AsyncIterator[None]:

@@ -1,5 +1,5 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { address, fetchJson, request } from "../../lib/api.js";
 import { ending, time, tone } from "../../lib/figures.js";
 import { setState } from "../../lib/store.js";
 import { ago, visible } from "../../lib/text.js";
@@ -10,14 +10,13 @@ import { Confirm } from "../confirm.js";
 export function Branches({ runId, made, other, compare }) {
   const [runs, setRuns] = useState(/** @type {any[]} */ ([]));
   const [altered, setAltered] = useState(0);
-  const [naming, setNaming] = useState("");
   useEffect(() => {
     fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/branches`)).then((tree) => setRuns(tree.runs), () => {});
   }, [runId, made, altered]);
-  /** @param {string} thread @param {RequestInit} options */
-  const alter = async (thread, options) => {
+  /** @param {string} thread */
+  const remove = async (thread) => {
     try {
-      await request(address(`/api/threads/${encodeURIComponent(thread)}`), options);
+      await request(address(`/api/threads/${encodeURIComponent(thread)}`), { method: "DELETE" });
       setAltered(altered + 1);
     } catch (error) {
       setState({ trouble: /** @type {Error} */ (error).message });
@@ -30,18 +29,12 @@ export function Branches({ runId, made, other, compare }) {
       <ul class="tree">${own.map((run) => html`
         <li key=${run.run_id}>
           <div class="heading ${run.run_id === runId ? "current" : ""}">
-            <span class="grow">${run.run_id === runId ? html`<b>This run</b>${run.name && html` <bdi>${visible(run.name)}</bdi>`}` : html`<a href=${address(`/debug/runs/${encodeURIComponent(run.run_id)}`)}>${describe(run)}</a>`}
+            <span class="grow">${run.run_id === runId ? html`<b>This run</b>` : html`<a href=${address(`/debug/runs/${encodeURIComponent(run.run_id)}`)}>${describe(run)}</a>`}
               <span class="soft"> · ${time(run.ms)} · ${ago(run.started_at)}</span></span>
             <span class="badge ${tone(run)}">${visible(ending(run))}</span>
           </div>
           ${run.run_id !== runId && html`<button type="button" class="quiet" aria-pressed=${other === run.run_id} onClick=${() => compare(run.run_id)}>Compare</button>`}
-          ${run.forked_from && html`
-            <button type="button" class="quiet" aria-label="Name ${describe(run)}" aria-expanded=${naming === run.run_id} onClick=${() => setNaming(naming === run.run_id ? "" : run.run_id)}>Name</button>`}
-          ${run.forked_from && run.run_id !== runId && html`<${Confirm} label="Delete" of=${describe(run)} act=${() => alter(run.thread_id, { method: "DELETE" })} />`}
-          ${naming === run.run_id && html`<${Name} run=${run} save=${(title) => {
-            setNaming("");
-            alter(run.thread_id, sending("PATCH", { title }));
-          }} />`}
+          ${run.forked_from && run.run_id !== runId && html`<${Confirm} label="Delete" of=${describe(run)} act=${() => remove(run.thread_id)} />`}
           ${list(run.run_id)}
         </li>`)}
       </ul>`;
@@ -53,23 +46,8 @@ export function Branches({ runId, made, other, compare }) {
     </div>`;
 }
 
-/** @param {{run: any, save: (title: string) => void}} props */
-function Name({ run, save }) {
-  const send = (event) => {
-    event.preventDefault();
-    const title = String(new FormData(event.currentTarget).get("title")).trim();
-    if (title) save(title);
-  };
-  return html`
-    <form class="row" onSubmit=${send}>
-      <input name="title" class="search" aria-label="Name of the branch" maxlength="200" defaultValue=${run.name ?? ""} autocomplete="off" required />
-      <button type="submit">Save</button>
-    </form>`;
-}
-
 /** @param {any} run */
-function describe({ forked_from, mode, name }) {
-  if (name) return visible(name);
+function describe({ forked_from, mode }) {
   if (!forked_from) return "The first run";
   const { changed, node } = forked_from;
   return visible(`${changed.length ? changed.map((key) => key.replace("profile.", "")).join(", ") : `mode ${mode}`}${node ? ` from ${node}` : ""}`);

@@ -1,7 +1,7 @@
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, request, sending } from "../../lib/api.js";
 import { readEvents } from "../../lib/events.js";
-import { ending, money, time } from "../../lib/figures.js";
+import { ending, money } from "../../lib/figures.js";
 import { say, useStore } from "../../lib/store.js";
 import { count, percent, short, visible } from "../../lib/text.js";
 
@@ -96,11 +96,10 @@ function Plan({ plan, budget }) {
 
 /** @param {{report: any}} props */
 function Report({ report }) {
-  const different = new Map(report.runs.map((row) => [row.run_id, row]));
+  const different = report.runs.filter((row) => row.compared?.flipped.length).slice(0, SHOWN);
   /** @type {[string, any][]} */
   const figures = [
     ["Changed", `${report.changed} of ${report.tried} (${percent(report.share_changed)})`],
-    ["Better", report.better], ["Worse", report.worse], ["Judged by", visible(report.judge)],
     ["Citations", `${report.citations_gained} gained, ${report.citations_lost} lost`], ["Routes changed", report.routes_changed], ["Spent", money(report.spent)],
   ];
   return html`
@@ -109,18 +108,15 @@ function Report({ report }) {
       <dl class="facts-row">${figures.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
       <ul>${Object.entries(report.outcomes).map(([change, number]) => html`<li key=${change}>${number} × ${visible(change)}</li>`)}
         ${Object.entries(report.not_tried).map(([reason, number]) => html`<li key=${reason}>${number} not tried: ${visible(reason)}</li>`)}</ul>
-      <table><caption class="unseen">Time by step</caption>
-        <thead><tr><th scope="col">Step</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead>
-        <tbody>${Object.entries(report.by_node).map(([node, { ms }]) => html`<tr key=${node}><th scope="row">${visible(node)}</th><td>${time(ms[0])}</td><td>${time(ms[1])}</td></tr>`)}</tbody></table>
-      ${report.most_different.length > 0 && html`<h3>Most different</h3>`}
-      ${report.most_different.slice(0, SHOWN).map((id) => html`<${Pair} key=${id} row=${different.get(id)} />`)}
+      ${different.length > 0 && html`<h3>Most different</h3>`}
+      ${different.map((row) => html`<${Pair} key=${row.run_id} row=${row} />`)}
     </section>`;
 }
 
 /** @param {{row: any}} props */
 const Pair = ({ row }) => html`
   <details>
-    <summary><bdi>${short(row.question, 100)}</bdi>${row.judged ? html` <span class="badge ${row.judged.now === "better" ? "good" : row.judged.now === "worse" ? "bad" : ""}">judged ${row.judged.now}</span>` : ""}</summary>
+    <summary><bdi>${short(row.question, 100)}</bdi></summary>
     <p class="links"><a href=${address(`/debug/runs/${encodeURIComponent(row.run_id)}`)}>Open the run</a></p>
     <div class="sides">${[["Then", row.recorded], ["Now", row.ending]].map(([title, end]) => html`
       <section key=${title} class="side" aria-label=${title}><div class="heading"><h4>${title}</h4><span class="badge">${visible(ending(end))}</span></div>

@@ -1,4 +1,4 @@
-"""A report as one HTML page, which needs nothing else and runs no script: of an evaluation, or of a replay of runs."""
+"""A report as one HTML page, which needs nothing else and runs no script."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,7 +8,7 @@ from string import Template
 
 def draw_page(title: str, *parts: str) -> str:
     """Return the page with this title, escaped, and parts that are HTML."""
-    template = Template((resources.files("app.support") / "report_page.html").read_text("utf-8"))
+    template = Template((resources.files("app.evaluation") / "report_page.html").read_text("utf-8"))
     return template.substitute(title=escape(title), body="\n".join(parts))
 
 
