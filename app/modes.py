@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
+from domain.library.similarity import adapt_limits
 from domain.profile import MODES, Profile
-from domain.similarity import adapt_limits
 
 logger = logging.getLogger("askgraph.modes")
 

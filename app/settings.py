@@ -15,9 +15,9 @@ from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
-from domain.limits import Limits
+from domain.history.retention import KEEP, STEPS_OF, Policy, parse_age
 from domain.model_names import ModelName
-from domain.retention import KEEP, STEPS_OF, Policy, parse_age
+from domain.people.limits import Limits
 
 
 def _default_home() -> Path:

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from app.settings import Settings
-from domain.retention import Policy
+from domain.history.retention import Policy
 
 SECTIONS = {
     "Storage": (

@@ -1,4 +1,4 @@
-"""Measure the scale of an embedding model's similarities (domain/data/similarities.toml).
+"""Measure the scale of an embedding model's similarities (domain/library/similarities.toml).
 
     python benchmarks/fit_similarities.py ../shared/training/reading.jsonl.gz
 

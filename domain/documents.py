@@ -16,8 +16,8 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from domain.errors import InputError
-from domain.metadata import Metadata
-from domain.names import GROUP
+from domain.library.metadata import Metadata
+from domain.people.names import GROUP
 from domain.text.blocks import plain_text
 
 

@@ -70,7 +70,7 @@ errors into these at the edge; `app/api/perimeter/errors.py` alone maps them to 
 
 import re
 
-from domain.limits import Used
+from domain.people.limits import Used
 
 
 class AskgraphError(Exception):

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.budget import Budget
 from domain.errors import UnknownMode
+from domain.execution.budget import Budget
 from domain.model_names import ModelName
 from domain.state import REMEMBERED_TURNS
 from domain.text.complexity import is_complex
@@ -53,7 +53,7 @@ class RetrievalKnobs(_Knobs):
     """Drop candidates whose cosine similarity is known and below this."""
     threshold_embedder: str | None = Field(None, max_length=200)
     """The embedding model that the profile's limits of similarity were chosen for. Where the service searches with
-    another one, they are mapped to its scale at start (domain/similarity.py). None: they fit the model in use."""
+    another one, they are mapped to its scale at start (`domain.library.similarity`). None: they fit the one in use."""
     correct_spelling: bool = True
     """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
     the commonest ending of an unfinished last word."""

@@ -184,7 +184,7 @@ class RunStatistics:
     degraded: int
     """Runs that had to do without something."""
     liked: int
-    """Runs with a thumb up; see `domain.feedback`."""
+    """Runs with a thumb up; see `domain.history.feedback`."""
     disliked: int
     unpriced: int
     """Runs with calls of models whose price is unknown, which `cost` leaves out."""

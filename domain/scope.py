@@ -11,7 +11,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from domain.where import EVERYTHING, Where
+from domain.library.where import EVERYTHING, Where
 
 
 class ScopeJson(TypedDict):

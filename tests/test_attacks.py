@@ -20,7 +20,7 @@ from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
 from domain.errors import DocumentError
 from tests.ingest.hostile_files import FILES
-from tests.test_serve import Served, serve
+from tests.serving.test_serve import Served, serve
 
 QUESTION = "How many days of holiday does an employee have?"
 IDLE = 500

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MATCHED_IN_PLACE = frozenset({"domain.where._QUOTED"})
+MATCHED_IN_PLACE = frozenset({"domain.library.where._QUOTED"})
 """Patterns that are handed to a function which tries them at one place only."""
 PACKAGES = ("domain", "nodes", "app/ingest")
 LENGTH = 6000

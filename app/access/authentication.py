@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from hmac import compare_digest
 
 from app.access.keys import digest_key
-from domain.access import OWNER, ApiKey, Caller
 from domain.errors import Unauthenticated
+from domain.people.access import OWNER, ApiKey, Caller
 from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from dataclasses import replace
 
-from domain.access import ApiKey
+from domain.people.access import ApiKey
 from domain.ports.keys import KeyStore
 
 PREFIX = "ask_"

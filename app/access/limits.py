@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from app.support.metrics import REFUSED_BY_LIMIT, UNLIMITED
-from domain.access import Caller
 from domain.errors import BudgetSpent, OverLimit, RateLimited, TooManyRuns
-from domain.limits import NO_LIMITS, LimitName, Limits, Used, say_dollars
+from domain.people.access import Caller
+from domain.people.limits import NO_LIMITS, LimitName, Limits, Used, say_dollars
 from domain.ports.limits import UsageCounter
 
 

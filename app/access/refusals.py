@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from app.support.cancelling import end_tasks
-from domain.audit import AuditEntry, AuditLog
 from domain.errors import AskgraphError
+from domain.people.audit import AuditEntry, AuditLog
 
 logger = logging.getLogger("askgraph.access")
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from domain.events import Event
+from domain.execution.streams import StreamedEvent, order_of
 from domain.ports.streams import RunStreams
-from domain.streams import StreamedEvent, order_of
 
 PAUSE_EVENTS = 50
 

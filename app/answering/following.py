@@ -6,9 +6,9 @@ from typing import cast
 
 from domain.errors import UnknownRun
 from domain.events import RESTART, Content, Correction, Done, Failed
+from domain.execution.streams import StreamedEvent, order_of
 from domain.ports.runs import RunQueue
 from domain.ports.streams import RunStreams
-from domain.streams import StreamedEvent, order_of
 
 
 async def follow_elsewhere(

@@ -15,14 +15,14 @@ from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
 from app.support.cancelling import finish
 from app.workbench.tapes.taping import Player
-from domain.access import Caller
 from domain.errors import Draining, UnknownRun, UnknownThread
 from domain.events import Event, Failed
+from domain.execution.streams import StreamedEvent
+from domain.people.access import Caller
 from domain.profile import find_mode
 from domain.runs import Lease, RunRequest, RunStatus
 from domain.scope import Scope
 from domain.state import TurnInput
-from domain.streams import StreamedEvent
 
 logger = logging.getLogger("askgraph.runs")
 

@@ -7,15 +7,15 @@ from typing import Any, cast
 
 from app.answering.broadcast import Broadcast
 from app.workbench.tapes.taping import Player
-from domain.access import OWNER, Caller
 from domain.errors import InputError
 from domain.events import Done, Event, Failed
+from domain.execution.streams import StreamedEvent
+from domain.people.access import OWNER, Caller
 from domain.profile import MOST_SOURCES
-from domain.question import clean_question
 from domain.runs import WhenBusy
 from domain.scope import DEFAULT_SCOPE, Scope
 from domain.state import AnswerState, Turn, TurnInput
-from domain.streams import StreamedEvent
+from domain.text.question import clean_question
 
 
 @dataclass(frozen=True, slots=True)

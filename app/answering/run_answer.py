@@ -23,10 +23,10 @@ from app.workbench.tapes.taping import Player, fill, record
 from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
+from domain.execution.streams import StreamedEvent
+from domain.execution.tapes import Call
 from domain.runs import Lease
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
-from domain.streams import StreamedEvent
-from domain.tapes import Call
 from nodes.context import Context, scope_of
 
 logger = logging.getLogger("askgraph.runs")

@@ -22,9 +22,9 @@ from app.workbench.tapes.tapes import encode_tape
 from app.workbench.tapes.taping import Player, describe
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
+from domain.execution.tapes import Tape
 from domain.runs import Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
-from domain.tapes import Tape
 from nodes.writing.stream import finish_turn
 
 logger = logging.getLogger("askgraph.runs")

@@ -26,9 +26,9 @@ from app.wiring.services import Services
 from app.workbench.debugger import Debugger
 from app.workbench.explain.history import HistoryReader
 from app.workbench.replay.replay import Replayer
-from domain.access import Caller, Right
 from domain.errors import AskgraphError, Forbidden, Unauthenticated
 from domain.health import Check
+from domain.people.access import Caller, Right
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
 from domain.ports.documents import DocumentStore

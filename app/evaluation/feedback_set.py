@@ -17,7 +17,7 @@ from typing import Any
 from app.workbench.replay.saved_run import SavedRun
 from domain.documents import Document
 from domain.errors import InputError
-from domain.feedback import AskedRun, Feedback, RatedRun
+from domain.history.feedback import AskedRun, Feedback, RatedRun
 from domain.outcome import ANSWERS
 from domain.profile import MOST_SOURCES
 from domain.text.markers import find_markers

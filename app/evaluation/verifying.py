@@ -8,9 +8,9 @@ from app.evaluation.asking import Asking, Outcome
 from app.evaluation.scoring import LABELS
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question
 from app.wiring.services import Services
-from domain.citations import cite
 from domain.documents import Passage, Source
 from domain.errors import AskgraphError
+from domain.library.citations import cite
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences

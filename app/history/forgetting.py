@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from app.answering.hit_log import HitLog
-from domain.erasure import CacheEraser, Eraser, Erasure
 from domain.errors import UnknownDocument
+from domain.history.erasure import CacheEraser, Eraser, Erasure
 from domain.ports.originals import OriginalStore
 from domain.ports.streams import RunStreams
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from app.settings import Settings
 from domain.errors import InputError
+from domain.history.retention import Policy, Pruned, parse_age
 from domain.ports.retention import Retention
-from domain.retention import Policy, Pruned, parse_age
 
 
 async def prune(

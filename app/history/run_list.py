@@ -6,8 +6,8 @@ from typing import Any
 
 from app.history.costs import parse_since
 from domain.errors import InputError
+from domain.history.run_lists import MOST_RUNS, RunFilter, parse_run_filter, read_cursor, write_cursor
 from domain.ports.runs import RunLog
-from domain.run_lists import MOST_RUNS, RunFilter, parse_run_filter, read_cursor, write_cursor
 from domain.scope import Scope
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.history.states import complete_state, find_problem, read_version
+from domain.history.retention import SavedState
 from domain.ports.retention import SavedStates
-from domain.retention import SavedState
 from domain.scope import Scope
 from domain.state import STATE_VERSION, AnswerState, TurnInput
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from app.answering.hit_log import ANSWERED_BEFORE, HitLog
 from app.answering.records import adopt
 from app.history.thread_states import ThreadStates
-from domain.access import Caller
 from domain.errors import Forbidden, InputError, UnknownThread
+from domain.people.access import Caller
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
-from domain.question import fold_line
 from domain.runs import Conversation, RunStatus
 from domain.scope import Scope
+from domain.text.question import fold_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -12,8 +12,8 @@ from app.ingest.reading import check_file
 from app.ingest.sidecars import read_sidecar
 from domain.documents import DocumentReport
 from domain.errors import DocumentError, MetadataError
-from domain.ingestions import IngestionStatus
-from domain.metadata import Metadata
+from domain.library.ingestions import IngestionStatus
+from domain.library.metadata import Metadata
 from domain.ports.ingestions import IngestionQueue
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.ingest.recognition import has_part, is_html, is_mail, is_opendocument_text, is_pdf, is_rtf
 from domain.documents import ParsedDocument
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
 
 Reader = Callable[[str, bytes], ParsedDocument]
 """Takes the source's path, name or address, and the file's bytes. Raises `DocumentError`."""

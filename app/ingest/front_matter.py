@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from domain.metadata import MAX_DEPTH, Metadata, select_metadata
-from domain.where import Scalar, read_value
+from domain.library.metadata import MAX_DEPTH, Metadata, select_metadata
+from domain.library.where import Scalar, read_value
 
 MAX_CHARACTERS = 65_536
 """A longer block is not taken for front matter."""

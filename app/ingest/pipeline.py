@@ -17,8 +17,8 @@ from app.ingest.reading import MAX_BYTES, read_own_metadata
 from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, EmbedderUnavailable, MetadataError, Superseded
-from domain.ingestions import IngestionProgress
-from domain.metadata import Metadata
+from domain.library.ingestions import IngestionProgress
+from domain.library.metadata import Metadata
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, EmbeddingBacklog, PassageEncoder
 

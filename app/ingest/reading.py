@@ -24,7 +24,7 @@ from domain.errors import (
     UnreadableDocument,
     UnsupportedDocument,
 )
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
 
 MAX_BYTES = 50_000_000
 MAX_CHARACTERS = 10_000_000

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from domain.errors import MetadataError
-from domain.metadata import Metadata, check_metadata
+from domain.library.metadata import Metadata, check_metadata
 
 SUFFIX = ".meta.json"
 MAX_BYTES = 65_536

@@ -16,8 +16,8 @@ from app.ingest.files import find_files, load
 from app.ingest.sidecars import SUFFIX
 from domain.documents import Document, DocumentReport
 from domain.errors import DocumentError, InputError
+from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
 from domain.ports.documents import DocumentCatalog
-from domain.synced import SyncAction, SyncedFile, SyncedFiles
 
 
 class Library(Protocol):

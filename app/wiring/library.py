@@ -32,11 +32,11 @@ from app.wiring.servers import Servers, open_servers
 from app.wiring.stores import open_object_storage
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable, StorageUnavailable
 from domain.health import Check
+from domain.library.synced import SyncedFiles
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.embedding import Embedder
 from domain.ports.originals import ObjectStorage, OriginalStore
-from domain.synced import SyncedFiles
 
 if TYPE_CHECKING:
     from app.adapters.embeddings.openai import OpenAIEmbedder

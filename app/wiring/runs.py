@@ -41,8 +41,8 @@ from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
-from domain.audit import AuditLog
-from domain.erasure import CacheEraser, Eraser
+from domain.history.erasure import CacheEraser, Eraser
+from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
 from domain.ports.client_threads import ClientThreads
 from domain.ports.conversations import ConversationIndex

@@ -30,9 +30,9 @@ from app.workbench.debugger import Debugger
 from app.workbench.explain.history import HistoryReader
 from app.workbench.replay.replay import Replayer
 from app.workbench.tapes.tapes import TapePolicy
-from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
+from domain.people.audit import AuditLog
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile

@@ -14,7 +14,8 @@ from domain.runs import RunStatistics
 
 if TYPE_CHECKING:
     # The ports import NumPy for their types.
-    from domain.audit import AuditLog
+    from domain.library.synced import SyncedFiles
+    from domain.people.audit import AuditLog
     from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
     from domain.ports.feedback import FeedbackStore
     from domain.ports.ingestions import IngestionQueue
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from domain.ports.originals import ObjectStorage, OriginalStore
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
-    from domain.synced import SyncedFiles
 
 # Each raises `ConfigurationError` and `DatabaseUnavailable`.
 

@@ -16,11 +16,11 @@ from app.workbench.explain.whatif import TrialParts, Variant, WhatIf, count_toke
 from app.workbench.fleet.fleet import Fleet
 from app.workbench.fleet.report import Plan, Planning, Progress, Reported
 from app.workbench.replay.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
-from domain.access import OWNER, Caller
 from domain.errors import UnknownCheckpoint, UnknownRun
+from domain.history.run_lists import RunFilter
+from domain.people.access import OWNER, Caller
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
-from domain.run_lists import RunFilter
 from domain.runs import RunRecord
 from domain.scope import Scope
 

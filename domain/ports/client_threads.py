@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from domain.client_threads import ClientThread
+from domain.history.client_threads import ClientThread
 from domain.scope import Scope
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place, Revision
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
+from domain.library.where import EVERYTHING, Where
 from domain.ports.embedding import Vector
 from domain.scope import Scope
-from domain.where import EVERYTHING, Where
 
 
 class DocumentCatalog(Protocol):

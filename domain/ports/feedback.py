@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from domain.feedback import Complaint, Feedback, RatedRun, Rating
+from domain.history.feedback import Complaint, Feedback, RatedRun, Rating
 
 
 class FeedbackStore(Protocol):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.access import Caller
+from domain.people.access import Caller
 
 
 class TokenVerifier(Protocol):

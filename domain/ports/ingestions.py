@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.documents import Arrival, DocumentReport
-from domain.ingestions import IngestionProgress, IngestionStatus
-from domain.metadata import Metadata
+from domain.library.ingestions import IngestionProgress, IngestionStatus
+from domain.library.metadata import Metadata
 
 
 class IngestionQueue(Protocol):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from domain.access import ApiKey
+from domain.people.access import ApiKey
 
 
 class KeyStore(Protocol):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from domain.limits import Limits, Used
+from domain.people.limits import Limits, Used
 
 
 class UsageCounter(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from domain.retention import Cuts, Pruned, SavedState
+from domain.history.retention import Cuts, Pruned, SavedState
 
 
 class Retention(Protocol):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.events import Done, Failed
-from domain.run_lists import RunFilter, RunSummary
+from domain.history.run_lists import RunFilter, RunSummary
 from domain.runs import (
     Conversation,
     CostKey,

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 
 class RunStreams(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.access import Caller
+from domain.people.access import Caller
 
 
 @dataclass(frozen=True, slots=True)

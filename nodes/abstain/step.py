@@ -15,9 +15,9 @@ from domain.outcome import (
     Reason,
     RetriesSpent,
 )
-from domain.question import split_carried
 from domain.state import Level, Turn
 from domain.state import Step as PastStep
+from domain.text.question import split_carried
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of
 from nodes.sources.titles import read_titles

@@ -10,10 +10,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.citations import cite
 from domain.documents import Source
 from domain.errors import ContextTooLong, OverBudget, UnsupportedAnswer
 from domain.events import Sources
+from domain.library.citations import cite
 from domain.state import Degradation, Failure
 from domain.state import Step as PastStep
 from nodes.context import Context, profile_of

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.events import Sources
+from domain.library.citations import cite
 from domain.outcome import Choice, Framing, NothingFound, Outcome, Reason
 from domain.profile import CitationStyle
 from domain.state import Level, Turn

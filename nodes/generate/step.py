@@ -9,10 +9,10 @@ from typing import NamedTuple
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnsupportedAnswer
 from domain.events import Sources
+from domain.library.citations import cite
 from domain.outcome import (
     ANSWERS,
     Framing,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.documents import Source
-from domain.question import is_tried
 from domain.text.abbreviations import add_other_forms, find_abbreviations
+from domain.text.question import is_tried
 
 
 @dataclass(frozen=True, slots=True)

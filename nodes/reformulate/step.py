@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.profile import RetrievalKnobs
-from domain.question import is_tried
 from domain.state import Attempt
+from domain.text.question import is_tried
 from nodes.context import Context, profile_of
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, show_list

@@ -16,10 +16,10 @@ from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.outcome import Choice
 from domain.ports.models import ChatModel
 from domain.profile import MODES, Profile
-from domain.question import add_carried, clean_question
 from domain.scope import Scope
 from domain.state import AnswerState, PerQuestion, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
+from domain.text.question import add_carried, clean_question
 from domain.text.terms import analyse
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.asking import ask_or_none

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
+from domain.library.citations import cite
 from domain.outcome import Framing, Outcome
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember

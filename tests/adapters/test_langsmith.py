@@ -23,10 +23,10 @@ from app.answering.requests import Ask, collect
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
-from domain.feedback import Feedback
+from domain.history.feedback import Feedback
 from domain.ports.models import Message
 from nodes.context import Ledger
-from tests.adapters.two_steps import State, build
+from tests.adapters.postgres.two_steps import State, build
 from tests.http_client import open_client
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith
 from tests.wire.openai import serve_openai
@@ -187,7 +187,7 @@ SILENT_TURNS = """
 import asyncio
 from app.adapters.tracing.feedback import MOST_WAITING, LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
-from tests.adapters.two_steps import build
+from tests.adapters.postgres.two_steps import build
 
 async def run():
     graph = build().compile()

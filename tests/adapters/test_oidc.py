@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from app.adapters.oidc import provider as oidc
 from app.adapters.oidc.tokens import Claims, OidcTokens
-from domain.access import Caller
 from domain.errors import AskgraphError, Forbidden, IdentityProviderUnavailable, Unauthenticated
+from domain.people.access import Caller
 from tests.wire.oidc import AUDIENCE, OidcProvider, make_key, serve_oidc
 
 

@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.streams import KEPT_SECONDS, RedisRunStreams
+from domain.execution.streams import StreamedEvent
 from domain.ports.streams import RunStreams
-from domain.streams import StreamedEvent
 from tests.adapters.conftest import Relay
 from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, append, make_events, read
 

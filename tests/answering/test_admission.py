@@ -13,8 +13,8 @@ from app.answering.requests import Ask
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
-from domain.access import Caller
 from domain.errors import Saturated, ThreadBusy, TooManyRuns
+from domain.people.access import Caller
 from tests.asking import with_models
 from tests.conftest import HANDBOOK
 from tests.http_client import open_client

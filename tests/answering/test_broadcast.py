@@ -6,7 +6,7 @@ import pytest
 
 from app.answering.broadcast import Broadcast
 from domain.events import Event, Thinking
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 
 class Streams:

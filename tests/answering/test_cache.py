@@ -13,11 +13,11 @@ from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done
+from domain.library.where import Where
 from domain.ports.answers import EncodedAnswer
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Turn
-from domain.where import Where
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import serve_openai

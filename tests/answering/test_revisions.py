@@ -10,7 +10,7 @@ from app.history.retention import prune
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.documents import Citation
-from domain.retention import Policy
+from domain.history.retention import Policy
 from tests.http_client import open_client
 
 OLD = b"# Prices\n\nA day ticket costs nine euros.\n"

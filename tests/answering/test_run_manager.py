@@ -24,8 +24,8 @@ from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
+from domain.execution.streams import StreamedEvent, order_of
 from domain.runs import RunStatus
-from domain.streams import StreamedEvent, order_of
 from tests.asking import with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai

@@ -20,7 +20,7 @@ from app.workbench.explain.bundle_view import MAX_SENT
 from app.workbench.fleet.fleet import make_variant
 from app.workbench.replay.bundle import read_bundle
 from app.workbench.tapes.tape_codec import pack, unpack
-from domain.run_lists import RunFilter
+from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL

@@ -11,9 +11,9 @@ from fastapi import Request
 from app.api import dependencies
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.access import Caller
 from domain.documents import check_groups
 from domain.errors import InputError
+from domain.people.access import Caller
 from tests.http_client import open_client
 
 

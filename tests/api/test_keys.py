@@ -15,8 +15,8 @@ from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.serving.server import run_server
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.access import OWNER, ApiKey, Right
 from domain.errors import ConfigurationError, Unauthenticated
+from domain.people.access import OWNER, ApiKey, Right
 from tests.asking import with_models
 from tests.http_client import open_client
 from tests.wire.openai import serve_openai

@@ -12,8 +12,8 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.support.metrics import REGISTRY
 from app.wiring.services import Services, open_services
-from domain.access import ApiKey, Caller
-from domain.limits import Limits
+from domain.people.access import ApiKey, Caller
+from domain.people.limits import Limits
 from tests.asking import with_models
 from tests.http_client import open_client
 from tests.wire.openai import serve_openai

@@ -15,7 +15,7 @@ from app.access.authentication import Authenticator
 from app.answering.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
-from domain.access import RIGHTS, Caller, Right
+from domain.people.access import RIGHTS, Caller, Right
 from domain.scope import Scope
 from tests.http_client import describe_api, open_client
 

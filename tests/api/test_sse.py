@@ -5,7 +5,7 @@ import pytest
 from app.api.asking.sse import encode_frame, number_events
 from askgraph.frames import Frame, read_frames
 from domain.events import Content, Thinking
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

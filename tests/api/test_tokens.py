@@ -9,8 +9,8 @@ from app.access.keys import make_key
 from app.serving.application import make_app
 from app.settings import Settings, read_settings
 from app.wiring.services import open_services
-from domain.access import ApiKey
 from domain.errors import ConfigurationError
+from domain.people.access import ApiKey
 from tests.http_client import open_client
 from tests.wire.oidc import AUDIENCE, serve_oidc
 

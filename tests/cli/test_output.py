@@ -17,7 +17,7 @@ from app.cli.support import terminal
 from app.history.state_check import StateCheck
 from app.ingest.reindexing import Reindexed
 from domain.documents import Document, DocumentReport, IngestReport
-from domain.retention import Pruned
+from domain.history.retention import Pruned
 from domain.state import STATE_VERSION
 
 ID = "0b9c2f5e-6d1a-4c3f-9a77-52b6f0c1d2e3"

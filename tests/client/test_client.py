@@ -17,9 +17,9 @@ from app.serving.application import make_app
 from app.wiring.services import Services
 from askgraph import AsyncClient, Client, events, models
 from domain import events as told
-from domain.access import ApiKey
 from domain.documents import Citation, DocumentReport
-from domain.run_lists import RunSummary
+from domain.history.run_lists import RunSummary
+from domain.people.access import ApiKey
 from tests.asking import QUESTION
 from tests.http_client import run_app
 from tests.protocols.examples import read_example

@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Done
+from domain.history.run_lists import RunFilter, parse_run_filter
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
-from domain.run_lists import RunFilter, parse_run_filter
 from domain.runs import RunRecord, ServedRun, Spending
 from domain.scope import Scope
 from domain.state import Usage

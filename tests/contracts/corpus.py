@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from domain.documents import Chunk, Document, Line, ParsedDocument
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 from domain.ports.embedding import Vector
 

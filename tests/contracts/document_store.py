@@ -8,10 +8,10 @@ import pytest
 
 from domain.documents import Passage
 from domain.errors import InputError, UnknownDocument
+from domain.library.where import Where
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 from domain.ports.library import Library
 from domain.scope import Scope
-from domain.where import Where
 from tests.contracts.corpus import content_of, digest, split, store, vector_of
 
 ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes the row."

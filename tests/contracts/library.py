@@ -7,11 +7,11 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
+from domain.library.where import Where
 from domain.ports.documents import DocumentStore
 from domain.ports.library import Library
 from domain.scope import Scope
-from domain.where import Where
 from tests.contracts.corpus import store, vector_of
 
 WARRANTY = "The Falke weather station has a warranty of 36 months."

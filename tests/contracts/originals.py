@@ -11,9 +11,9 @@ from app.adapters.postgres.documents.originals import PART_BYTES
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.retention.store import PostgresRetention
 from domain.errors import Superseded
+from domain.history.retention import Cuts
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.originals import OriginalStore
-from domain.retention import Cuts
 from tests.contracts.corpus import content_of, digest, store
 
 FILE = os.urandom(2 * PART_BYTES + 17)

@@ -4,8 +4,8 @@
 import asyncio
 from contextlib import aclosing
 
+from domain.execution.streams import StreamedEvent
 from domain.ports.streams import RunStreams
-from domain.streams import StreamedEvent
 
 PATIENCE_SECONDS = 20
 """For what has to come, on a machine that runs four tests at once."""

@@ -4,7 +4,7 @@ empty store."""
 import asyncio
 from dataclasses import replace
 
-from domain.limits import NO_LIMITS, Limits, Used
+from domain.people.limits import NO_LIMITS, Limits, Used
 from domain.ports.limits import UsageCounter
 
 LIMITS = Limits(requests_per_minute=3, runs=2, tokens_per_day=1000, dollars_per_day=0.5)

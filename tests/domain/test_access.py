@@ -1,7 +1,7 @@
 import pytest
 
-from domain.access import OWNER, Caller
 from domain.errors import Forbidden, UnknownWorkspace
+from domain.people.access import OWNER, Caller
 
 
 def test_the_owner_may_do_everything_everywhere() -> None:

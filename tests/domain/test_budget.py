@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from domain.budget import Budget
+from domain.execution.budget import Budget
 from domain.state import Step, Usage
 
 

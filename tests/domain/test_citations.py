@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from domain.citations import cite
 from domain.documents import Source, TextLine
+from domain.library.citations import cite
 from domain.profile import CitationStyle
 from domain.text.markers import MarkerStream, find_markers, render_marker, strip_markers
 from domain.text.snippets import find_snippet, show_snippet

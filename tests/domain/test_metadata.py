@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from domain.errors import MetadataError
-from domain.metadata import MAX_KEYS, check_metadata, read_pairs, select_metadata
-from domain.where import MAX_CHOICES, MAX_KEY, MAX_VALUE
+from domain.library.metadata import MAX_KEYS, check_metadata, read_pairs, select_metadata
+from domain.library.where import MAX_CHOICES, MAX_KEY, MAX_VALUE
 
 
 def test_metadata_is_made_flat() -> None:

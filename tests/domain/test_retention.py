@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.retention import STEPS_OF, Policy, Pruned, parse_age
+from domain.history.retention import STEPS_OF, Policy, Pruned, parse_age
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

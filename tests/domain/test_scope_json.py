@@ -1,7 +1,7 @@
 """The one form that a scope travels in."""
 
+from domain.library.where import EVERYTHING, Where
 from domain.scope import Scope
-from domain.where import EVERYTHING, Where
 
 
 def test_documents_are_in_order_and_each_once() -> None:

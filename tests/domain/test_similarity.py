@@ -3,8 +3,8 @@
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
+from domain.library.similarity import Scale, adapt_limits, read_scales
 from domain.profile import Profile
-from domain.similarity import Scale, adapt_limits, read_scales
 
 SHIPPED = OnnxEmbedder.name
 

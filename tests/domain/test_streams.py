@@ -1,7 +1,7 @@
 import pytest
 
 from domain.events import Content, Failed, Thinking, data_of
-from domain.streams import StreamedEvent, order_of
+from domain.execution.streams import StreamedEvent, order_of
 
 CONTENT = Content(type="content", token="30 days “whole”")
 

@@ -1,5 +1,5 @@
 from domain.errors import ModelTimeout
-from domain.tapes import Call
+from domain.execution.tapes import Call
 
 
 def test_a_call_is_cut_until_it_ends() -> None:

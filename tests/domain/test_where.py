@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import FilterError
-from domain.scope import Scope
-from domain.where import (
+from domain.library.where import (
     LARGEST_INTEGER,
     MAX_CHOICES,
     MAX_CONDITIONS,
@@ -19,6 +18,7 @@ from domain.where import (
     is_key,
     read_value,
 )
+from domain.scope import Scope
 
 KEYS = st.one_of(
     st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True),

@@ -12,7 +12,7 @@ from app.evaluation.sets import read_sets
 from app.wiring.services import Services
 from domain.documents import Document
 from domain.errors import InputError
-from domain.feedback import AskedRun, Feedback, RatedRun
+from domain.history.feedback import AskedRun, Feedback, RatedRun
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask
 from tests.contracts.conversations import ANSWER

@@ -21,6 +21,7 @@ from domain.errors import (
     UnknownThread,
 )
 from domain.events import Done, Event
+from domain.library.where import Where
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Grade
 from domain.ports.library import Library
@@ -28,7 +29,6 @@ from domain.ports.models import UsageSink
 from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
 from domain.text.languages import Language
-from domain.where import Where
 from graphs.answer import build_answer_graph
 from tests.asking import with_search
 from tests.unit_scorers import DownUnitScorer

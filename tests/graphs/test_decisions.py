@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from domain.budget import Budget
+from domain.execution.budget import Budget
 from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile
 from domain.state import AnswerState, Failure, Route, Step, Usage, blank_question

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.budget import Budget
 from domain.events import Done, Event
+from domain.execution.budget import Budget
 from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile, RetrievalKnobs
 from tests.wire.openai import OpenAIServer, serve_openai
 

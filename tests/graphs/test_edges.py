@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from langgraph.graph import END, START
 
-from domain.budget import Budget
+from domain.execution.budget import Budget
 from graphs import decisions
 from graphs.answer import EDGES, STEPS, build_answer_graph, find_next
 from graphs.decisions import Router

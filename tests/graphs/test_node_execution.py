@@ -10,7 +10,7 @@ from langgraph.graph import END
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.budget import Budget
+from domain.execution.budget import Budget
 from domain.ports.models import ModelUsage
 from domain.profile import ModelKnobs, Profile
 from domain.state import Degradation

@@ -11,9 +11,9 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.answering.requests import Ask, collect
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.erasure import ERASED
 from domain.errors import UnknownDocument, UnknownThread
 from domain.events import Done
+from domain.history.erasure import ERASED
 from tests.http_client import open_client
 
 SECRET = b"# Severance of Ottilie Quandt\n\nOttilie Quandt receives a severance of ninety thousand francs in March.\n"

@@ -19,7 +19,7 @@ from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
 from domain.errors import ConfigurationError, InputError, UnknownCheckpoint
 from domain.events import Done
-from domain.retention import Cuts, Policy, Pruned
+from domain.history.retention import Cuts, Policy, Pruned
 from domain.runs import RunRequest
 from domain.scope import Scope
 from domain.state import TurnInput

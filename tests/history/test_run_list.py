@@ -6,9 +6,9 @@ from app.history.run_list import list_runs
 from app.wiring.services import Services
 from app.workbench.explain.failures import group_failures
 from domain.errors import FilterError, InputError
-from domain.run_lists import parse_run_filter
+from domain.history.run_lists import parse_run_filter
+from domain.library.where import Where
 from domain.scope import DEFAULT_SCOPE, Scope
-from domain.where import Where
 from tests.asking import ask
 from tests.conftest import HANDBOOK
 

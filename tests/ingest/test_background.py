@@ -9,7 +9,7 @@ from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.ingest import pipeline
 from app.ingest.background import hand_over
 from app.wiring.services import Services, open_services
-from domain.ingestions import IngestionStatus
+from domain.library.ingestions import IngestionStatus
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 from tests.ingest import stuck_parser

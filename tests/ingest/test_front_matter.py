@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.ingest.front_matter import split_front_matter
 from domain.errors import MetadataError
-from domain.metadata import check_metadata, read_pairs
+from domain.library.metadata import check_metadata, read_pairs
 
 
 def test_front_matter_is_read_as_flat_metadata() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from app.ingest.background import hand_over
 from app.wiring.services import Services
 from domain.documents import Document
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
+from domain.library.where import Where
 from domain.runs import Lease
-from domain.where import Where
 
 GUIDE = b"---\ntitle: Field guide\nteam: hr\nyear: 2023\n---\n# Guide\n\nThe mast is oiled in March.\n"
 

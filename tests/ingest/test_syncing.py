@@ -13,7 +13,7 @@ from app.ingest.syncing import sync, watch
 from app.wiring.services import Services
 from domain.documents import DocumentReport
 from domain.errors import InputError
-from domain.synced import SyncAction
+from domain.library.synced import SyncAction
 
 
 @dataclass

@@ -6,9 +6,9 @@ from typing import Any, cast
 from app.answering.requests import collect, read_events
 from domain.documents import Candidate, Match, Passage
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
+from domain.execution.streams import StreamedEvent
 from domain.profile import Profile
 from domain.scope import Scope
-from domain.streams import StreamedEvent
 from nodes.context import profile_of, scope_of
 from nodes.rerank.links import find_linked, place_linked
 from nodes.sources.neighbours import ABOVE, BELOW, widen_sources

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from app.ingest.chunking import split
-from domain.citations import cite
 from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
+from domain.library.citations import cite
 from domain.scope import Scope
 from nodes.sources.neighbours import BUDGET, LONGEST, _append, merge_touching, widen, widen_sources
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from domain.citations import cite
 from domain.documents import Claim, Verdict, Verification
+from domain.library.citations import cite
 from domain.ports.models import Message, UsageSink
 from nodes.context import Models
 from nodes.reconcile.step import ReconcileUpdate, Repairs, WithdrawnUpdate, reconcile

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.citations import cite
+from domain.library.citations import cite
 from nodes.writing.stream import AbstentionListener, AnswerWriter, Prose, finish_turn
 from tests.sources import make_source
 

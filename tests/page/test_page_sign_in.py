@@ -11,7 +11,7 @@ from app.adapters.embedded import Servers
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import open_services
-from domain.access import ApiKey
+from domain.people.access import ApiKey
 from tests.conftest import HANDBOOK, create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask

@@ -9,8 +9,8 @@ from langgraph_sdk.errors import APIStatusError
 from app.access.keys import make_key
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.access import ApiKey
-from domain.limits import Limits
+from domain.people.access import ApiKey
+from domain.people.limits import Limits
 from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK

@@ -14,7 +14,7 @@ from app.api.protocols.agent_server.streaming import stream as stream_frames
 from app.api.protocols.agent_server.translation import Translation
 from app.api.protocols.openai import Completion, _stream
 from domain.events import Content, Event
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 Events = AsyncGenerator[Event]
 Stop = Callable[[], Awaitable[object]]

@@ -22,8 +22,8 @@ from app.serving.address import publish_address
 from app.serving.application import make_app
 from app.settings import Settings, reveal
 from app.wiring.services import Services
-from domain.access import ApiKey
-from domain.limits import Limits
+from domain.people.access import ApiKey
+from domain.people.limits import Limits
 from tests.asking import QUESTION
 from tests.http_client import open_client, run_app
 from tests.protocols.examples import read_example

@@ -8,7 +8,7 @@ import pytest_asyncio
 from app.adapters.chat.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports.models import Message
-from domain.question import is_tried
+from domain.text.question import is_tried
 from nodes.generate import step as generate
 from nodes.grade import step as grade
 from nodes.prompting.messages import show_sources

@@ -17,7 +17,7 @@ from app.workbench.fleet.fleet import Fleet, make_variant
 from app.workbench.fleet.report import FleetReport
 from app.workbench.replay.saved_run import SavedStep
 from domain.errors import StateError
-from domain.run_lists import RunFilter
+from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from domain.state import STATE_VERSION
 from tests.asking import LARGE, QUESTION, ask, with_models

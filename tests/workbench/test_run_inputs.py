@@ -12,10 +12,10 @@ from app.answering.requests import AcceptedRun, Ask
 from app.answering.run_config import configure_run, trace_id
 from app.history.costs import parse_since
 from domain.errors import InputError, QuestionError
+from domain.library.where import Where
 from domain.ports.answers import AnswerKey
 from domain.profile import MODES, Profile
 from domain.scope import Scope
-from domain.where import Where
 from graphs.answer import RECURSION_LIMIT
 from graphs.prompts import ALL_VERSIONS
 

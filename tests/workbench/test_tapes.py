@@ -24,10 +24,10 @@ from app.workbench.replay.replay import Replay
 from app.workbench.tapes import tapes
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape
-from domain.budget import Budget
 from domain.errors import NotOnTape, StateError, UnknownRun, UnknownTape
 from domain.events import Done, Event, Failed
-from domain.tapes import Tape
+from domain.execution.budget import Budget
+from domain.execution.tapes import Tape
 from graphs.answer import build_answer_graph
 from tests.asking import QUESTION, ask, with_graph, with_models
 from tests.conftest import HANDBOOK, MANUAL

@@ -15,12 +15,12 @@ from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape, encode_tape
 from app.workbench.tapes.taping import Player, describe, fill, play, record
 from domain.errors import NotOnTape
+from domain.execution.tapes import Call, Tape
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
-from domain.tapes import Call, Tape
 from nodes.context import Context, Models
 from tests.contracts.chat_model import MESSAGES, SEARCH, Sink
 from tests.wire.openai import serve_openai

@@ -8,10 +8,10 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from app.workbench.explain import whatif
 from app.workbench.explain.whatif import Outcome, WhatIf
-from domain.access import Caller
 from domain.errors import StateError
 from domain.events import Done
-from domain.limits import Limits
+from domain.people.access import Caller
+from domain.people.limits import Limits
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL

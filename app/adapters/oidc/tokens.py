@@ -21,8 +21,8 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from app.adapters.oidc.provider import HOSTILE, LEEWAY_SECONDS, OidcProvider
-from domain.access import RIGHTS, Caller
 from domain.errors import Forbidden, Unauthenticated
+from domain.people.access import RIGHTS, Caller
 
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),

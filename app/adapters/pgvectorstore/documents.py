@@ -7,10 +7,10 @@ from uuid import uuid4
 from app.adapters.pgvectorstore.table import Table
 from domain.documents import Arrival, Document, Place, Revision
 from domain.errors import InputError, UnknownDocument
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
+from domain.library.where import EVERYTHING, Where
 from domain.ports.documents import DocumentContent
 from domain.scope import Scope
-from domain.where import EVERYTHING, Where
 
 _UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import LiteralString
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
-from domain.audit import AuditEntry
-from domain.erasure import ERASED
+from domain.history.erasure import ERASED
+from domain.people.audit import AuditEntry
 
 _ADD: LiteralString = """
     INSERT INTO audit_log (caller, action, target, status, workspace_id, address)
@@ -26,7 +26,7 @@ _ERASE: LiteralString = """
 
 
 class PostgresAuditLog:
-    """Implements `domain.audit.AuditLog`."""
+    """Implements `domain.people.audit.AuditLog`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

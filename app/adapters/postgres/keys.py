@@ -7,8 +7,8 @@ from typing import LiteralString
 from psycopg.rows import DictRow
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
-from domain.access import ApiKey
-from domain.limits import Limits
+from domain.people.access import ApiKey
+from domain.people.limits import Limits
 
 _COLUMNS: LiteralString = """
     key_id, name, rights, workspaces, groups, created_at, expires_at, revoked_at, last_used_at,

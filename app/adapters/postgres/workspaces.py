@@ -5,7 +5,7 @@ from typing import LiteralString
 
 from app.adapters.postgres.conversations.threads import OPEN
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
-from domain.access import Caller
+from domain.people.access import Caller
 from domain.ports.workspaces import MOST, WorkspaceSize
 
 # Looks once into the index for each workspace with conversations; DISTINCT would read every thread.

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.streams import events_key
-from domain.erasure import Needles
+from domain.history.erasure import Needles
 from domain.ports.answers import AnswerCache
 
 _ALL = "askgraph:*"

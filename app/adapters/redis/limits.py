@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.adapters.redis.connection import RedisServer
-from domain.limits import NO_LIMITS, Limits, Used
+from domain.people.limits import NO_LIMITS, Limits, Used
 
 RUN_SECONDS = 900
 """Seconds after which a run is no longer counted although nobody ended it, because its process died."""

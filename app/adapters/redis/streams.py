@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from app.adapters.redis.connection import TIMEOUT_SECONDS, RedisServer
 from app.support.cancelling import end_tasks
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import langsmith
 from langsmith.utils import LangSmithError, LangSmithNotFoundError, get_tracer_project
 
 from app.support.cancelling import end_tasks
-from domain.feedback import Feedback
+from domain.history.feedback import Feedback
 
 logger = logging.getLogger("askgraph.tracing")
 

@@ -14,10 +14,10 @@ from app.api.schema.openapi import fail_with, respond_with, respond_with_run
 from app.api.schema.responses import AnswerBody, FeedbackBody, RunBody
 from app.api.schema.schemas import FeedbackRequest
 from domain.errors import InputError
-from domain.feedback import Feedback
+from domain.execution.streams import order_of
+from domain.history.feedback import Feedback
 from domain.ports.feedback import FeedbackSink
 from domain.runs import RunStatus
-from domain.streams import order_of
 
 router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from domain.events import Event
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers of a stream: no proxy may store or buffer it."""

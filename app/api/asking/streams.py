@@ -18,7 +18,7 @@ from app.api.perimeter.errors import respond_to, status_of_failure
 from app.api.schema.descriptions import describe_answer
 from app.support.cancelling import end_tasks, finish
 from domain.events import Done, Event, Failed
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 GONE = 499
 """The status that nginx logs where the client has closed the connection; nobody receives it."""

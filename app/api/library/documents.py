@@ -45,14 +45,14 @@ from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
-from domain.access import Caller
 from domain.documents import Document, DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, InputError, OversizedDocument, UnknownDocument, UnreadableDocument
-from domain.ingestions import IngestionStatus
+from domain.library.ingestions import IngestionStatus
+from domain.library.where import Where
+from domain.people.access import Caller
 from domain.ports.documents import DocumentStore
 from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
-from domain.where import Where
 
 MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""

@@ -12,7 +12,7 @@ from app.api.schema.descriptions import describe_ingestion
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import IngestionBody, IngestionListBody
 from domain.errors import UnknownIngestion
-from domain.ingestions import IngestionStatus
+from domain.library.ingestions import IngestionStatus
 from domain.ports.documents import DocumentStore
 from domain.ports.ingestions import IngestionQueue
 from domain.scope import Scope

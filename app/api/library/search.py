@@ -10,10 +10,10 @@ from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import PassageBody, PassageListBody
 from app.api.schema.schemas import WhereQuery
+from domain.library.where import Where
 from domain.profile import MOST_SOURCES, Profile, find_mode
-from domain.question import clean_question
 from domain.scope import Scope
-from domain.where import Where
+from domain.text.question import clean_question
 from nodes.context import Context
 from nodes.sources.search import search
 

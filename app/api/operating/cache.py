@@ -13,8 +13,8 @@ from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CacheCountsBody
 from app.api.schema.schemas import ThreadId, WhereQuery
+from domain.library.where import Where
 from domain.scope import Scope
-from domain.where import Where
 
 router = APIRouter(prefix="/api/cache", tags=["cache"], route_class=needs("debug"))
 

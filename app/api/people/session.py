@@ -17,7 +17,7 @@ from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest
-from domain.access import Caller
+from domain.people.access import Caller
 
 router = APIRouter(prefix="/api/session", tags=["session"])
 guarded = APIRouter(prefix="/api/session", tags=["session"], route_class=needs(None))

@@ -6,9 +6,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from app.api.perimeter.errors import status_of
-from domain.access import Caller
-from domain.audit import AuditEntry, AuditLog
 from domain.errors import AskgraphError
+from domain.people.access import Caller
+from domain.people.audit import AuditEntry, AuditLog
 
 logger = logging.getLogger("askgraph.api")
 

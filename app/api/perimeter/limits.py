@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.access.limits import Standing
-from domain.limits import Limits, Used
+from domain.people.limits import Limits, Used
 
 Sent = TypeVar("Sent", bound=Response)
 

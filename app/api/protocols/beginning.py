@@ -10,9 +10,9 @@ from app.answering.cache.cached_answers import CachedAnswers, Hit
 from app.answering.cache.key import digest
 from app.answering.manager import RunManager
 from app.answering.requests import AcceptedRun, Ask, read_events
-from domain.access import Caller
 from domain.errors import InputError
 from domain.events import Event
+from domain.people.access import Caller
 from domain.ports.conversations import ConversationIndex
 from domain.state import Turn
 

@@ -53,10 +53,10 @@ from app.api.protocols.tools import (
     Tools,
     WhyArguments,
 )
-from domain.access import Caller, Right
 from domain.documents import Document
 from domain.errors import AskgraphError
-from domain.names import WORKSPACE_ID
+from domain.people.access import Caller, Right
+from domain.people.names import WORKSPACE_ID
 
 logger = logging.getLogger("askgraph.api")
 

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from app.api.dependencies import needs
 from app.api.perimeter.errors import respond_to_error
 from app.api.perimeter.limits import add_limits
-from domain.access import Right
 from domain.errors import AskgraphError, InputError
+from domain.people.access import Right
 
 _KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
 """Headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""

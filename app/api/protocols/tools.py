@@ -18,13 +18,13 @@ from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
 from app.workbench.debugger import Debugger
 from app.workbench.explain.why import explain_run
-from domain.access import Caller
 from domain.documents import Document, name_place
 from domain.events import Event, Failed
+from domain.library.where import Where
+from domain.people.access import Caller
 from domain.ports.documents import DocumentStore
 from domain.profile import MOST_SOURCES, Profile
 from domain.scope import Scope
-from domain.where import Where
 from nodes.context import Context
 
 MOST_LISTED = 200

@@ -34,9 +34,9 @@ from app.api.protocols.refusing import refuse_in
 from app.api.protocols.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schema.schemas import WorkspaceId
 from app.support.cancelling import finish
-from domain.access import Caller
 from domain.errors import AskgraphError
 from domain.events import Done, Event, data_of
+from domain.people.access import Caller
 from domain.scope import Scope
 
 MOST_MESSAGES = 1000

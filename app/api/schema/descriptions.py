@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from domain.documents import Citation, Document, IngestReport, Revision
-from domain.erasure import Erasure
 from domain.events import Done, Event, data_of
-from domain.feedback import Feedback
-from domain.ingestions import IngestionStatus
+from domain.history.erasure import Erasure
+from domain.history.feedback import Feedback
+from domain.library.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
 from domain.state import gather_scope
 

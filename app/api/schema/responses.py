@@ -7,13 +7,13 @@ from typing_extensions import TypedDict
 
 from app.workbench.explain.history import HistoryStep
 from app.workbench.explain.trace import Trace
-from domain.access import Right
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
-from domain.feedback import Complaint, Rating
-from domain.ingestions import IngestionStage, IngestionState
-from domain.metadata import Metadata
-from domain.run_lists import RunSummary
+from domain.history.feedback import Complaint, Rating
+from domain.history.run_lists import RunSummary
+from domain.library.ingestions import IngestionStage, IngestionState
+from domain.library.metadata import Metadata
+from domain.people.access import Right
 from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
 from domain.text.blocks import Kind
 

@@ -8,15 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 from app.answering.requests import Ask
 from app.workbench.explain.whatif import MOST_SETS
 from app.workbench.fleet.fleet import MOST_AT_ONCE
-from domain.access import Caller
 from domain.documents import MAX_GROUPS
-from domain.feedback import LONGEST_COMMENT, Complaint, Rating
-from domain.names import GROUP, THREAD_ID, WORKSPACE_ID
+from domain.execution.tapes import TapeUse
+from domain.history.feedback import LONGEST_COMMENT, Complaint, Rating
+from domain.library.where import MAX_CHOICES, Where
+from domain.people.access import Caller
+from domain.people.names import GROUP, THREAD_ID, WORKSPACE_ID
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
 from domain.scope import Scope
-from domain.tapes import TapeUse
-from domain.where import MAX_CHOICES, Where
 
 WhereQuery = Annotated[
     str | None, Query(description="Only documents whose metadata fits, such as `team=legal and year>=2024`.")

@@ -12,7 +12,7 @@ from app.cli.support.terminal import count, new_table, out, print_table
 from app.history.costs import parse_since
 from app.settings import Settings, read_settings
 from app.wiring.stores import open_feedback
-from domain.feedback import RatedRun, Rating
+from domain.history.feedback import RatedRun, Rating
 
 if TYPE_CHECKING:
     from app.evaluation.feedback_set import Exported

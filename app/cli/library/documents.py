@@ -11,8 +11,8 @@ from app.cli.support.terminal import new_table, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_catalog
 from domain.documents import Document
-from domain.metadata import Metadata
-from domain.where import Scalar, Where
+from domain.library.metadata import Metadata
+from domain.library.where import Scalar, Where
 
 if TYPE_CHECKING:
     from app.cli.support.server_client import ServerClient

@@ -24,8 +24,8 @@ from app.settings import Settings, read_settings
 from app.wiring.stores import open_backlog, open_ingestions
 from domain.documents import DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument
-from domain.ingestions import IngestionStatus
-from domain.metadata import Metadata, read_pairs
+from domain.library.ingestions import IngestionStatus
+from domain.library.metadata import Metadata, read_pairs
 from domain.ports.ingestions import IngestionQueue
 
 POLL_SECONDS = 0.1

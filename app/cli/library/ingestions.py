@@ -11,7 +11,7 @@ from app.cli.support.terminal import count, new_table, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_ingestions
 from domain.errors import UnknownIngestion
-from domain.ingestions import IngestionStatus
+from domain.library.ingestions import IngestionStatus
 
 if TYPE_CHECKING:
     from app.cli.support.server_client import ServerClient

@@ -22,8 +22,8 @@ from app.settings import Settings, read_settings
 from app.wiring.stores import open_ingestions, open_synced_files
 from domain.documents import DocumentReport
 from domain.errors import NotFound, Unavailable
+from domain.library.synced import SyncAction, SyncedFiles
 from domain.ports.documents import DocumentCatalog
-from domain.synced import SyncAction, SyncedFiles
 
 if TYPE_CHECKING:
     from app.ingest.pipeline import Ingestion

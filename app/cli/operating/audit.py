@@ -11,7 +11,7 @@ from app.cli.support.terminal import new_table, print_table
 from app.history.costs import parse_since
 from app.settings import read_settings
 from app.wiring.stores import open_audit_log
-from domain.audit import AuditEntry
+from domain.people.audit import AuditEntry
 
 cli = new_cli()
 

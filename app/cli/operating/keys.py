@@ -12,10 +12,10 @@ from app.cli.support.running import print_json, run
 from app.cli.support.terminal import err, new_table, out, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_keys
-from domain.access import OWNER, RIGHTS, ApiKey, Right
-from domain.audit import AuditEntry
 from domain.errors import InputError, UnknownKey
-from domain.limits import Limits, say_dollars
+from domain.people.access import OWNER, RIGHTS, ApiKey, Right
+from domain.people.audit import AuditEntry
+from domain.people.limits import Limits, say_dollars
 from domain.text.durations import parse_span
 
 cli = new_cli(no_args_is_help=True, help="Make, list and revoke API keys.")

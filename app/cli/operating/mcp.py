@@ -40,7 +40,7 @@ def mcp() -> None:
         from app.answering.hit_log import HitRecorder
         from app.api.protocols.tools import Tools
         from app.wiring.services import open_services
-        from domain.access import OWNER
+        from domain.people.access import OWNER
 
         async with (
             open_services(settings) as services,

@@ -10,7 +10,7 @@ from app.history.retention import override_policy, read_policy
 from app.history.retention import prune as delete_old
 from app.settings import read_settings
 from app.wiring.stores import open_retention
-from domain.retention import Pruned
+from domain.history.retention import Pruned
 
 cli = new_cli()
 

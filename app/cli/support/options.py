@@ -8,9 +8,9 @@ import typer
 
 from app.cli.support.running import fail
 from domain.errors import InputError, StateError
-from domain.names import THREAD_ID, WORKSPACE_ID
+from domain.library.where import Where
+from domain.people.names import THREAD_ID, WORKSPACE_ID
 from domain.scope import Scope
-from domain.where import Where
 
 
 def new_cli(**options: Any) -> typer.Typer:

@@ -17,7 +17,7 @@ from askgraph.following import Following
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, InputError, NotFound, Unavailable
 from domain.events import Event
-from domain.ingestions import IngestionStatus
+from domain.library.ingestions import IngestionStatus
 
 _KINDS = (
     (askgraph.NotFound, NotFound),

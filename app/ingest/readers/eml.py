@@ -18,7 +18,7 @@ from app.ingest.readers.html import add_html, check_nesting
 from app.ingest.readers.plain import add_plain
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
-from domain.metadata import Metadata, select_metadata
+from domain.library.metadata import Metadata, select_metadata
 
 MAX_PARTS = 1000
 """Largest number of parts of a mail. Each attachment and each form of the text is one."""

@@ -16,7 +16,7 @@ from app.ingest.readers.assembly import Assembly, squeeze
 from app.ingest.readers.html import add_html, check_nesting
 from domain.documents import ParsedDocument
 from domain.errors import EncryptedDocument, UnreadableDocument
-from domain.metadata import Metadata, select_metadata
+from domain.library.metadata import Metadata, select_metadata
 
 MAX_CHAPTERS = 5000
 

@@ -14,7 +14,7 @@ from app.ingest.front_matter import split_front_matter
 from app.ingest.readers.assembly import BREAK, Assembly, clean, describes, spell_code
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
 from domain.text.blocks import closes_fence, find_fence
 
 _PARSER = (

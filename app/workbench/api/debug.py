@@ -34,8 +34,8 @@ from app.workbench.fleet.report import FleetReport, Plan
 from app.workbench.replay.bundle import SUFFIX, write_bundle
 from app.workbench.replay.saved_run import find_step
 from domain.errors import AskgraphError
-from domain.run_lists import MOST_RUNS, RunFilter, parse_run_filter
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
+from domain.history.run_lists import MOST_RUNS, RunFilter, parse_run_filter
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))

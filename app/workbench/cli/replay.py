@@ -18,9 +18,9 @@ from app.workbench.explain.trace import trace
 from app.workbench.fleet.fleet import MOST_REPLAYED, make_variant
 from app.workbench.replay.replay import Replay
 from domain.errors import StateError
-from domain.run_lists import RunFilter, parse_run_filter
+from domain.execution.tapes import TapeUse
+from domain.history.run_lists import RunFilter, parse_run_filter
 from domain.scope import Scope
-from domain.tapes import TapeUse
 
 cli = new_cli()
 

@@ -11,7 +11,7 @@ from app.support.garbage import leave_what_is_open
 from app.wiring.services import open_services
 from app.workbench.cli.reading_runs import escape, shorten
 from app.workbench.explain.whatif import Variant
-from domain.run_lists import RunFilter
+from domain.history.run_lists import RunFilter
 from domain.scope import Scope
 
 _SHOWN = 20

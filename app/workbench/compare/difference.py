@@ -11,7 +11,7 @@ from app.workbench.compare.word_difference import Part, compare_words
 from app.workbench.explain.trace import Change, describe_changes, read_passages
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from app.workbench.tapes.tape_codec import pack, show_request
-from domain.tapes import Call, Tape
+from domain.execution.tapes import Call, Tape
 
 MAX_LINES = 60
 """Lines of a difference between two calls."""

@@ -6,9 +6,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from app.history.costs import parse_since
+from domain.history.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.outcome import ANSWERS
 from domain.ports.runs import RunLog
-from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
 
 MOST_EXAMINED = 10_000

@@ -12,8 +12,8 @@ from app.history.states import MIGRATED, THINNED, migrate, read_version
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from domain.errors import DamagedState, UnknownThread
+from domain.history.retention import SavedState
 from domain.ports.retention import SavedStates
-from domain.retention import SavedState
 
 PAGE = 500
 """Number of states that are read together."""

@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 from app.workbench.explain.why import weigh
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.documents import Claim, name_place
+from domain.execution.tapes import Call
 from domain.profile import Profile, RerankKnobs
 from domain.state import Usage, blank_question
-from domain.tapes import Call
 from graphs.effects import find_difference
 
 SNIPPET = 200

@@ -26,12 +26,12 @@ from app.workbench.replay.saved_run import SavedRun, require_steps
 from app.workbench.replay.state_changes import change_values
 from app.workbench.tapes.taping import Player
 from domain.errors import StateError
+from domain.execution.tapes import Tape
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ModelUsage
 from domain.profile import MOST_SOURCES, Profile
 from domain.state import add_costs
-from domain.tapes import Tape
 from graphs.answer import AnswerGraph
 from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
 from nodes.context import Context

@@ -23,9 +23,9 @@ from app.workbench.explain.whatif import (
 from app.workbench.fleet.report import FleetReport, FleetRow, Plan, make_report
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
+from domain.history.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
-from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
 from domain.state import Step
 

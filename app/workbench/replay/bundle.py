@@ -22,10 +22,10 @@ from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import describe_tape, restore_tape
 from domain.documents import Passage
 from domain.errors import StateError
+from domain.execution.tapes import Call, Tape
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord
 from domain.state import STATE_VERSION
-from domain.tapes import Call, Tape
 
 FORMAT = "askgraph run"
 VERSION = 1

@@ -38,14 +38,14 @@ from app.workbench.replay.state_changes import change_values
 from app.workbench.replay.strict_replay import StrictReplay, prepare_strict
 from app.workbench.tapes.tapes import read_tape
 from app.workbench.tapes.taping import Player
-from domain.access import OWNER, Caller
 from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
+from domain.execution.tapes import TapeUse
+from domain.people.access import OWNER, Caller
 from domain.ports.runs import RunLog, ThreadStore
 from domain.runs import RunRecord
 from domain.scope import Scope
 from domain.state import AnswerState
-from domain.tapes import TapeUse
 from graphs.answer import FINAL_NODE, AnswerGraph
 from graphs.effects import INCIDENTAL, find_difference, find_first, find_reachable, find_unnoticed
 

@@ -16,10 +16,10 @@ from app.history.states import read_values, read_version
 from app.workbench.explain.history import HistoryStep, checkpoint_id_of, node_of, parent_id_of
 from app.workbench.tapes.tapes import read_tape
 from domain.errors import StateError, UnknownCheckpoint, UnknownTape
+from domain.execution.tapes import Tape
 from domain.ports.runs import RunLog
 from domain.runs import RunRecord
 from domain.state import STATE_VERSION
-from domain.tapes import Tape
 from graphs.answer import AnswerGraph
 
 THINNED_OUT = (

@@ -10,11 +10,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from app.modes import merge_knobs
 from domain.errors import StateError
+from domain.library.where import Where
 from domain.profile import Profile, find_mode
-from domain.question import clean_question
 from domain.scope import Scope, ScopeJson
 from domain.state import AnswerState
-from domain.where import Where
+from domain.text.question import clean_question
 
 FIXED = {
     "run_id": "a replay has a run id of its own",

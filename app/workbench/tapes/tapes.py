@@ -10,10 +10,10 @@ from app.answering.records import STOPPED
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.taping import Ports
 from domain.errors import StateError, UnknownTape
+from domain.execution.tapes import Call, Tape
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.runs import RunRecord
-from domain.tapes import Call, Tape
 
 MAX_TAPE = 2_000_000
 """Limit of a stored tape, in bytes. An ordinary run's has 10,000 to 40,000."""

@@ -15,6 +15,7 @@ from app.workbench.tapes.port_methods import PortMethod, freeze, name_port, read
 from app.workbench.tapes.tape_codec import pack, show_request
 from domain import errors
 from domain.errors import AskgraphError, NotOnTape, OverBudget
+from domain.execution.tapes import Call, Tape
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
@@ -23,7 +24,6 @@ from domain.ports.reading import Reader
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
-from domain.tapes import Call, Tape
 from graphs.speculation import STEPS_AHEAD
 from nodes.context import Context, Ledger, Models
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from domain.outcome import Choice, Framing, find_claimed
 from domain.ports.judgement import Rewrite
-from domain.question import add_carried, split_carried
 from domain.state import Turn
 from domain.text.languages import detect_language
 from domain.text.markers import strip_markers
+from domain.text.question import add_carried, split_carried
 from domain.text.terms import analyse, content_words
 from nodes.reading.phrases import match_whole, read_phrases
 from nodes.route.local.carrying import WORD, rank_words

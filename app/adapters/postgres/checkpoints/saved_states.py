@@ -9,7 +9,7 @@ from psycopg.rows import DictRow
 from app.adapters.postgres.checkpoints.saver import PackedSaver
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session, translated_errors
 from domain.errors import DamagedState
-from domain.retention import SavedState
+from domain.history.retention import SavedState
 
 PAGE = 500
 """Number of checkpoints that are listed at once."""

@@ -7,7 +7,7 @@ statements join them, and its pruning knows which ones are still needed. Rows th
 as they are. Reasons and figures: docs/decisions/01-state-and-checkpoints.md.
 
 The class overrides private names of langgraph-checkpoint-postgres, so pyproject.toml pins that package's minor version;
-`tests/adapters/test_checkpoint_internals.py` lists the names.
+`tests/adapters/postgres/test_checkpoint_internals.py` lists the names.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.conversations.threads import OPEN
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from domain.client_threads import ClientThread, ThreadBranch
+from domain.history.client_threads import ClientThread, ThreadBranch
 from domain.scope import Scope
 
 _NAMES = UUID("3c3f1f0a-6a34-4d6c-9d15-0f4a8f4d2f57")

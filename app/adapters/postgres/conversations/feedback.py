@@ -8,7 +8,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.errors import UnknownRun
-from domain.feedback import Complaint, Feedback, RatedRun, Rating
+from domain.history.feedback import Complaint, Feedback, RatedRun, Rating
 
 _COLUMNS: LiteralString = "rating, reason, comment, given_by, given_at"
 

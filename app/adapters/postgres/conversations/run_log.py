@@ -12,10 +12,10 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
 from app.adapters.postgres.library.filters import write_test
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
-from domain.run_lists import RunFilter, RunSummary
+from domain.history.run_lists import RunFilter, RunSummary
+from domain.library.where import Where
 from domain.runs import CostKey, RunRecord, ServedRun, Spending
 from domain.scope import Scope
-from domain.where import Where
 
 _FIELDS = [field.name for field in fields(RunRecord)]
 

@@ -10,7 +10,7 @@ from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import Document, Line, Place, Revision
-from domain.where import EVERYTHING, Where
+from domain.library.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "

@@ -39,7 +39,7 @@ from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document
 from domain.errors import Superseded, UnknownDocument
-from domain.metadata import Metadata
+from domain.library.metadata import Metadata
 from domain.ports.documents import DocumentContent
 from domain.ports.embedding import Embedder
 from domain.scope import Scope

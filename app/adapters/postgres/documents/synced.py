@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import LiteralString
 
 from app.adapters.postgres.pool import Pool, open_session
-from domain.synced import SyncedFile
+from domain.library.synced import SyncedFile
 
 _LIST: LiteralString = """
     SELECT source, content_hash, stamp, document_id FROM synced_files

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from domain.erasure import ERASED
+from domain.history.erasure import ERASED
 
 SHINGLE = 6
 """Words in a row that are taken for a quotation. Fewer would erase common phrases."""

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
-from domain.erasure import Needles
+from domain.history.erasure import Needles
 
 _TABLES = """
     SELECT c.table_name AS name, array_agg(c.column_name::text ORDER BY c.ordinal_position) AS columns

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.checkpoints.packs import PACKED, Pack, unpack
 from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.pool import Session
-from domain.erasure import ERASED
+from domain.history.erasure import ERASED
 
 _OF_WORKSPACE: LiteralString = """
     thread_id IN (SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s)

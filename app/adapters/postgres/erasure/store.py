@@ -15,8 +15,8 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_sessi
 from app.adapters.postgres.queue.leases import UNFINISHED
 from app.adapters.postgres.retention.deletion import DELETE_TAPES, delete_states, run
 from app.adapters.postgres.retention.store import DELETE_RUNS, DELETE_THREADS
-from domain.erasure import Erasure, Needles
 from domain.errors import ThreadBusy, UnknownThread
+from domain.history.erasure import Erasure, Needles
 from domain.text.sentences import split_sentences
 
 SENTENCES = 40

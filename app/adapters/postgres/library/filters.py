@@ -11,8 +11,8 @@ from uuid import UUID
 
 from app.adapters.postgres.library.ids import join_documents
 from app.adapters.postgres.pool import Session
+from domain.library.where import PATH_KEY, Condition, Scalar, Where
 from domain.scope import Scope
-from domain.where import PATH_KEY, Condition, Scalar, Where
 
 REMEMBERED_FILTERS = 8
 """Number of recent scopes with a filter whose documents are kept until the workspace changes."""

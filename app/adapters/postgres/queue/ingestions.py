@@ -19,8 +19,8 @@ from app.adapters.postgres.queue.leases import UNFINISHED
 from app.support.cancelling import end_tasks
 from domain.documents import Arrival, DocumentReport
 from domain.errors import AskgraphError, CostlyDocument, Unavailable
-from domain.ingestions import IngestionProgress, IngestionStatus
-from domain.metadata import Metadata
+from domain.library.ingestions import IngestionProgress, IngestionStatus
+from domain.library.metadata import Metadata
 from domain.ports.ingestions import Ingest
 
 logger = logging.getLogger("askgraph.ingestions")

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 
 from app.adapters.postgres.pool import Session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from domain.retention import Cuts, Pruned
+from domain.history.retention import Cuts, Pruned
 
 CUT: LiteralString = """
     CASE

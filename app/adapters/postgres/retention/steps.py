@@ -15,7 +15,7 @@ from app.adapters.postgres.retention.deletion import (
     delete,
     run,
 )
-from domain.retention import Pruned
+from domain.history.retention import Pruned
 
 # Locks the next thread that has runs to thin. Its own cut is later than the workspace's if it has many recent runs.
 LOCK_LONG: LiteralString = f"""

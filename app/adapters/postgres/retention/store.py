@@ -24,8 +24,8 @@ from app.adapters.postgres.retention.deletion import (
     spread,
 )
 from app.adapters.postgres.retention.steps import KEEP_IDLE, LOCK_LONG, thin_thread
+from domain.history.retention import Cuts, Pruned
 from domain.ports.originals import OriginalStore
-from domain.retention import Cuts, Pruned
 
 BATCH = 200
 """Number of threads that are deleted in one transaction."""

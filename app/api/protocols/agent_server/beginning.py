@@ -18,11 +18,11 @@ from app.api.protocols.agent_server.requests import Given, RunRequest
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
 from app.workbench.replay.replay import Replay
-from domain.client_threads import ClientThread
 from domain.errors import InputError, UnknownThread
+from domain.execution.streams import StreamedEvent
+from domain.history.client_threads import ClientThread
 from domain.scope import Scope
 from domain.state import AnswerState, read_turns
-from domain.streams import StreamedEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,14 @@ from app.history.states import read_values
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from app.workbench.explain.history import checkpoint_id_of, parent_id_of
-from domain.client_threads import ClientThread
 from domain.errors import UnknownCheckpoint, UnknownRun, UnknownThread
+from domain.execution.streams import StreamedEvent
+from domain.history.client_threads import ClientThread
 from domain.ports.client_threads import ClientThreads
 from domain.ports.runs import RunQueue
 from domain.runs import RunStatus
 from domain.scope import Scope
 from domain.state import blank_question
-from domain.streams import StreamedEvent
 
 PAGE = 1000
 """Runs of a thread that are read at once."""

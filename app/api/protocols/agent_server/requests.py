@@ -10,12 +10,12 @@ from app.answering.requests import Ask
 from app.api.protocols.agent_server.messages import Message, make_ai, make_human
 from app.api.protocols.agent_server.translation import StreamMode
 from app.api.protocols.beginning import Part, join_text, make_turns, split_conversation
-from domain.access import Caller
 from domain.errors import InputError
+from domain.library.where import Where
+from domain.people.access import Caller
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
 from domain.scope import Scope
-from domain.where import Where
 
 MOST_MESSAGES = 1000
 

@@ -19,8 +19,8 @@ from app.api.protocols.agent_server.streaming import read_last_event_id, respond
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.api.schema.schemas import ThreadId
 from domain.errors import InputError
+from domain.execution.streams import StreamedEvent
 from domain.runs import RunState, RunStatus
-from domain.streams import StreamedEvent
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
 

@@ -13,7 +13,7 @@ from app.api.asking.streams import PING_SECONDS
 from app.api.protocols.agent_server.translation import Part, Translation
 from app.support.cancelling import finish
 from domain.errors import InputError
-from domain.streams import StreamedEvent
+from domain.execution.streams import StreamedEvent
 
 FROM_START = "-1"
 """The `Last-Event-ID` of who wants everything."""

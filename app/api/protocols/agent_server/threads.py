@@ -15,8 +15,8 @@ from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
 from app.api.protocols.agent_server.requests import CheckpointPlace
 from app.api.schema.schemas import ThreadId
 from app.workbench.replay.replay import Replay
-from domain.client_threads import ClientThread
 from domain.errors import InputError
+from domain.history.client_threads import ClientThread
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
 erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)

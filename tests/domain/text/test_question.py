@@ -1,8 +1,8 @@
 import pytest
 
 from domain.errors import QuestionError
-from domain.question import add_carried, clean_question, split_carried
 from domain.state import MAX_QUESTION
+from domain.text.question import add_carried, clean_question, split_carried
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from domain.errors import FilterError, InputError
-from domain.feedback import Complaint, Rating
-from domain.where import MAX_CONDITIONS, Condition, Where
+from domain.history.feedback import Complaint, Rating
+from domain.library.where import MAX_CONDITIONS, Condition, Where
 
 RUN_FIELDS: Final[dict[str, type]] = {
     "run_id": str,

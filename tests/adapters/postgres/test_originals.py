@@ -8,8 +8,8 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.retention.store import PostgresRetention
 from app.adapters.s3 import S3Storage
 from domain.errors import ConfigurationError, StorageUnavailable
+from domain.history.retention import Cuts
 from domain.ports.documents import DocumentStore
-from domain.retention import Cuts
 from tests.contracts.corpus import store
 from tests.contracts.originals import FILE, HASH, TEXTS, OriginalStoreContract, read
 from tests.wire.s3 import BUCKET, SECRET_KEY, Bucket

@@ -31,7 +31,7 @@ from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from domain.errors import DamagedState, DatabaseUnavailable, InputError
 from domain.runs import NEW_THREAD
-from tests.adapters.dying_run import build_run
+from tests.adapters.postgres.dying_run import build_run
 
 Do = Callable[[], Awaitable[None]]
 
@@ -458,8 +458,14 @@ async def test_closing_stores_what_is_buffered(pool: Pool, elsewhere: PackedSave
 
 async def test_another_process_resumes_where_a_killed_one_was(database_url: str, elsewhere: PackedSaver) -> None:
     config = thread()
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tests.adapters.dying_run", database_url, config["configurable"]["thread_id"]]
+    root = Path(__file__).parents[3]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.adapters.postgres.dying_run",
+        database_url,
+        config["configurable"]["thread_id"],
+    ]
     process = await asyncio.create_subprocess_exec(*command, cwd=root)
     try:
         graph = build_run(elsewhere, "the second", 0)

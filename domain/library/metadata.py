@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any
 
 from domain.errors import MetadataError
-from domain.where import LARGEST_INTEGER, MAX_CHOICES, MAX_KEY, MAX_VALUE, Scalar, is_key, is_text, read_value
+from domain.library.where import LARGEST_INTEGER, MAX_CHOICES, MAX_KEY, MAX_VALUE, Scalar, is_key, is_text, read_value
 
 Metadata = dict[str, Scalar | list[Scalar]]
 """By key, the value or values that a document has. What was nested has a dotted key, such as `author.name`."""

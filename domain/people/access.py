@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from domain.errors import Forbidden, UnknownWorkspace
-from domain.limits import NO_LIMITS, Limits
+from domain.people.limits import NO_LIMITS, Limits
 from domain.scope import DEFAULT_SCOPE
 
 Right = Literal["ask", "ingest", "debug", "admin"]

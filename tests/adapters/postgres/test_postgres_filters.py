@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 
 from app.adapters.postgres.library.filters import write_paths
-from domain.metadata import Metadata
-from domain.where import Condition, Scalar, Where
+from domain.library.metadata import Metadata
+from domain.library.where import Condition, Scalar, Where
 
 VALUES: list[Scalar] = ["a", "b", "ab", "", "1", "true", 'x"y', "\\", "é", "\n", "%", "$.a", 1, 2, 1.5, -3, True, False]
 KEYS = ["a", "b c", 'q"', "größe", "$", "a.b"]

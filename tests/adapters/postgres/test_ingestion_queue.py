@@ -23,7 +23,7 @@ from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from domain.documents import DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
-from domain.ingestions import IngestionProgress, IngestionStatus
+from domain.library.ingestions import IngestionProgress, IngestionStatus
 from domain.ports.documents import ChunkVectors
 from domain.ports.ingestions import Ingest
 from domain.runs import Lease

@@ -20,7 +20,7 @@ from app.adapters.postgres.row_security import OF_THREAD, OF_WORKSPACE, OWNERS, 
 from domain.errors import InputError
 from tests.contracts.corpus import store
 
-POSTGRES = Path(__file__).parents[2] / "app/adapters/postgres"
+POSTGRES = Path(__file__).parents[3] / "app/adapters/postgres"
 
 FILLED: dict[str, Any] = {
     "jsonb": "{}",

@@ -1,6 +1,6 @@
 """A run that hangs in its second step, for a test to kill.
 
-python -m tests.adapters.dying_run DATABASE_URL THREAD_ID
+python -m tests.adapters.postgres.dying_run DATABASE_URL THREAD_ID
 """
 
 import asyncio

@@ -16,8 +16,8 @@ import pytest
 
 from app.settings import Settings
 from app.wiring.services import Services
+from domain.execution.streams import order_of
 from domain.runs import RunStatus
-from domain.streams import order_of
 from tests.conftest import find_programs
 from tests.wire.openai import OpenAIServer, serve_openai
 

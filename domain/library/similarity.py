@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from domain.profile import Profile
 
-_PATH = Path(__file__).parent / "data" / "similarities.toml"
+_PATH = Path(__file__).with_name("similarities.toml")
 
 
 class Scale(BaseModel):

@@ -18,7 +18,7 @@ import pytest
 from app.serving.address import find_server
 from app.settings import read_settings
 from askgraph.frames import read_frames
-from domain.streams import order_of
+from domain.execution.streams import order_of
 from tests.conftest import find_programs
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")

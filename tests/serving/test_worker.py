@@ -85,7 +85,7 @@ async def test_a_process_with_a_thread_that_never_returns_ends_in_time(settings:
             "DATABASE_URL": settings.database_url.get_secret_value(),
             "REDIS_URL": settings.redis_url.get_secret_value(),
         },
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         stdout=asyncio.subprocess.PIPE,
     )
     try:
