@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
-from domain.library.similarity import adapt_limits
+from domain.library.similarity import Scale, adapt_limits
 from domain.profile import MODES, Profile
 
 logger = logging.getLogger("askgraph.modes")
@@ -46,11 +46,11 @@ def read_modes(settings: Settings) -> dict[str, Profile]:
     return modes
 
 
-def fit_modes(modes: Mapping[str, Profile], embedder: str) -> dict[str, Profile]:
+def fit_modes(modes: Mapping[str, Profile], embedder: str, scale: Scale | None) -> dict[str, Profile]:
     """Return the modes with limits of similarity that fit the embedding model in use, and warn of each that changed."""
     fitted = {}
     for name, mode in modes.items():
-        fitted[name], warning = adapt_limits(mode, embedder)
+        fitted[name], warning = adapt_limits(mode, embedder, scale)
         if warning:
             logger.warning("%s", warning)
     return fitted

@@ -60,7 +60,8 @@ class Settings(BaseSettings):
     """Limit of one model call, in seconds."""
     embeddings: str = "local"
     """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
-    OpenAI's API. A model other than the index's is refused; `askgraph reindex` changes the index."""
+    OpenAI's API; `folder:PATH` and `package:MODULE` are one of your own, with its `model.toml`. A model other than the
+    index's is refused; `askgraph reindex` changes the index."""
     embeddings_api_key: SecretStr | None = None
     """Unset: OpenAI's key, unless `embeddings_base_url` names another server, which must not see it."""
     embeddings_base_url: str | None = None
@@ -181,10 +182,10 @@ class Settings(BaseSettings):
     @field_validator("embeddings")
     @classmethod
     def _check_embeddings(cls, value: str) -> str:
-        if not re.fullmatch(r"local|openai:\S+", value):
+        if not re.fullmatch(r"local|openai:\S+|folder:.+|package:[\w.]+", value):
             raise PydanticCustomError(
                 "embeddings",
-                "{given} is none of local, openai:MODEL and openai:MODEL@DIMENSION",
+                "{given} is none of local, openai:MODEL, openai:MODEL@DIMENSION, folder:PATH and package:MODULE",
                 {"given": repr(value)},
             )
         return value

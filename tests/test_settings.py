@@ -65,7 +65,11 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value", "says"),
     [
         ("model_small", "gpt 5", "model_small: 'gpt 5' is no name of a language model"),
-        ("embeddings", "ada", "embeddings: 'ada' is none of local, openai:MODEL and openai:MODEL@DIMENSION"),
+        (
+            "embeddings",
+            "ada",
+            "embeddings: 'ada' is none of local, openai:MODEL, openai:MODEL@DIMENSION, folder:PATH and package:MODULE",
+        ),
     ],
 )
 def test_a_name_that_cannot_be_one_is_said_in_words(name: str, value: str, says: str) -> None:

@@ -5,6 +5,7 @@ ONNX files are protocol buffers. Writing the dozen fields that are needed is sma
 
 import shutil
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -74,14 +75,45 @@ def _node(operator: str, inputs: Sequence[str], output: str, **attributes: int) 
     )
 
 
+def write_embedder(folder: Path, *, dimension: int = 96) -> Path:
+    """`folder` with a model that embeds a text as the sum of its words, each at a random place of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = Path(app.adapters.__file__).parent / "data" / "minilm_tokenizer.json"
+    shutil.copy(tokenizer, folder / "tokenizer.json")
+    words = np.random.default_rng(1).standard_normal((30522, dimension)).astype(np.float32)
+    words[:1996] *= 0.1  # marks, single letters and the most frequent words
+    graph = _bytes(1, _node("Gather", ["words", "input_ids"], "hidden")) + _bytes(2, b"words")
+    graph += _bytes(5, _tensor("words", words))
+    graph += _bytes(11, _value("input_ids", _INT64)) + _bytes(12, _value("hidden", _FLOAT, dimensions=3))
+    opset = _bytes(1, b"") + _number(2, _OPSET)
+    (folder / "model.onnx").write_bytes(_number(1, _IR_VERSION) + _bytes(8, opset) + _bytes(7, graph))
+    digest = sha256((folder / "model.onnx").read_bytes()).hexdigest()
+    (folder / "model.toml").write_text(
+        f"""name = "words"
+dimension = {dimension}
+sha256 = "{digest}"
+query_prefix = "the "
+[similarity]
+unrelated = 0.2
+related = 0.7
+"""
+    )
+    return folder
+
+
 def _tensor(name: str, values: np.ndarray) -> bytes:
     kind = _FLOAT if values.dtype == np.float32 else _INT64
-    return _number(1, len(values)) + _number(2, kind) + _bytes(8, name.encode()) + _bytes(9, values.tobytes())
+    return (
+        b"".join(_number(1, size) for size in values.shape)
+        + _number(2, kind)
+        + _bytes(8, name.encode())
+        + _bytes(9, values.tobytes())
+    )
 
 
-def _value(name: str, kind: int) -> bytes:
-    """A matrix of any size."""
-    shape = _bytes(1, _bytes(2, b"rows")) + _bytes(1, _bytes(2, b"columns_of_" + name.encode()))
+def _value(name: str, kind: int, dimensions: int = 2) -> bytes:
+    """An array of any size."""
+    shape = b"".join(_bytes(1, _bytes(2, f"{name}_{place}".encode())) for place in range(dimensions))
     return _bytes(1, name.encode()) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, shape)))
 
 

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.adapters.embeddings.folder import FolderEmbedder
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
 from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
@@ -32,6 +33,7 @@ from app.wiring.servers import Servers, open_servers
 from app.wiring.stores import open_object_storage
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable, StorageUnavailable
 from domain.health import Check
+from domain.library.similarity import Scale
 from domain.library.synced import SyncedFiles
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
@@ -54,6 +56,8 @@ class LibraryServices:
     """Embeds documents and queries."""
     local_embedder: OnnxEmbedder
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
+    scale: Scale | None
+    """The scale of the embedder's similarities, where the model itself tells it."""
     ingestion: Ingestion
     parsers: ParserWorkers
     ingestions: PostgresIngestionQueue
@@ -123,6 +127,7 @@ async def open_library(
             search=search,
             embedder=embedder,
             local_embedder=local,
+            scale=embedder.scale if isinstance(embedder, FolderEmbedder) else None,
             ingestion=Ingestion(
                 documents,
                 encoder,
@@ -176,13 +181,20 @@ async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[
 @asynccontextmanager
 async def _open_embedder(
     embeddings: str, local: OnnxEmbedder, settings: Settings, prices: PriceTable
-) -> AsyncIterator["OnnxEmbedder | OpenAIEmbedder"]:
+) -> AsyncIterator["OnnxEmbedder | FolderEmbedder | OpenAIEmbedder"]:
     """Open the model that `embeddings` names. A model that does not answer is opened all the same: searches do without.
 
     Raises `ConfigurationError` for a name that no model can have, and where no server of it is known.
     """
     if embeddings == "local":
         yield local
+        return
+    if embeddings.startswith(("folder:", "package:")):
+        own = await asyncio.to_thread(FolderEmbedder.load, embeddings)
+        try:
+            yield own
+        finally:
+            own.close()
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
     from app.adapters.embeddings.openai import OpenAIEmbedder

@@ -169,7 +169,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with open_servers(settings) as servers, AsyncExitStack() as stack:
         answers = await connect_answers(settings, servers)
         library = await stack.enter_async_context(open_library(settings, servers, prices, answers))
-        modes = fit_modes(modes, library.embedder.name)
+        modes = fit_modes(modes, library.embedder.name, library.scale)
         async with (
             open_models(settings, modes, prices, library) as models,
             open_runs(settings, modes, servers, answers, library, models) as runs,

@@ -32,17 +32,17 @@ def read_scales() -> Mapping[str, Scale]:
     return TypeAdapter(dict[str, Scale]).validate_python(tomllib.loads(_PATH.read_text(encoding="utf-8")))
 
 
-def adapt_limits(profile: Profile, embedder: str) -> tuple[Profile, str | None]:
+def adapt_limits(profile: Profile, embedder: str, scale: Scale | None = None) -> tuple[Profile, str | None]:
     """Map the profile's limits of similarity to the scale of `embedder`, and say so in a warning; None where they were
     chosen for that model.
 
     The limits are the threshold of the search and, where the mean similarity of the sources is the confidence, those of
-    grade. A model whose scale is not known leaves them as they are.
+    grade. `scale` is the model's own, where it tells it. A model whose scale is not known leaves them as they are.
     """
     made_for = profile.retrieval.threshold_embedder
     if made_for is None or made_for == embedder:
         return profile, None
-    scales = read_scales()
+    scales = {**read_scales(), **({embedder: scale} if scale else {})}
     threshold = profile.retrieval.similarity_threshold
     if unknown := [name for name in (made_for, embedder) if name not in scales]:
         return profile, (

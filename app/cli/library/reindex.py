@@ -15,7 +15,7 @@ cli = new_cli()
 
 @cli.command()
 def reindex(
-    embeddings: Annotated[str, typer.Option(help="local, openai:MODEL or openai:MODEL@DIMENSION.")],
+    embeddings: Annotated[str, typer.Option(help="local, openai:MODEL[@DIMENSION], folder:PATH or package:MODULE.")],
     as_json: JsonOption = False,
 ) -> None:
     """Embed all documents again with another model. This covers all workspaces.
