@@ -6,11 +6,8 @@ import typer
 
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import fail, print_json, run
-from app.settings import read_settings
-from app.support.terminal import count, escape, out
-from app.wiring.offline import open_offline
-from app.workbench.cli.here import open_file
-from app.workbench.replay.bundle_replay import replay_strictly
+from app.cli.support.terminal import count, out
+from app.workbench.cli.reading_runs import escape, open_file
 from domain.errors import InputError
 
 cli = new_cli()
@@ -30,6 +27,10 @@ def repeat_files(
         fail(InputError(f"There is no file *.askgraph in {', '.join(map(str, paths))}."))
 
     async def work() -> int:
+        from app.settings import read_settings
+        from app.wiring.offline import open_offline
+        from app.workbench.replay.bundle_replay import replay_strictly
+
         results = {}
         async with open_offline(read_settings()) as parts:
             for file in files:
