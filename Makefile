@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-open-webui test-training check bench load mutants lock clean
+.PHONY: help install install-dev run test test-llm test-open-webui check bench load mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -71,15 +71,6 @@ test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behin
 test-open-webui: install-dev .venv-open-webui/.installed ## Open WebUI, in an environment of its own, asks the service
 	@sh tests/install-debian.sh chromium chromium "the page tests"
 	@$(BIN)/python -m pytest tests/open_webui $(ARGS)
-
-.venv-training/.installed: training/requirements.txt
-	@echo "Installing PyTorch and the recipe's packages (200 MB to 3 GB) ..."
-	@$(PYTHON) -m venv .venv-training
-	@.venv-training/bin/python -m pip --disable-pip-version-check -q install -r training/requirements.txt
-	@touch $@
-
-test-training: .venv-training/.installed ## the reader's recipe on 200 rows, in an environment of its own
-	@OMP_NUM_THREADS=1 .venv-training/bin/python -m pytest -c /dev/null --rootdir . --import-mode=importlib -q training/tests
 
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks

@@ -99,8 +99,6 @@ class GradeKnobs(_Knobs):
     """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the scores by
     which the sources were chosen, their relevance or without rerank their similarity, each by the inverse of its rank:
     sum(score_i / i) / sum(1 / i)."""
-    read: bool = True
-    """Without a language model, let the reader that ships read the most promising passages."""
 
 
 class GenerateKnobs(_Knobs):
@@ -166,7 +164,7 @@ MODES: dict[str, Profile] = {
     "fast": Profile(
         name="fast",
         rerank=RerankKnobs(method="none"),
-        grade=GradeKnobs(max_retries=0, read=False),
+        grade=GradeKnobs(max_retries=0),
         budget=Budget(seconds=60, tokens=50_000, dollars=0.05),
     ),
     "standard": Profile(name="standard", budget=Budget(seconds=120, tokens=100_000, dollars=0.05)),

@@ -86,8 +86,7 @@ class Speculation:
             node = nodes[name]
             if node.step.foresee:
                 alone = replace(runtime.context, models=Models(), ledger=runtime.context.ledger.branch())
-                given = _leave_unread(state) if name == "grade" else state
-                result = await node.execute(given, runtime.override(context=alone))
+                result = await node.execute(state, runtime.override(context=alone))
                 state = {**state, **result.update}
                 expected = node.step.foresee(cast(AnswerState, state))
                 if expected is None:
@@ -104,14 +103,6 @@ class Speculation:
                 return
             STEPS_AHEAD.set(STEPS_AHEAD.get() + 1)
             self._runs[name] = Ahead(nodes[name], state, runtime)
-
-
-def _leave_unread(state: State) -> State:
-    """Return the state in which grade judges without the reader. That takes half of a turn's CPU, and so long that the
-    model may have judged meanwhile; the guess is nearly as good without it."""
-    profile = profile_of(state)
-    unread = profile.model_copy(update={"grade": profile.grade.model_copy(update={"read": False})})
-    return {**state, "profile": unread.model_dump()}
 
 
 async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:

@@ -2,7 +2,6 @@
 
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
-from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from nodes.converse.local import LocalSmallTalk
 from nodes.generate.local import LocalFinder
@@ -13,14 +12,14 @@ from nodes.route.local.standalone import LocalRewriter
 from nodes.verify.local import LocalVerifier
 
 
-def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer, reader: Reader | None = None) -> Judges:
+def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer) -> Judges:
     """Return the judges that need no language model. Their constants were fitted on the embedding model that ships, so
     `embedder` is that model, and `unit_scorer` runs it, whatever the index was made with."""
     return Judges(
         router=LocalRouter(embedder),
         rewriter=LocalRewriter(),
         finder=LocalFinder(unit_scorer),
-        grader=LocalGrader(unit_scorer, reader),
+        grader=LocalGrader(unit_scorer),
         reformulator=LocalReformulator(),
         verifier=LocalVerifier(),
         small_talk=LocalSmallTalk(),

@@ -52,30 +52,17 @@ async def open_models(
     async with (
         _open_rerankers(settings, modes, prices, library) as rerankers,
         _open_chat(settings, modes, prices) as chat,
-        _open_reader(modes) as reader,
     ):
         yield ModelServices(
             chat=chat.models,
             rerankers=rerankers.rerankers,
             tokens=O200kCounter(),
             judges=build_local_judges(
-                library.local_embedder, LateInteractionUnitScorer(library.local_embedder, library.search), reader
+                library.local_embedder, LateInteractionUnitScorer(library.local_embedder, library.search)
             ),
             checks={**chat.checks, **rerankers.checks},
             parts=chat.parts,
         )
-
-
-@asynccontextmanager
-async def _open_reader(modes: Mapping[str, Profile]) -> AsyncIterator[OnnxCrossEncoder | None]:
-    if not any(mode.grade.read for mode in modes.values()):
-        yield None
-        return
-    reader = await asyncio.to_thread(OnnxCrossEncoder.load_reader)
-    try:
-        yield reader
-    finally:
-        reader.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from app.adapters.chat.tokens import O200kCounter
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from app.modes import read_modes
 from app.settings import Settings
@@ -21,16 +20,14 @@ from graphs.answer import build_answer_graph
 async def open_offline(settings: Settings) -> AsyncIterator[Parts]:
     """Open the parts. Raises `ConfigurationError` where a file of modes cannot be read."""
     embedder = await asyncio.to_thread(OnnxEmbedder.load)
-    reader = await asyncio.to_thread(OnnxCrossEncoder.load_reader)
     try:
         # The scorer is never asked: the tape answers for it.
         scorer = LateInteractionUnitScorer(embedder, cast(Any, None))
         yield Parts(
             build_answer_graph(model_timeout=settings.model_timeout),
-            build_local_judges(embedder, scorer, reader),
+            build_local_judges(embedder, scorer),
             O200kCounter(),
             read_modes(settings),
         )
     finally:
-        reader.close()
         embedder.close()

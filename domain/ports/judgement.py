@@ -1,9 +1,9 @@
 """Judgements: one port per decision that the graph takes about a question, its sources or its answer.
 
 A node asks a port and never knows who judges. `local.py` in a step's folder implements its port without a language
-model; a learned judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
+model; a learned judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(model))`.
 
-A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `UnitScorer` holds a port that it calls:
+A judge is a frozen dataclass. A field annotated with `Embedder` or `UnitScorer` holds a port that it calls:
 `app/workbench/tapes/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
 Where a question leans on its conversation, a judge gets it twice: `question` includes words of the conversation, and
@@ -146,17 +146,8 @@ class AnswerFinder(Protocol):
 class SourceGrader(Protocol):
     """Estimates whether sources answer a question."""
 
-    async def grade(
-        self,
-        question: str,
-        sources: Sequence[Source],
-        *,
-        scope: Scope,
-        typed: str | None = None,
-        read: bool = True,
-    ) -> Grade:
-        """Grade `sources`, which are from `scope` and come most relevant first; there is at least one.
-        `read`: a learned reader may be asked."""
+    async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
+        """Grade `sources`, which are from `scope` and come most relevant first; there is at least one."""
         ...
 
 

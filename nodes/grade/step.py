@@ -117,7 +117,6 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             context.read_cosines(_restore_relevance(sources, state["candidates"])),
             scope=scope_of(state),
             typed=state["question"] if state["turns"] else None,
-            read=profile.grade.read,
         )
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])
     return attempt | {"confidence": round(grading.confidence, 4), "missing": grading.missing}
@@ -151,7 +150,7 @@ def _foresee(state: AnswerState) -> dict[str, Any] | None:
 STEP = Step(
     run=grade,
     label="Judging whether it answers",
-    knobs=frozenset({"grade.formula", "grade.read", "rerank.method", "rerank.only_complex", "speculate"}),
+    knobs=frozenset({"grade.formula", "rerank.method", "rerank.only_complex", "speculate"}),
     prompts=[PROMPT],
     asks="small",
     retry=True,

@@ -1,6 +1,6 @@
 """Estimates for each unit of the sources how probably it answers a question.
 
-A unit is described by a few features; a linear model, fitted on public questions by `benchmarks/fit_reading.py`,
+A unit is described by a few features; a linear model, fitted on public questions by `benchmarks/fit_confidence.py`,
 turns them into odds against the other units of the same sources.
 """
 
@@ -37,7 +37,7 @@ of the longer one."""
 _FIGURE = re.compile(r"\d")
 
 WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85])
-"""One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_reading.py`
+"""One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_confidence.py`
 (docs/decisions/11-quotes-and-verification.md)."""
 
 

@@ -155,8 +155,8 @@ async def test_fast_neither_reranks_nor_retries(services: Services, library: dic
 
 async def test_a_follow_up_is_answered_in_context(services: Services, library: dict[str, str]) -> None:
     first, _ = await ask(services, "How long is the warranty of the Falke?")
-    second, _ = await ask(services, "And how long does its battery last?", thread_id=first["thread_id"])
-    assert "14 months" in second["answer"]
+    second, _ = await ask(services, "And who handles claims?", thread_id=first["thread_id"])
+    assert "Petra Lindqvist" in second["answer"]
     assert second["thread_id"] == first["thread_id"]
 
 

@@ -33,7 +33,6 @@ class Doubtful:
         *,
         scope: Scope,
         typed: str | None = None,
-        read: bool = True,
     ) -> Grade:
         self.asked.append(question)
         return Grade(self.confidence, ["warranty"])

@@ -3,15 +3,13 @@ what is asked meanwhile."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from pydantic import SecretStr
 
-from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -107,19 +105,6 @@ async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: 
     assert [step.next for step in reversed(history)] == [
         ("__start__",), ("route",), ("retrieve",), ("rerank",), ("grade",), ("generate",), ()
     ]  # fmt: skip
-
-
-async def test_what_the_model_judges_is_not_read_as_well(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    questions: list[str] = []
-
-    async def read(self: OnnxCrossEncoder, question: str, texts: Sequence[str]) -> list[float]:
-        questions.append(question)
-        return [0.5] * len(texts)
-
-    monkeypatch.setattr(OnnxCrossEncoder, "read", read)
-    async with serve(settings) as (services, _):
-        await ask(services)
-    assert questions == []
 
 
 async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(settings: Settings) -> None:

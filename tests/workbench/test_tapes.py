@@ -78,18 +78,6 @@ async def change_library(services: Services) -> None:
             await services.library.ingestion.delete("default", document.id)
 
 
-async def test_what_the_reader_said_is_on_the_tape(settings: Settings) -> None:
-    async with open_services(settings) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        done = await ask(services)
-        tape = await read_tape(services, done["run_id"])
-        assert [call for call in tape.calls if call.port.startswith("Reader reader/")]
-        fast = await read_tape(services, (await ask(services, mode="fast"))["run_id"])
-        assert not [call for call in fast.calls if call.port.startswith("Reader")]
-        await change_library(services)
-        assert await rehearse(services, done["run_id"]) == []
-
-
 @pytest.mark.usefixtures("library")
 async def test_a_run_without_a_model_is_repeated_whatever_became_of_the_documents(services: Services) -> None:
     runs = [await ask(services, mode=mode) for mode in MODES]

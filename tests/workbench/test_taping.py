@@ -19,7 +19,6 @@ from domain.execution.tapes import Call, Tape
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
-from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from nodes.context import Context, Models
 from tests.contracts.chat_model import MESSAGES, SEARCH, Sink
@@ -38,7 +37,7 @@ def holds_port(hint: Any) -> bool:
 def make(hint: Any) -> Any:
     """Something of this type, with a stand-in for each port in it. Judges are code: the ports are what they call."""
     if hint is Judges:
-        return build_local_judges(make(Embedder), make(UnitScorer), make(Reader))
+        return build_local_judges(make(Embedder), make(UnitScorer))
     if is_dataclass(hint):
         parts = {name: each for name, each in get_type_hints(hint).items() if holds_port(each)}
         return hint(**{name: make(each) for name, each in parts.items()})  # type: ignore[operator]
@@ -84,7 +83,6 @@ def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> Non
         ".library",
         ".judges.router.embedder",
         ".judges.grader.unit_scorer",
-        ".judges.grader.reader",
         ".rerankers.name",
         ".models.large",
         ".models.fallbacks.0",

@@ -1,15 +1,12 @@
-"""ONNX cross-encoders, which read question and passage together: any that a team brings as its reranker, and the
-reader that ships, which tells whether a passage holds the answer.
+"""ONNX cross-encoders, which read question and passage together, as a team's own reranker.
 
-A team's folder holds `model.onnx` and `tokenizer.json`, as Hugging Face exports both (sentence-transformers
-CrossEncoder, or a sequence classifier with one label). Nothing is downloaded. The reader's data, licences, figures and
-limits: training/MODEL_CARD.md.
+A folder holds `model.onnx` and `tokenizer.json`, as Hugging Face exports both (sentence-transformers CrossEncoder, or a
+sequence classifier with one label). Nothing is downloaded.
 """
 
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -42,23 +39,16 @@ WINDOW = 512
 BATCH = 8
 """Pairs per run, of similar length."""
 
-READER_PATH = Path(__file__).parents[1] / "data" / "reader.onnx"
-READER_SHA256 = "0abc1493bff87ca8bb732fccb392e9ecf02106caf85784101aa81fb47dc1e379"
-"""Hash of the file that the thresholds and weights of confidence were fitted with."""
-READER_WINDOW = 256
-"""Tokens per pair in the reader's training."""
-
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class OnnxCrossEncoder:
-    """A `Reranker` and a `Reader`. Runs in its own worker thread."""
+    """A `Reranker` that runs in its own worker thread."""
 
-    def __init__(self, name: str, session: ort.InferenceSession, tokenizer: Tokenizer, batch: int = BATCH) -> None:
+    def __init__(self, name: str, session: ort.InferenceSession, tokenizer: Tokenizer) -> None:
         self.name = name
         self._session = session
         self._tokenizer = tokenizer
-        self._batch = batch
         self._inputs = {given.name for given in session.get_inputs()}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
@@ -99,22 +89,10 @@ class OnnxCrossEncoder:
             )
         return reranker
 
-    @classmethod
-    def load_reader(cls, threads: int | None = None) -> "OnnxCrossEncoder":
-        """Load the reader that ships.
-
-        Raises `ConfigurationError` if it is another file than the one that confidence was fitted with.
-        """
-        session, tokenizer = _open_reader(READER_PATH, threads)
-        # Its activations are 8-bit numbers with one scale a run, so a batch would change what a text is given.
-        return cls(f"reader/{READER_SHA256[:16]}", session, tokenizer, batch=1)
-
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """Return the model's scores as probabilities: the logistic function of its single logit."""
-        return await self.read(question, [embedding_text(p.title, p.heading_path, p.text) for p in passages])
-
-    async def read(self, question: str, texts: Sequence[str]) -> list[float]:
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._score, question, list(texts))
+        texts = [embedding_text(p.title, p.heading_path, p.text) for p in passages]
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._score, question, texts)
 
     def close(self) -> None:
         """End the worker thread."""
@@ -126,8 +104,8 @@ class OnnxCrossEncoder:
         encodings = self._tokenizer.encode_batch(pairs)
         order = sorted(range(len(pairs)), key=lambda position: len(encodings[position].ids))
         scores = np.zeros(len(pairs))
-        for first in range(0, len(order), self._batch):
-            positions = order[first : first + self._batch]
+        for first in range(0, len(order), BATCH):
+            positions = order[first : first + BATCH]
             logits = self._run([encodings[position] for position in positions])
             scores[positions] = 1 / (1 + np.exp(-logits[:, 0].astype(np.float64).clip(-50, 50)))
         listed: list[float] = scores.tolist()
@@ -152,26 +130,13 @@ class OnnxCrossEncoder:
         return logits
 
 
-@lru_cache(maxsize=1)
-def _open_reader(path: Path, threads: int | None) -> tuple[ort.InferenceSession, Tokenizer]:
-    """Open the reader once a process: it takes 150 ms."""
-    if sha256(path.read_bytes()).hexdigest() != READER_SHA256:
-        raise ConfigurationError(f"{path} is not the reader that ships. Install askgraph again.")
-    tokenizer = _limit(Tokenizer.from_file(str(path.with_name("minilm_tokenizer.json"))), READER_WINDOW)
-    return _open_session(path, threads), tokenizer
-
-
 def _read_tokenizer(path: Path, unusable: str) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower
         raise ConfigurationError(f"{unusable}tokenizer.json cannot be read ({error}).") from error
     named = tokenizer.truncation
-    return _limit(tokenizer, min(WINDOW, named["max_length"]) if named else WINDOW)
-
-
-def _limit(tokenizer: Tokenizer, tokens: int) -> Tokenizer:
-    tokenizer.enable_truncation(tokens, strategy="longest_first")
+    tokenizer.enable_truncation(min(WINDOW, named["max_length"]) if named else WINDOW, strategy="longest_first")
     tokenizer.no_padding()
     return tokenizer
 

@@ -20,7 +20,6 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
-from domain.ports.reading import Reader
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
@@ -33,7 +32,7 @@ _DIFF_LINES = 40
 _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and the protocol of each."""
 
-_CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, Reader, UnitScorer)
+_CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, UnitScorer)
 """The protocols that a field of a judge may have, or may have None in the place of."""
 
 Ports = dict[str, Any]
