@@ -128,7 +128,7 @@ async def ask(port: int, clients: int, count: int, *, in_threads: bool = False) 
         for _ in range(times):
             thread = {"thread_id": str(uuid4())} if in_threads else {}
             body = json.dumps({"question": QUESTION, **thread}).encode()
-            head = f"POST /api/chat?stream=false HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            head = f"POST /api/chat?stream=false HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
             began = time.perf_counter()
             writer.write(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
             headers = await reader.readuntil(b"\r\n\r\n")
