@@ -1,12 +1,6 @@
-"""The steps and edges of the answer graph, as drawings need them.
+"""The steps and edges of the answer graph, as drawings need them."""
 
-`answer_graph.json` stores them beside this module, because compiling the graph to draw it takes two seconds of CPU, and
-drawing it a tenth. A test compares the file with the compiled graph; `python -m app.drawing` writes it.
-"""
-
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
@@ -15,8 +9,6 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 Point = tuple[float, float]
-
-STORED = Path(__file__).with_name("answer_graph.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +33,8 @@ class PlacedStep(TypedDict):
     """A step as a rectangle; `x` and `y` are its centre."""
 
     name: str
+    label: str
+    """What the step does, in words."""
     x: float
     y: float
     width: float
@@ -72,14 +66,3 @@ def read_graph(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> Diagram:
     drawable = graph.get_graph()
     edges = [Edge(edge.source, edge.target, str(edge.data) if edge.data else None) for edge in drawable.edges]
     return Diagram(tuple(drawable.nodes), tuple(edges))
-
-
-def load_diagram() -> Diagram:
-    """Return the stored diagram of the answer graph."""
-    stored = json.loads(STORED.read_text("utf-8"))
-    return Diagram(tuple(stored["steps"]), tuple(Edge(**edge) for edge in stored["edges"]))
-
-
-def store_diagram(diagram: Diagram) -> None:
-    """Store the diagram of the answer graph."""
-    STORED.write_text(json.dumps(asdict(diagram), indent=1) + "\n", "utf-8")

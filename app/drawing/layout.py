@@ -9,6 +9,7 @@ from grandalf.layouts import SugiyamaLayout
 from PIL import ImageFont
 
 from app.drawing.diagram import Diagram, Layout, PlacedEdge, PlacedStep, Point
+from graphs.answer import STEPS
 
 STEP_FONT, LABEL_FONT = 15, 12
 """Sizes of the text of steps and labels, in units of length."""
@@ -179,7 +180,7 @@ def middle_of(a: Point, b: Point) -> Point:
 
 def _describe(name: str, box: Box, shift: Point) -> PlacedStep:
     x, y = _round(box.xy, shift)
-    return PlacedStep(name=name, x=x, y=y, width=round(box.w, 1), height=round(box.h, 1))
+    return PlacedStep(name=name, label=STEPS[name].label, x=x, y=y, width=round(box.w, 1), height=round(box.h, 1))
 
 
 def _round(point: Point, shift: Point) -> Point:

@@ -7,6 +7,7 @@ import { followIngestions, listDocuments } from "./lib/library.js";
 import { getState, setState } from "./lib/store.js";
 import { onChange } from "./lib/tabs.js";
 import { App } from "./ui/app.js";
+import { loadSteps } from "./ui/steps.js";
 
 const { thread, workspace } = readAddress();
 setState({ workspace });
@@ -43,6 +44,7 @@ function loadLists() {
 
 async function start() {
   loadLists();
+  loadSteps();
   const [caller, health, workspaces] = await Promise.all([
     fetchJson("/api/session").catch(() => null),
     fetchJson("/readyz").catch((error) => error.body ?? { problem: error.message }),

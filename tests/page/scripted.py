@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.api import pages
+from graphs.answer import STEPS
 from tests.wire.serving import serve_app
 
 Reply = list[bytes] | tuple[int, dict[str, Any]]
@@ -153,6 +154,11 @@ async def serve_script() -> AsyncIterator[Script]:
     for path, answer, method in (
         ("/readyz", say(lambda: {"problem": None, "modes": ["fast", "standard", "thorough"], "sign_in": False}), "GET"),
         ("/api/session", say(lambda: {"name": "owner", "rights": ["admin", "ask", "debug", "ingest"]}), "GET"),
+        (
+            "/api/graph",
+            say(lambda: {"steps": [{"name": name, "label": step.label} for name, step in STEPS.items()]}),
+            "GET",
+        ),
         ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
         ("/api/documents", say(lambda: {"documents": script.documents}), "GET"),
         ("/api/documents", script.add, "POST"),

@@ -224,7 +224,9 @@ BUNDLE: dict[str, Any] = {
 GRAPH: dict[str, Any] = {
     "width": 469.5,
     "height": 511.0,
-    "steps": [{"name": "route", "x": 268.0, "y": 24.0, "width": 50.5, "height": 39.0}],
+    "steps": [
+        {"name": "route", "label": "Reading the question", "x": 268.0, "y": 24.0, "width": 50.5, "height": 39.0},
+    ],
     "edges": [{"source": "rerank", "target": "grade", "label": None, "points": [[340.0, 160.0], [340.0, 184.0]]}],
 }
 

@@ -6,9 +6,10 @@ import typer
 
 from app.cli.support.options import new_cli
 from app.cli.support.running import fail, write_file
-from app.drawing.diagram import load_diagram
+from app.drawing.diagram import read_graph
 from app.drawing.drawing import Format, draw
 from domain.errors import InputError
+from graphs.answer import build_answer_graph
 
 cli = new_cli()
 
@@ -21,7 +22,7 @@ def graph(
     """Draw the graph. This needs no network."""
     if format == "png" and output is None and sys.stdout.isatty():
         fail(InputError("A terminal cannot show a PNG. Name a file: --output graph.png"))
-    data = draw(load_diagram(), format)
+    data = draw(read_graph(build_answer_graph()), format)
     if output is not None:
         write_file(output, data)
     else:

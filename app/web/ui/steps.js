@@ -1,17 +1,11 @@
-/** The steps of a run, in words. @type {Record<string, string>} */
-export const STEPS = {
-  route: "Reading the question",
-  retrieve: "Searching",
-  rerank: "Ranking what was found",
-  grade: "Judging whether it answers",
-  reformulate: "Searching in other words",
-  generate: "Writing",
-  verify: "Checking every statement",
-  reconcile: "Correcting",
-  converse: "Answering",
-  decline: "Answering",
-  describe: "Looking through the library",
-  ask_back: "Asking back",
-  abstain: "Finding nothing that answers",
-  degrade: "Falling back",
-};
+import { fetchJson } from "../lib/api.js";
+
+/** What each step of a run does, in words. Filled by `loadSteps`. @type {Record<string, string>} */
+export const STEPS = {};
+
+/** Learn the steps of the server's graph, and return its drawing; null where the server does not say. */
+export async function loadSteps() {
+  const graph = await fetchJson("/api/graph?format=json").catch(() => null);
+  for (const { name, label } of graph?.steps ?? []) STEPS[name] = label;
+  return graph;
+}

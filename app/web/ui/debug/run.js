@@ -3,7 +3,7 @@ import { address, fetchJson } from "../../lib/api.js";
 import { followRun, settle } from "../../lib/run-events.js";
 import { say } from "../../lib/store.js";
 import { decode, short, visible } from "../../lib/text.js";
-import { STEPS } from "../steps.js";
+import { STEPS, loadSteps } from "../steps.js";
 import { Compare } from "./compare.js";
 import { Graph } from "./graph.js";
 import { Overview } from "./overview.js";
@@ -41,7 +41,7 @@ export function Run({ runId, file, close }) {
     fetchJson(address(/** @type {string} */ (path))).then(setStatus, () => {});
   };
   useEffect(() => {
-    fetchJson("/api/graph?format=json").then(setGraph, () => {});
+    loadSteps().then(setGraph);
     if (!runId) return;
     const leaving = new AbortController();
     /** @type {string[]} */
