@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.adapters.chat.providers import Access
+from app.adapters.chat.providers import PACKAGES, Access
 from app.ingest.parser_process import MEMORY_MB, SECONDS
 from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
@@ -157,10 +157,10 @@ class Settings(BaseSettings):
     @property
     def providers(self) -> dict[str, Access]:
         """API key and address of each provider of language models: `openai`, and those in `PACKAGES`."""
+        settings = {"openai": "openai"} | {name: package.setting for name, package in PACKAGES.items()}
         return {
-            "openai": Access(reveal(self.openai_api_key), self.openai_base_url),
-            "anthropic": Access(reveal(self.anthropic_api_key), self.anthropic_base_url),
-            "google_genai": Access(reveal(self.google_api_key), self.google_base_url),
+            provider: Access(reveal(getattr(self, f"{setting}_api_key")), getattr(self, f"{setting}_base_url"))
+            for provider, setting in settings.items()
         }
 
     @field_validator("retention", mode="before")

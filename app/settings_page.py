@@ -11,8 +11,11 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from app.adapters.chat.providers import PACKAGES
 from app.settings import Settings
 from domain.history.retention import Policy
+
+PROVIDERS = ("openai", *(package.setting for package in PACKAGES.values()))
 
 SECTIONS = {
     "Storage": (
@@ -20,8 +23,8 @@ SECTIONS = {
         *("parser_seconds", "parser_memory_mb", "load_samples"),
     ),
     "Models": (
-        *("openai_api_key", "openai_base_url", "anthropic_api_key", "anthropic_base_url", "google_api_key"),
-        *("google_base_url", "model_small", "model_large", "model_judge", "model_fallbacks", "model_timeout"),
+        *(f"{each}_{part}" for each in PROVIDERS for part in ("api_key", "base_url")),
+        *("model_small", "model_large", "model_judge", "model_fallbacks", "model_timeout"),
         *("embeddings", "embeddings_base_url", "embeddings_api_key", "prices", "cohere_api_key", "cohere_base_url"),
         *("rerank_model", "cross_encoder"),
     ),

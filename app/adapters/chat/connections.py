@@ -170,7 +170,7 @@ class Connections:
             )
         except ImportError as error:
             raise ConfigurationError(
-                f"{setting} is {name!r}, whose package is not installed. Run: pip install 'askgraph[{package.extra}]'"
+                f"{setting} is {name!r}, whose package is not installed. Run: pip install 'askgraph[{package.setting}]'"
             ) from error
         except ValidationError as error:
             problems = "; ".join(problem["msg"] for problem in error.errors())

@@ -17,8 +17,8 @@ class Package(NamedTuple):
 
     module: str
     name: str
-    extra: str
-    """askgraph's extra that installs the module."""
+    setting: str
+    """The beginning of its settings' names, `…_api_key` and `…_base_url`, and askgraph's extra that installs it."""
     key: str
     """The variable that holds the API key."""
     limit: str
