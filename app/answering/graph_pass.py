@@ -37,10 +37,9 @@ class GraphPass:
         trace_url: Callable[[str], str | None],
         control: RunControl | None = None,
         attempt: int = 1,
-        until: str | None = None,
         begins_thread: bool = False,
     ) -> None:
-        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run. `begins_thread` says that
+        """`started` is a time of `perf_counter`. `begins_thread` says that
         the thread has no states, which need not be looked for."""
         self.thread_id = thread_id
         self.state = merge_state(blank_question(), turn)
@@ -55,7 +54,6 @@ class GraphPass:
         self._started = started
         self._control = control
         self._attempt = attempt
-        self._until = until
         self._begins_thread = begins_thread
         self._trace_id = trace_id(turn["run_id"], attempt)
 
@@ -79,7 +77,6 @@ class GraphPass:
                         stream_mode=["custom", "values"],
                         durability="async",
                         control=self._control,
-                        interrupt_after=[self._until] if self._until else None,
                     )
                     async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
                         async for mode, part in parts:

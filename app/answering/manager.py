@@ -14,7 +14,6 @@ from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
 from app.support.cancelling import finish
-from app.workbench.tapes.taping import Player
 from domain.errors import Draining, UnknownRun, UnknownThread
 from domain.events import Event, Failed
 from domain.execution.streams import StreamedEvent
@@ -150,7 +149,7 @@ class RunManager:
             forked_from=branch.forked_from,
             caller=branch.caller.name,
         )
-        return await self._accept(request, branch.caller, wait=False, player=branch.player)
+        return await self._accept(request, branch.caller, wait=False)
 
     async def ask(self, ask: Ask) -> AsyncGenerator[Event]:
         """Start a run and return its events. Raises what `start` raises."""
@@ -226,7 +225,7 @@ class RunManager:
 
     async def execute(self, lease: Lease) -> None:
         """Execute a run whose lease this process holds, to its end."""
-        execution = self._begin(lease, None)
+        execution = self._begin(lease)
         if lease.stop_requested:
             execution.stop()
         if self._draining is not None:
@@ -240,9 +239,7 @@ class RunManager:
             await asyncio.wait({task})
             raise
 
-    async def _accept(
-        self, request: RunRequest, caller: Caller, *, wait: bool, player: Player | None = None
-    ) -> AcceptedRun:
+    async def _accept(self, request: RunRequest, caller: Caller, *, wait: bool) -> AcceptedRun:
         if self._draining is not None:
             raise Draining
         admission, limits, lease = self._parts.admission, self._parts.limits, None
@@ -263,15 +260,15 @@ class RunManager:
             # The run waits: make sure that some process will take it.
             await self.work()
             return AcceptedRun(request.run_id, request.thread_id, request.workspace_id)
-        execution = self._begin(lease, player)
+        execution = self._begin(lease)
         if self._draining is not None:
             # The process was told to end while the run was being accepted: another one begins it.
             execution.leave()
         self._spawn(execution)
         return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, execution.broadcast)
 
-    def _begin(self, lease: Lease, player: Player | None) -> RunExecution:
-        execution = RunExecution(self._parts, lease, self._follow_other, player=player)
+    def _begin(self, lease: Lease) -> RunExecution:
+        execution = RunExecution(self._parts, lease, self._follow_other)
         self._executions[lease.request.run_id] = execution
         return execution
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from app.access.limits import CallerLimits
 from app.answering.admission import Admission
+from app.answering.observing import Observe
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
-from app.workbench.tapes.tapes import TapePolicy
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
 from domain.ports.runs import RunQueue
@@ -27,7 +27,7 @@ class RunParts:
     answers: AnswerCache
     documents: DocumentStore
     modes: Mapping[str, Profile]
-    tapes: TapePolicy
+    observe: Observe
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""
     make_context: Callable[[], Context]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from app.answering.broadcast import Broadcast
-from app.workbench.tapes.taping import Player
 from domain.errors import InputError
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent
@@ -70,8 +69,6 @@ class Branch:
     thread_id: str
     values: AnswerState
     forked_from: dict[str, Any]
-    player: Player | None = None
-    """Answers the run's calls from a tape where it can."""
     caller: Caller = OWNER
 
 

@@ -19,12 +19,10 @@ from app.answering.parts import RunParts
 from app.answering.records import adopt, make_done, merge_state
 from app.answering.run_config import trace_id
 from app.history.states import bring_up_to_date, read_values
-from app.workbench.tapes.taping import Player, fill, record
 from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent
-from domain.execution.tapes import Call
 from domain.runs import Lease
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context, scope_of
@@ -50,9 +48,8 @@ class RunAnswer:
         started: float,
         *,
         control: RunControl,
-        player: Player | None = None,
     ) -> None:
-        """`started` is a time of `perf_counter`. `player` answers calls from a tape where it can."""
+        """`started` is a time of `perf_counter`."""
         self.request = lease.request
         self.sent: list[Event] = []
         self.turns: list[Turn] = []
@@ -62,15 +59,13 @@ class RunAnswer:
         """Set to True to stop the run once the thread's turns have been read."""
         self.context: Context | None = None
         """The context of its pass through the graph."""
-        self.calls: list[Call] | None = None
-        """The calls recorded on its tape; None where it is not taped."""
+        self.observer = parts.observe(lease.request)
         self._parts = parts
         self._lease = lease
         self._send_event = send
         self._follow = follow
         self._started = started
         self._control = control
-        self._player = player
         self._pass: GraphPass | None = None
 
     async def find(self) -> tuple[Done | Failed, AnswerState]:
@@ -98,7 +93,7 @@ class RunAnswer:
             raise asyncio.CancelledError
         if saved is not None and values is not None:
             # Not `next`, which leaves out a step whose writes are stored and whose state is not.
-            if saved.tasks and not self._is_reached(values):
+            if saved.tasks and not self.observer.is_over(values):
                 return await self._run_graph(None, values)
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
@@ -173,15 +168,6 @@ class RunAnswer:
         """Return True where no earlier run or attempt can have saved a state."""
         return self.request.begins_thread and self._lease.attempt == 1
 
-    @property
-    def _until(self) -> str | None:
-        """The node after which a replay is to stop."""
-        return (self.request.forked_from or {}).get("until")
-
-    def _is_reached(self, values: AnswerState) -> bool:
-        """Return True where a replay has run the node after which it is to stop."""
-        return self._until is not None and [step["node"] for step in values["steps"][-1:]] == [self._until]
-
     async def _read_state(self) -> StateSnapshot | None:
         """Read the thread's latest state in the present shape; None where it has none yet."""
         parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
@@ -206,14 +192,9 @@ class RunAnswer:
         # LangGraph's own id of a run is that of its trace, and each attempt has its own.
         context = replace(parts.make_context(), run_id=turn["run_id"])
         await prepare_judgement(context.judges)
-        if self._player is not None:
-            context = fill(context, self._player)
-        if parts.tapes.applies_to(turn["scope"]["workspace_id"]):
-            self.calls = []
-            context = record(context, self.calls)
-        self.context = context
+        self.context = context = self.observer.wrap(context)
         graph_pass = GraphPass(
-            parts.states,
+            parts.states.over(self.observer.limit(parts.states.graph)),
             context,
             values,
             self.request.thread_id,
@@ -221,14 +202,12 @@ class RunAnswer:
             trace_url=parts.trace_url,
             control=self._control,
             attempt=self._lease.attempt,
-            until=self._until,
             begins_thread=self._begins_thread and not self.request.history,
         )
         self._pass = graph_pass
-        # Speculative work would use up what is on a tape.
         async with (
             parts.admission.take_turn() as end_turn,
-            aclosing(graph_pass.follow(graph_input, ahead=self._player is None)) as events,
+            aclosing(graph_pass.follow(graph_input, ahead=self.observer.runs_ahead)) as events,
         ):
             async for event in events:
                 if event["type"] == "content":

@@ -12,17 +12,15 @@ from langgraph.runtime import RunControl
 
 from app.answering.broadcast import Broadcast
 from app.answering.graph_pass import fail, milliseconds_since
+from app.answering.observing import Unobserved
 from app.answering.parts import RunParts
 from app.answering.records import make_done, make_record, make_shown, publish_record
 from app.answering.run_answer import Follow, RunAnswer
 from app.support.cancelling import end_tasks, keep_cancelling
 from app.support.logs import log_about
 from app.support.spans import span
-from app.workbench.tapes.tapes import encode_tape
-from app.workbench.tapes.taping import Player, describe
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
-from domain.execution.tapes import Tape
 from domain.runs import Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
 from nodes.writing.stream import finish_turn
@@ -36,7 +34,7 @@ PATIENCE_SECONDS = 5.0
 class RunExecution:
     """The life of a run in this process. Whatever happens, the run ends once; see `perform`."""
 
-    def __init__(self, parts: RunParts, lease: Lease, follow: Follow, *, player: Player | None = None) -> None:
+    def __init__(self, parts: RunParts, lease: Lease, follow: Follow) -> None:
         self.request = lease.request
         self.broadcast = Broadcast(lease.request.run_id, lease.attempt, parts.streams)
         self._parts = parts
@@ -44,15 +42,13 @@ class RunExecution:
         self._started_at = datetime.now(UTC)
         self._started = perf_counter()
         self._control = RunControl()
-        self._answer = RunAnswer(
-            parts, lease, self.broadcast.send, follow, self._started, control=self._control, player=player
-        )
+        self._answer = RunAnswer(parts, lease, self.broadcast.send, follow, self._started, control=self._control)
         self._work: asyncio.Task[tuple[Done | Failed, AnswerState]] | None = None
         self._given_up = False
         self._left = False
         self._hurried = False
         self._record: tuple[RunRecord, bytes | None, Shown] | None = None
-        """The record, the tape and what was shown, to store with the end. Made once, however often storing is tried."""
+        """The record, what is stored beside it, and what was shown. Made once, however often storing is tried."""
 
     async def perform(self) -> None:
         """Execute the run, and store its end. Where the lease was lost, or the process drains, it ends elsewhere.
@@ -180,7 +176,7 @@ class RunExecution:
                 if spoilt or sent:
                     raise
                 # The result cannot be stored at all; that the run failed can.
-                spoilt, self._answer.calls, self._record = True, None, None
+                spoilt, self._answer.observer, self._record = True, Unobserved(), None
                 ended, run_state, state = fail(error, self.request.run_id), "failed", self._answer.make_blank()
             finally:
                 if not storing.done():
@@ -210,8 +206,8 @@ class RunExecution:
             await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown]:
-        """Make the run's record, its encoded tape where it has one, and what it showed."""
-        context, calls = self._answer.context, self._answer.calls
+        """Make the run's record, what its observer stores beside it, and what it showed."""
+        context = self._answer.context
         run = make_record(
             state,
             self.request.thread_id,
@@ -221,11 +217,9 @@ class RunExecution:
             forked_from=self.request.forked_from,
             unfinished=[] if context is None else context.ledger.usage,
         )
-        tape: bytes | None = None
-        if calls is not None and context is not None:
-            sent = [event for event in self._answer.sent if event is not ended]
-            tape, problem = encode_tape(Tape(describe(context), calls, [*sent, ended]))
-            if problem:
-                logger.warning("run %s: %s", run.run_id, problem)
-                run = replace(run, warnings=[*run.warnings, problem])
-        return run, tape, make_shown(self._answer.sent, state["steps"], ended)
+        sent = [event for event in self._answer.sent if event is not ended]
+        beside, problem = self._answer.observer.finish([*sent, ended])
+        if problem:
+            logger.warning("run %s: %s", run.run_id, problem)
+            run = replace(run, warnings=[*run.warnings, problem])
+        return run, beside, make_shown(self._answer.sent, state["steps"], ended)

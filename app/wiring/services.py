@@ -29,7 +29,7 @@ from app.wiring.servers import Servers, open_servers
 from app.workbench.debugger import Debugger
 from app.workbench.explain.history import HistoryReader
 from app.workbench.replay.replay import Replayer
-from app.workbench.tapes.tapes import TapePolicy
+from app.workbench.tapes.observing import Tapes
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
 from domain.people.audit import AuditLog
@@ -51,6 +51,7 @@ class Services:
     runs: RunServices
     admission: Admission
     limits: CallerLimits
+    tapes: Tapes
     keys: KeyStore
     workspaces: WorkspaceCatalog
     identities: Identities
@@ -87,7 +88,7 @@ class Services:
             answers=self.runs.answers,
             documents=self.library.documents,
             modes=self.modes,
-            tapes=TapePolicy(self.settings.tapes, self.settings.untaped_workspaces),
+            observe=self.tapes.observe,
             fingerprint=self.runs.fingerprint,
             make_context=self.make_context,
             trace_url=self.runs.trace_url,
@@ -124,7 +125,9 @@ class Services:
 
     def make_replayer(self, manager: RunManager) -> Replayer:
         """Make what opens replays; `manager` executes those that are runs."""
-        return Replayer(manager, self.make_run_parts(), self.runs.log, self.runs.thread_store, self.runs.hit_log)
+        return Replayer(
+            manager, self.make_run_parts(), self.tapes, self.runs.log, self.runs.thread_store, self.runs.hit_log
+        )
 
     def make_debugger(self) -> Debugger:
         """Make what reads runs to explain, compare and export them."""
@@ -183,6 +186,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runs=runs,
                 admission=Admission(settings.max_runs, is_local=models.chat.small is None),
                 limits=CallerLimits(runs.usage, settings.limits),
+                tapes=Tapes(settings.untaped_workspaces, enabled=settings.tapes),
                 identities=await stack.enter_async_context(open_identities(settings)),
                 keys=PostgresKeyStore(servers.database.pool),
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),

@@ -22,6 +22,7 @@ from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from app.workbench.tapes import tapes
+from app.workbench.tapes.observing import Tapes
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape
 from domain.errors import NotOnTape, StateError, UnknownRun, UnknownTape
@@ -257,9 +258,8 @@ async def test_a_run_without_a_tape_says_why(services: Services, monkeypatch: py
     assert cached["cached"]
     with pytest.raises(UnknownTape, match="cache"):
         await replay(services, cached["run_id"], tape="strict")
-    for off in ({"tapes": False}, {"untaped_workspaces": frozenset({"default"})}):
-        untaped = replace(services, settings=services.settings.model_copy(update=off))
-        run = await ask(untaped, f"{QUESTION} {off}")
+    for number, off in enumerate((Tapes(enabled=False), Tapes(frozenset({"default"})))):
+        run = await ask(replace(services, tapes=off), f"{QUESTION} {number}")
         with pytest.raises(UnknownTape, match="off"):
             await replay(services, run["run_id"], tape="fill")
     monkeypatch.setattr(tapes, "MAX_TAPE", 1000)

@@ -36,6 +36,7 @@ from app.workbench.replay.saved_run import (
 )
 from app.workbench.replay.state_changes import change_values
 from app.workbench.replay.strict_replay import StrictReplay, prepare_strict
+from app.workbench.tapes.observing import Tapes
 from app.workbench.tapes.tapes import read_tape
 from app.workbench.tapes.taping import Player
 from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
@@ -104,10 +105,17 @@ class Replayer:
     """Opens replays."""
 
     def __init__(
-        self, manager: RunManager, parts: RunParts, log: RunLog, thread_store: ThreadStore, hit_log: HitLog
+        self,
+        manager: RunManager,
+        parts: RunParts,
+        tapes: Tapes,
+        log: RunLog,
+        thread_store: ThreadStore,
+        hit_log: HitLog,
     ) -> None:
         self._manager = manager
         self._parts = parts
+        self._tapes = tapes
         self._states = parts.states
         self._graph = parts.states.graph
         self._log = log
@@ -203,8 +211,8 @@ class Replayer:
             tape = await read_tape(self._log, run)
             if replay.tape == "fill":
                 branch = await self._open_branch(plan)
-                player = Player(tape, run.run_id, after=plan.start.number)
-                return await self._manager.resume(dataclasses.replace(branch, player=player))
+                with self._tapes.playing(branch.values["run_id"], Player(tape, run.run_id, after=plan.start.number)):
+                    return await self._manager.resume(branch)
             ports = self._parts.make_context()
             return await prepare_strict(
                 SavedRun(run, plan.steps, tape), plan.start, self._graph, ports.judges, ports.tokens

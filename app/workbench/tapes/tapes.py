@@ -1,7 +1,6 @@
-"""Stores tapes, and decides which runs have one."""
+"""Encodes tapes for storage, and reads stored ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import zstandard
@@ -23,18 +22,6 @@ _LEVEL = 1
 """Zstandard's. Level 3 takes twice as long for 3 % less: most of a tape is embeddings, which do not compress."""
 
 _NOT_KEPT = "The tape of this run was not kept"
-
-
-@dataclass(frozen=True, slots=True)
-class TapePolicy:
-    """Decides which runs are taped."""
-
-    enabled: bool = True
-    untaped_workspaces: frozenset[str] = frozenset()
-
-    def applies_to(self, workspace_id: str) -> bool:
-        """Return True where runs of the workspace are taped."""
-        return self.enabled and workspace_id not in self.untaped_workspaces
 
 
 def encode_tape(tape: Tape) -> tuple[bytes | None, str | None]:

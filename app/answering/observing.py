@@ -1,0 +1,59 @@
+"""What may stand round a run while it is executed: the wiring decides who does."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from domain.events import Event
+from domain.runs import RunRequest
+from domain.state import AnswerState
+from graphs.answer import AnswerGraph
+from nodes.context import Context
+
+
+class Observer(Protocol):
+    """Stands round the ports of one run, and makes what is stored beside its record."""
+
+    runs_ahead: bool
+    """True where steps may run speculatively while a judgement is pending."""
+
+    def wrap(self, context: Context) -> Context:
+        """Return the context that the graph gets."""
+        ...
+
+    def limit(self, graph: AnswerGraph) -> AnswerGraph:
+        """Return the graph, or one that stops earlier."""
+        ...
+
+    def is_over(self, state: AnswerState) -> bool:
+        """Return True where the run, which another process began, needs no further step."""
+        ...
+
+    def finish(self, events: Sequence[Event]) -> tuple[bytes | None, str | None]:
+        """Return what to store beside the record of a run with these events, and a warning for its readers."""
+        ...
+
+
+class Unobserved:
+    """Round whose run nobody stands."""
+
+    runs_ahead = True
+
+    def wrap(self, context: Context) -> Context:
+        """Return the context as it is."""
+        return context
+
+    def limit(self, graph: AnswerGraph) -> AnswerGraph:
+        """Return the graph as it is."""
+        return graph
+
+    def is_over(self, state: AnswerState) -> bool:
+        """Let every step run."""
+        return False
+
+    def finish(self, events: Sequence[Event]) -> tuple[bytes | None, str | None]:
+        """Store nothing."""
+        return None, None
+
+
+Observe = Callable[[RunRequest], Observer]
+"""Returns who stands round a run."""
