@@ -17,6 +17,7 @@ from app.api.perimeter.auditing import describe_refusal, record_change, status_o
 from app.api.perimeter.credentials import read_credential
 from app.api.perimeter.limits import add_limits
 from app.api.schema.schemas import WorkspaceId
+from app.history.steps import HistoryReader
 from app.history.threads import Threads
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
@@ -24,7 +25,6 @@ from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
 from app.workbench.debugger import Debugger
-from app.workbench.explain.history import HistoryReader
 from app.workbench.replay.replay import Replayer
 from domain.errors import AskgraphError, Forbidden, Unauthenticated
 from domain.health import Check

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.workbench.replay.saved_run import SavedRun
 from domain.documents import Document
 from domain.errors import InputError
-from domain.history.feedback import AskedRun, Feedback, RatedRun
+from domain.history.feedback import AskedRun, RatedRun
 from domain.outcome import ANSWERS
 from domain.profile import MOST_SOURCES
 from domain.text.markers import find_markers
@@ -122,24 +121,6 @@ class FeedbackSet:
             "comment": "" if said is None else said.comment,
             "answer": run.answer,
         }
-
-
-def describe_run(saved: SavedRun, said: Feedback | None) -> AskedRun:
-    """Return what a set takes of a run, with what its reader said, if anything."""
-    record = saved.record
-    asked: dict[str, Any] = {
-        "workspace_id": record.workspace_id,
-        "run_id": record.run_id,
-        "thread_id": record.thread_id,
-        "mode": record.mode,
-        # What the run remembered is what it went by.
-        "before": [turn["question"] for turn in saved.steps[0].values["turns"]],
-        "question": record.question,
-        "answer": record.answer,
-        "outcome": record.outcome,
-        "citations": record.citations,
-    }
-    return AskedRun(**asked) if said is None else RatedRun(**asked, feedback=said)
 
 
 def _write_file(file: Path, content: Sequence[bytes]) -> None:

@@ -15,7 +15,6 @@ import uvicorn
 from sse_starlette.sse import AppStatus
 
 from app.answering.manager import DRAIN_SECONDS, STEP_SECONDS
-from app.cli.support.terminal import err, out
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.library import FOLDER
 from app.serving.address import format_url, publish_address
@@ -25,6 +24,7 @@ from app.serving.shutdown import end_in_time
 from app.settings import Settings, read_settings
 from app.support.garbage import leave_what_is_open
 from app.support.logs import configure_logs
+from app.support.terminal import err, out
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks

@@ -4,13 +4,13 @@ import asyncio
 import signal
 from importlib.metadata import version
 
-from app.cli.support.terminal import count, out
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings
 from app.support.garbage import leave_what_is_open
 from app.support.logs import configure_logs
 from app.support.metrics import serve_metrics
+from app.support.terminal import count, out
 from app.wiring.services import open_services
 
 

@@ -17,6 +17,7 @@ from app.answering.hit_log import HitRecorder
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.history.forgetting import Forgetting
+from app.history.steps import HistoryReader
 from app.modes import fit_modes, read_modes
 from app.settings import Settings
 from app.support.metrics import Gauge
@@ -27,7 +28,6 @@ from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
 from app.wiring.servers import Servers, open_servers
 from app.workbench.debugger import Debugger
-from app.workbench.explain.history import HistoryReader
 from app.workbench.replay.replay import Replayer
 from app.workbench.tapes.observing import Tapes
 from domain.errors import AskgraphError

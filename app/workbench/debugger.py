@@ -11,7 +11,7 @@ from app.answering.hit_log import HitLog
 from app.answering.parts import RunParts
 from app.support.cancelling import end_tasks, finish
 from app.workbench.compare.branches import MOST_BRANCHES, Branches, describe_branches
-from app.workbench.explain.trace import list_left_out
+from app.workbench.explain.passages import list_left_out
 from app.workbench.explain.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
 from app.workbench.fleet.fleet import Fleet
 from app.workbench.fleet.report import Plan, Planning, Progress, Reported

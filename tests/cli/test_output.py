@@ -13,9 +13,9 @@ from app.cli.library.ingest import print_ingest
 from app.cli.library.reindex import print_reindexing
 from app.cli.operating.doctor import print_state_check
 from app.cli.operating.prune import print_pruned
-from app.cli.support import terminal
 from app.history.state_check import StateCheck
 from app.ingest.reindexing import Reindexed
+from app.support import terminal
 from domain.documents import Document, DocumentReport, IngestReport
 from domain.history.retention import Pruned
 from domain.state import STATE_VERSION

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.evaluation.feedback_set import FeedbackSet, describe_run
+from app.evaluation.feedback_set import FeedbackSet
 from app.evaluation.sets import read_sets
 from app.wiring.services import Services
+from app.workbench.cli.here import describe_run
 from domain.documents import Document
 from domain.errors import InputError
 from domain.history.feedback import AskedRun, Feedback, RatedRun

@@ -24,8 +24,8 @@ from psycopg.types.json import Jsonb
 from app.answering.requests import collect
 from app.history.state_check import Failure, check_states, describe_state_check
 from app.history.states import bring_up_to_date, complete_state, find_problem, migrate, read_version
+from app.history.steps import HistoryStep
 from app.wiring.services import Services
-from app.workbench.explain.history import HistoryStep
 from app.workbench.replay.replay import Replay
 from domain.errors import StateError
 from domain.events import Done

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from app.answering.requests import Ask, collect
+from app.history.steps import HistoryStep
 from app.settings import Settings
 from app.wiring.services import Services
-from app.workbench.explain.history import HistoryStep
 from app.workbench.replay.replay import Replay
 from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.events import Done, Event
@@ -342,7 +342,7 @@ async def save_without(services: Services, answered: Done, node: str, *missing: 
     await services.runs.graph.aupdate_state(
         {
             "configurable": {"thread_id": thread, "workspace_id": "default"},
-            "metadata": {"forked_from": json.dumps(origin)},
+            "metadata": {"forked_from": json.dumps(origin), "forked_as": node},
         },
         values,
         as_node=node,

@@ -1,6 +1,6 @@
 """Two answers, word by word."""
 
-from app.workbench.compare.word_difference import MOST_WORDS, Part, compare_words
+from app.workbench.compare.difference import MOST_WORDS, Part, compare_words
 
 
 def join(parts: list[Part], kind: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from app.workbench.explain.history import HistoryStep
+from app.history.steps import HistoryStep
 from app.workbench.explain.trace import Trace
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from app.api.schema.descriptions import describe_answer
 from app.cli.support.running import print_json
-from app.cli.support.terminal import err, out
+from app.support.terminal import err, out
 from domain.documents import Citation, name_place
 from domain.errors import Unavailable
 from domain.events import Compared, Done, Event, data_of

@@ -8,13 +8,13 @@ from rich.markup import escape
 
 from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import count, new_table, out, print_table, show_progress
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
 from app.evaluation.report import check_folder, list_metrics, write_report
 from app.evaluation.sets import read_sets
 from app.modes import read_modes
 from app.settings import read_settings
+from app.support.terminal import count, new_table, out, print_table, show_progress
 from app.wiring.services import open_services
 from domain.errors import UnknownMode
 from domain.profile import Profile

@@ -8,9 +8,9 @@ from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import count, new_table, out, print_table
 from app.history.costs import parse_since
 from app.settings import Settings, read_settings
+from app.support.terminal import count, new_table, out, print_table
 from app.wiring.stores import open_feedback
 from domain.history.feedback import RatedRun, Rating
 

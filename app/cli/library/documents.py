@@ -7,8 +7,8 @@ from rich.markup import escape
 
 from app.cli.support.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
-from app.cli.support.terminal import new_table, print_table
 from app.settings import read_settings
+from app.support.terminal import new_table, print_table
 from app.wiring.stores import open_catalog
 from domain.documents import Document
 from domain.library.metadata import Metadata

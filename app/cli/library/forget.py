@@ -7,7 +7,7 @@ from app.api.schema.descriptions import describe_erasure
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
 from app.cli.support.server_client import ServerClient
-from app.cli.support.terminal import count, err, out
+from app.support.terminal import count, err, out
 from domain.errors import NotFound, UnknownDocument
 
 cli = new_cli()

@@ -13,7 +13,6 @@ from app.api.schema.descriptions import describe_ingest, describe_ingestion
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
 from app.cli.support.server_client import ServerClient
-from app.cli.support.terminal import Progress, count, err, out, show_progress
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.files import find_files, report_failure
 from app.ingest.formats import list_formats
@@ -21,6 +20,7 @@ from app.ingest.parser_workers import ParserWorkers
 from app.ingest.sidecars import read_sidecar
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
+from app.support.terminal import Progress, count, err, out, show_progress
 from app.wiring.stores import open_backlog, open_ingestions
 from domain.documents import DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument

@@ -7,8 +7,8 @@ from rich.markup import escape
 from app.api.schema.descriptions import describe_ingestion
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
-from app.cli.support.terminal import count, new_table, print_table
 from app.settings import read_settings
+from app.support.terminal import count, new_table, print_table
 from app.wiring.stores import open_ingestions
 from domain.errors import UnknownIngestion
 from domain.library.ingestions import IngestionStatus

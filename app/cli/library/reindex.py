@@ -4,10 +4,10 @@ import typer
 
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import count, out, show_progress
 from app.ingest.reindexing import Reindexed
 from app.ingest.reindexing import reindex as embed_again
 from app.settings import read_settings
+from app.support.terminal import count, out, show_progress
 from app.wiring.library import open_reindexing
 
 cli = new_cli()

@@ -11,7 +11,6 @@ from app.cli.library.ingest import POLL_SECONDS
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run
 from app.cli.support.server_client import ServerClient
-from app.cli.support.terminal import count, err, out
 from app.ingest.background import hand_over
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.syncing import Library, Synced
@@ -19,6 +18,7 @@ from app.ingest.syncing import sync as sync_folder
 from app.ingest.syncing import watch as watch_folder
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
+from app.support.terminal import count, err, out
 from app.wiring.stores import open_ingestions, open_synced_files
 from domain.documents import DocumentReport
 from domain.errors import NotFound, Unavailable

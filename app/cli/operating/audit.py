@@ -7,9 +7,9 @@ from rich.markup import escape
 
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import new_table, print_table
 from app.history.costs import parse_since
 from app.settings import read_settings
+from app.support.terminal import new_table, print_table
 from app.wiring.stores import open_audit_log
 from domain.people.audit import AuditEntry
 

@@ -6,7 +6,7 @@ import typer
 from app.cli.support.options import DocumentsOption, ThreadOption, WhereOption, WorkspaceOption, new_cli, read_scope
 from app.cli.support.running import print_json, run, run_on_server
 from app.cli.support.server_client import ServerClient
-from app.cli.support.terminal import count
+from app.support.terminal import count
 
 cli = new_cli(no_args_is_help=True, help="Inspect the answer cache.")
 

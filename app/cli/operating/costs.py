@@ -5,12 +5,11 @@ import typer
 from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import run, run_on_server
-from app.cli.support.terminal import count, new_table, out, print_table
+from app.cli.support.running import choose_output, run, run_on_server
 from app.history.costs import parse_since, read_costs
 from app.settings import read_settings
+from app.support.terminal import count, new_table, out, print_table
 from app.wiring.stores import open_run_log
-from app.workbench.cli.reading_runs import choose_output
 from domain.runs import CostKey
 
 if TYPE_CHECKING:

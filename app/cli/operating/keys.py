@@ -9,8 +9,8 @@ from rich.markup import escape
 from app.access.keys import make_key
 from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import err, new_table, out, print_table
 from app.settings import read_settings
+from app.support.terminal import err, new_table, out, print_table
 from app.wiring.stores import open_keys
 from domain.errors import InputError, UnknownKey
 from domain.people.access import OWNER, RIGHTS, ApiKey, Right

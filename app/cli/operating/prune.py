@@ -5,10 +5,10 @@ import typer
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import count, out
 from app.history.retention import override_policy, read_policy
 from app.history.retention import prune as delete_old
 from app.settings import read_settings
+from app.support.terminal import count, out
 from app.wiring.stores import open_retention
 from domain.history.retention import Pruned
 

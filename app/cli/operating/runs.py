@@ -1,14 +1,12 @@
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.terminal import count, new_table, out, print_table
-from app.workbench.cli.reading_runs import choose_output, escape, run_there_or_here, shorten
-
-if TYPE_CHECKING:
-    from app.cli.support.server_client import ServerClient
+from app.cli.support.running import choose_output, run, run_on_server
+from app.support.terminal import count, escape, new_table, out, print_table, shorten
+from domain.scope import Scope
 
 _LONGEST = 60
 """Characters shown of a question."""
@@ -33,18 +31,18 @@ def runs(
     show = choose_output(print_runs, as_json=as_json)
 
     async def list_here() -> int:
+        # Opening the log takes a driver, and a filter a parser, which a command that asks a server does without.
         from app.history.run_list import list_runs
         from app.settings import read_settings
         from app.wiring.stores import open_run_log
-        from domain.scope import Scope
 
         async with open_run_log(read_settings()) as log:
             return show(await list_runs(log, Scope(workspace), since=since, where=where, limit=limit, after=after))
 
-    def list_there(server: "ServerClient") -> int:
-        return show(server.get("runs", workspace=workspace, since=since, where=where, limit=limit, after=after))
-
-    run_there_or_here(list_there, list_here)
+    run_on_server(
+        lambda server: show(server.get("runs", workspace=workspace, since=since, where=where, limit=limit, after=after))
+    )
+    run(list_here())
 
 
 def print_runs(found: Mapping[str, Any]) -> None:

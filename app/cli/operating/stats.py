@@ -5,10 +5,10 @@ import typer
 
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import print_json, run
-from app.cli.support.terminal import count, new_table, out, print_table
 from app.history.costs import parse_since
 from app.history.statistics import compare
 from app.settings import read_settings
+from app.support.terminal import count, new_table, out, print_table
 from app.wiring.stores import read_run_statistics
 from domain.runs import RunStatistics
 

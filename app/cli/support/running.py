@@ -91,6 +91,16 @@ def print_json(value: Any, **options: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, **options))
 
 
+def choose_output(print_text: Callable[[Any], None], *, as_json: bool) -> Callable[[Any], int]:
+    """Return what prints a command's result, as JSON or for people, and returns its exit code."""
+
+    def show(found: Any) -> int:
+        (print_json if as_json else print_text)(found)
+        return 0
+
+    return show
+
+
 def _configure_logging(level: int) -> None:
     logging.basicConfig(
         level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr

@@ -1,24 +1,12 @@
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import run
-from app.cli.support.terminal import new_table, out, print_table
-from app.workbench.cli.reading_runs import (
-    choose_output,
-    escape,
-    is_file,
-    open_file,
-    read_here,
-    run_there_or_here,
-    show_cost,
-)
-
-if TYPE_CHECKING:
-    from app.cli.support.server_client import ServerClient
+from app.cli.support.running import choose_output
+from app.support.terminal import escape, new_table, out, print_table
+from app.workbench.cli.reading_runs import is_file, show_cost, show_there_or_here
 
 cli = new_cli()
 
@@ -32,23 +20,12 @@ def diff(
 ) -> None:
     """Compare two runs: the first step where they part, and how both ended."""
 
-    show = choose_output(print_difference, as_json=as_json)
-
-    async def compare_here() -> int:
-        from app.workbench.compare import difference
-
-        runs = [
-            open_file(Path(target)).run if is_file(target) else await read_here(target, workspace)
-            for target in (one, other)
-        ]
-        return show(difference.diff(*runs))
-
-    def compare_there(server: "ServerClient") -> int:
-        return show(server.get("runs", one, "diff", other, workspace=workspace))
-
-    if is_file(one) or is_file(other):
-        run(compare_here(), needs_data=not (is_file(one) and is_file(other)))
-    run_there_or_here(compare_there, compare_here)
+    show_there_or_here(
+        choose_output(print_difference, as_json=as_json),
+        lambda server: server.get("runs", one, "diff", other, workspace=workspace),
+        lambda here: here.diff(one, other, workspace),
+        of_files=is_file(one) or is_file(other),
+    )
 
 
 def print_difference(found: Mapping[str, Any]) -> None:

@@ -1,14 +1,12 @@
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.terminal import count, out
-from app.workbench.cli.reading_runs import choose_output, escape, run_there_or_here, shorten
-
-if TYPE_CHECKING:
-    from app.cli.support.server_client import ServerClient
+from app.cli.support.running import choose_output
+from app.support.terminal import count, escape, out, shorten
+from app.workbench.cli.reading_runs import show_there_or_here
 
 cli = new_cli()
 
@@ -21,21 +19,11 @@ def failures(
 ) -> None:
     """Group the runs that did not go well by cause, with examples."""
 
-    show = choose_output(print_failures, as_json=as_json)
-
-    async def group_here() -> int:
-        from app.settings import read_settings
-        from app.wiring.stores import open_run_log
-        from app.workbench.explain.failures import group_failures
-        from domain.scope import Scope
-
-        async with open_run_log(read_settings()) as log:
-            return show(await group_failures(log, Scope(workspace), since))
-
-    def group_there(server: "ServerClient") -> int:
-        return show(server.get("failures", workspace=workspace, since=since))
-
-    run_there_or_here(group_there, group_here)
+    show_there_or_here(
+        choose_output(print_failures, as_json=as_json),
+        lambda server: server.get("failures", workspace=workspace, since=since),
+        lambda here: here.group_failures(workspace, since),
+    )
 
 
 def print_failures(found: Mapping[str, Any]) -> None:

@@ -8,9 +8,9 @@ from app.answering.requests import AcceptedRun
 from app.cli.asking.answers import show_events
 from app.cli.support.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
 from app.cli.support.running import run
-from app.cli.support.terminal import err
 from app.history.costs import parse_since
 from app.settings import read_settings
+from app.support.terminal import err
 from app.wiring.services import open_services
 from app.workbench.cli.replay_many import replay_many
 from app.workbench.cli.show import print_trace

@@ -5,11 +5,10 @@ from contextlib import aclosing
 from typing import Any
 
 from app.cli.support.running import print_json
-from app.cli.support.terminal import count, err, out, show_progress
 from app.settings import read_settings
 from app.support.garbage import leave_what_is_open
+from app.support.terminal import count, err, escape, out, shorten, show_progress
 from app.wiring.services import open_services
-from app.workbench.cli.reading_runs import escape, shorten
 from app.workbench.explain.whatif import Variant
 from domain.history.run_lists import RunFilter
 from domain.scope import Scope

@@ -1,17 +1,14 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import fail
-from app.cli.support.terminal import new_table, out, print_table
-from app.workbench.cli.reading_runs import choose_output, escape, run_on_saved, shorten, show_cost, show_ms
+from app.cli.support.running import choose_output, fail
+from app.support.terminal import escape, new_table, out, print_table, shorten
+from app.workbench.cli.reading_runs import is_file, show_cost, show_ms, show_there_or_here
 from domain.errors import InputError
-
-if TYPE_CHECKING:
-    from app.workbench.replay.saved_run import SavedRun
 
 _CANDIDATES = 10
 """Candidates shown unless all are wanted."""
@@ -32,13 +29,13 @@ def show(
 ) -> None:
     """Show what happened in a run, step by step: changes, calls, candidates, verdicts."""
 
-    def describe(run: "SavedRun") -> Any:
-        from app.workbench.explain.trace import trace
-
-        return trace(run)
-
     printer = partial(print_trace, node=node, everything=everything, prompts=prompts)
-    run_on_saved(run_id, workspace, "trace", describe, choose_output(printer, as_json=as_json))
+    show_there_or_here(
+        choose_output(printer, as_json=as_json),
+        lambda server: server.get("runs", run_id, "trace", workspace=workspace),
+        lambda here: here.trace_run(run_id, workspace),
+        of_files=is_file(run_id),
+    )
 
 
 def print_trace(

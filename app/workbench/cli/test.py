@@ -6,8 +6,11 @@ import typer
 
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import fail, print_json, run
-from app.cli.support.terminal import count, out
-from app.workbench.cli.reading_runs import escape, open_file
+from app.settings import read_settings
+from app.support.terminal import count, escape, out
+from app.wiring.offline import open_offline
+from app.workbench.cli.here import open_file
+from app.workbench.replay.bundle_replay import replay_strictly
 from domain.errors import InputError
 
 cli = new_cli()
@@ -27,10 +30,6 @@ def repeat_files(
         fail(InputError(f"There is no file *.askgraph in {', '.join(map(str, paths))}."))
 
     async def work() -> int:
-        from app.settings import read_settings
-        from app.wiring.offline import open_offline
-        from app.workbench.replay.bundle_replay import replay_strictly
-
         results = {}
         async with open_offline(read_settings()) as parts:
             for file in files:

@@ -1,17 +1,13 @@
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.support.running import fail, run
-from app.cli.support.terminal import count, new_table, out, print_table
-from app.workbench.cli.reading_runs import choose_output, escape, is_file, open_file, run_there_or_here, shorten
+from app.cli.support.running import choose_output, fail
+from app.support.terminal import count, escape, new_table, out, print_table, shorten
+from app.workbench.cli.reading_runs import is_file, show_there_or_here
 from domain.errors import AskgraphError
-
-if TYPE_CHECKING:
-    from app.cli.support.server_client import ServerClient
 
 cli = new_cli()
 
@@ -36,36 +32,17 @@ def whatif(
     Nothing is stored. Calls that the run made come from its tape.
     """
 
-    show = choose_output(print_whatif, as_json=as_json)
-
     try:
         sets = [parse_changes([change]) for change in changes or []]
     except AskgraphError as error:
         fail(error)
-
-    async def try_file() -> int:
-        from app.settings import read_settings
-        from app.wiring.offline import open_offline
-        from app.workbench.replay.bundle_replay import try_offline
-
-        async with open_offline(read_settings()) as parts:
-            return show(await try_offline(open_file(Path(run_id)), parts, sets))
-
-    async def try_here() -> int:
-        from app.settings import read_settings
-        from app.wiring.services import open_services
-        from domain.scope import Scope
-
-        async with open_services(read_settings()) as services:
-            return show(await services.make_debugger().try_variants(Scope(workspace), run_id, sets=sets, models=models))
-
-    def try_there(server: "ServerClient") -> int:
-        body = {"sets": sets, "models": models}
-        return show(server.post("runs", run_id, "whatif", body=body, workspace=workspace))
-
-    if is_file(run_id):
-        run(try_file(), needs_data=False)
-    run_there_or_here(try_there, try_here)
+    body = {"sets": sets, "models": models}
+    show_there_or_here(
+        choose_output(print_whatif, as_json=as_json),
+        lambda server: server.post("runs", run_id, "whatif", body=body, workspace=workspace),
+        lambda here: here.try_variants(run_id, workspace, sets, models=models),
+        of_files=is_file(run_id),
+    )
 
 
 def print_whatif(tried: Mapping[str, Any]) -> None:

@@ -1,14 +1,12 @@
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.terminal import out
-from app.workbench.cli.reading_runs import choose_output, escape, run_on_saved
-
-if TYPE_CHECKING:
-    from app.workbench.replay.saved_run import SavedRun
+from app.cli.support.running import choose_output
+from app.support.terminal import escape, out
+from app.workbench.cli.reading_runs import is_file, show_there_or_here
 
 cli = new_cli()
 
@@ -23,14 +21,12 @@ def why(
 ) -> None:
     """Say why a run ended as it did: searches, thresholds, sources, claims and doubts."""
 
-    def describe(run: "SavedRun") -> Any:
-        from app.workbench.explain.why import explain_run
-
-        return explain_run(run)
-
-    show = choose_output(print_facts, as_json=as_json)
-
-    run_on_saved(run_id, workspace, "why", describe, show)
+    show_there_or_here(
+        choose_output(print_facts, as_json=as_json),
+        lambda server: server.get("runs", run_id, "why", workspace=workspace),
+        lambda here: here.explain(run_id, workspace),
+        of_files=is_file(run_id),
+    )
 
 
 def print_facts(explained: Mapping[str, Any]) -> None:

@@ -1,14 +1,15 @@
 """Compares two runs: the first step where they part, with the state and the call that differ, and how both ended."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from app.workbench.compare.endings import Compared, Costs, Ending, compare, read_ending, sum_costs
-from app.workbench.compare.word_difference import Part, compare_words
-from app.workbench.explain.trace import Change, describe_changes, read_passages
+from app.workbench.explain.passages import read_passages
+from app.workbench.explain.trace import Change, describe_changes
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from app.workbench.tapes.tape_codec import pack, show_request
 from domain.execution.tapes import Call, Tape
@@ -16,9 +17,22 @@ from domain.execution.tapes import Call, Tape
 MAX_LINES = 60
 """Lines of a difference between two calls."""
 
+MOST_WORDS = 4_000
+"""Words of both answers together, with the blanks between them. Of longer ones the first is shown removed, and the
+second added."""
+
+_WORD = re.compile(r"\S+|\s+")
+
 _OF_THE_RUN = frozenset({"run_id", "steps", "turns"})
 """Fields that differ between any two runs."""
 _INPUT = ("question", "scope", "mode", "profile")
+
+
+class Part(TypedDict):
+    """A piece of two answers, in reading order."""
+
+    kind: Literal["same", "removed", "added"]
+    text: str
 
 
 class CallDifference(TypedDict):
@@ -214,3 +228,27 @@ def _name(call: Call) -> tuple[str, str]:
 
 def _key(call: Call) -> bytes:
     return pack([call.port, call.method, call.request])
+
+
+def compare_words(one: str, other: str) -> list[Part]:
+    """Return the pieces that make both answers: the first of what is the same and removed, the second of what is the
+    same and added."""
+    return list(_compare_words(one, other))
+
+
+def _compare_words(one: str, other: str) -> Iterator[Part]:
+    mine, theirs = _WORD.findall(one), _WORD.findall(other)
+    # Blanks between words are the same everywhere, and tell nothing of where two texts agree.
+    matcher = SequenceMatcher(str.isspace, mine, theirs, autojunk=False)
+    if len(mine) + len(theirs) <= MOST_WORDS:
+        found = matcher.get_opcodes()
+    else:
+        found = [("replace", 0, len(mine), 0, len(theirs))]
+    for tag, start, end, other_start, other_end in found:
+        if tag == "equal":
+            yield Part(kind="same", text="".join(mine[start:end]))
+            continue
+        if end > start:
+            yield Part(kind="removed", text="".join(mine[start:end]))
+        if other_end > other_start:
+            yield Part(kind="added", text="".join(theirs[other_start:other_end]))

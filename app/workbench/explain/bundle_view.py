@@ -23,15 +23,20 @@ def view_bundle(data: bytes) -> bytes:
     bundle = read_bundle(data, most=_MAX_CONTENT)
     try:
         # A figure that JSON does not know becomes null.
-        return orjson.dumps(_describe(bundle))
+        _check_size(bundle)
+        return orjson.dumps(describe_bundle(bundle))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise StateError(f"This file is damaged: {type(error).__name__}.") from error
 
 
-def _describe(bundle: Bundle) -> dict[str, Any]:
+def _check_size(bundle: Bundle) -> None:
     for step in bundle.run.steps:
         if max(len(step.values["candidates"]), len(step.values["sources"])) > _MOST_LISTED:
             raise StateError(f"A state in this file has more than {_MOST_LISTED:,} candidates or sources.")
+
+
+def describe_bundle(bundle: Bundle) -> dict[str, Any]:
+    """Describe the run in a file: why it ended as it did, and every step."""
     return {
         "exported_at": bundle.exported_at,
         "made_with": bundle.made_with,

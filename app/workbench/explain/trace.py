@@ -3,14 +3,14 @@
 Everything comes from the saved states and, for the calls, titles and snippets, from the tape.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from langgraph.graph import START
 from typing_extensions import TypedDict
 
+from app.workbench.explain.passages import LEGS, find_source, list_left_out, list_searches, plain, read_passages
 from app.workbench.explain.why import weigh
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.documents import Claim, name_place
@@ -25,15 +25,11 @@ MAX_TEXT = 20_000
 """Characters of one message of a prompt, or of a reply."""
 MAX_CALLS = 100
 """Calls shown of one step."""
-MAX_LEFT_OUT = 20
-"""Passages shown that a search found, and that became no candidates."""
 _NAMED = 4
 """Items of a list that a change names."""
 _LONGEST = 160
 """Characters of a changed value."""
 _NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
-_SEARCHES = frozenset({"search_dense", "search_lexical", "score_dense", "score_lexical"})
-_LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
 class Change(TypedDict):
@@ -203,19 +199,6 @@ def name_steps(run: SavedRun) -> list[str]:
     return names
 
 
-def read_passages(run: SavedRun) -> dict[str, Mapping[str, Any]]:
-    """Return the passages that a run read or left out, by chunk."""
-    found = dict(run.unread)
-    for call in run.tape.calls if run.tape is not None else ():
-        if call.method in ("read_passages", "read_around", "read_outline") and isinstance(call.reply, list):
-            found.update({passage["chunk_id"]: passage for passage in map(_plain, call.reply)})
-    return found
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, Mapping) else asdict(value)
-
-
 def _trace_step(
     run: SavedRun,
     step: SavedStep,
@@ -248,17 +231,6 @@ def _trace_step(
         grade=_describe_grade(values) if step.node == "grade" else None,
         claims=values["verification"]["claims"] if step.node == "verify" else [],
     )
-
-
-def _list_searches(run: SavedRun, number: int) -> list[Call]:
-    """Return the searches of the retrieve step of that number. On tapes of 23 November 2026 and before, those that ran
-    ahead have the number of the step before."""
-    if run.tape is None:
-        return []
-    searches = [call for call in run.tape.calls if call.method in _SEARCHES and call.step <= number]
-    own = [call for call in searches if call.step == number]
-    before = max((step.number for step in run.steps if step.node == "retrieve" and step.number < number), default=-1)
-    return own or [call for call in searches if call.step > before]
 
 
 def _describe_grade(values: Mapping[str, Any]) -> Grade:
@@ -342,7 +314,7 @@ def _show(value: Any) -> str:
 
 def _describe_call(call: Call) -> TracedCall:
     is_model = call.port.startswith("ChatModel")
-    messages = [_plain(message) for message in call.request.get("messages", [])] if is_model else []
+    messages = [plain(message) for message in call.request.get("messages", [])] if is_model else []
     reply = _cut("".join(call.reply) if call.method == "stream" else str(call.reply)) if is_model else ""
     costs = [used.cost for used in call.usage]
     return TracedCall(
@@ -399,7 +371,7 @@ def _trace_candidates(
     fused_order = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
     titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
     # rerank is the step after retrieve.
-    legs = {name: _rank_leg(_list_searches(run, step.number - reranked), candidates, name) for name in _LEGS}
+    legs = {name: _rank_leg(list_searches(run, step.number - reranked), candidates, name) for name in LEGS}
     final = run.final
     cited = {citation["marker"] for citation in final["citations"]}
     knobs = Profile.model_validate(values["profile"]).rerank
@@ -436,47 +408,10 @@ def _trace_candidates(
     return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
 
 
-class LeftOut(TypedDict):
-    """A passage that a search found, and that became no candidate."""
-
-    chunk_id: str
-    document_id: str
-    dense: float | None
-    lexical: float | None
-    missed: float | None
-    """How far it is below the profile's threshold of similarity; None where that did not leave it out."""
-
-
-def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
-    """List what the searches of a retrieve step found and what became no candidate, the most similar first. Empty
-    without a tape."""
-    scores: dict[str, dict[str, float]] = {name: {} for name in _LEGS}
-    documents: dict[str, str] = {}
-    for call in _list_searches(run, step.number):
-        leg = call.method.removeprefix("search_").removeprefix("score_")
-        for match in map(_plain, call.reply or []):
-            scores[leg].setdefault(match["chunk_id"], match["score"])
-            documents.setdefault(match["chunk_id"], match["document_id"])
-    floor = Profile.model_validate(step.values["profile"]).retrieval.similarity_threshold
-    candidates = {each["chunk_id"] for each in step.values["candidates"]}
-    left = sorted(documents.keys() - candidates, key=lambda chunk_id: (-scores["dense"].get(chunk_id, -1.0), chunk_id))
-    found = []
-    for chunk_id in left[:MAX_LEFT_OUT]:
-        similarity = scores["dense"].get(chunk_id)
-        missed = None if floor is None or similarity is None or similarity >= floor else floor - similarity
-        lexical = scores["lexical"].get(chunk_id)
-        found.append(
-            LeftOut(
-                chunk_id=chunk_id, document_id=documents[chunk_id], dense=similarity, lexical=lexical, missed=missed
-            )
-        )
-    return found
-
-
 def _trace_left_out(
     run: SavedRun, step: SavedStep, titles: Mapping[str, str], passages: Mapping[str, Mapping[str, Any]]
 ) -> list[TracedCandidate]:
-    ranks = {name: _rank_leg(_list_searches(run, step.number), [], name) for name in _LEGS}
+    ranks = {name: _rank_leg(list_searches(run, step.number), [], name) for name in LEGS}
     knobs = Profile.model_validate(step.values["profile"]).retrieval
     nothing = Leg(rank=None, score=None)
     return [
@@ -535,21 +470,6 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def find_source(
-    sources: Iterable[Mapping[str, Any]], candidate: Mapping[str, Any], passage: Mapping[str, Any] | None
-) -> int | None:
-    """Return the number of the source that the candidate became, or is a part of."""
-    for source in sources:
-        if source["chunk_id"] == candidate["chunk_id"]:
-            return int(source["number"])
-        # A source is widened, and holds the neighbours of what was found.
-        if passage is None or source["document_id"] != candidate["document_id"]:
-            continue
-        if source["start"] <= passage["start"] and passage["end"] <= source["end"]:
-            return int(source["number"])
-    return None
-
-
 def _rank_leg(
     searches: Sequence[Call], candidates: Sequence[Mapping[str, Any]], leg: Literal["dense", "lexical"]
 ) -> dict[str, int]:
@@ -558,7 +478,7 @@ def _rank_leg(
     if calls:
         ranks: dict[str, int] = {}
         for call in calls:
-            for rank, match in enumerate(map(_plain, call.reply or []), 1):
+            for rank, match in enumerate(map(plain, call.reply or []), 1):
                 ranks[match["chunk_id"]] = min(rank, ranks.get(match["chunk_id"], rank))
         return ranks
     scored = sorted((each for each in candidates if each[leg]), key=lambda each: -float(each[leg]))

@@ -20,8 +20,7 @@ from typing_extensions import TypedDict
 from app.answering.graph_pass import prepare_judgement
 from app.history.states import require_current
 from app.workbench.compare.endings import Compared, Ending, compare, read_ending
-from app.workbench.replay.in_memory import Start
-from app.workbench.replay.rehearsal import Rehearsal, allow_unpaid, rehearse
+from app.workbench.replay.in_memory import Rehearsal, Start, allow_unpaid, rehearse
 from app.workbench.replay.saved_run import SavedRun, require_steps
 from app.workbench.replay.state_changes import change_values
 from app.workbench.tapes.taping import Player

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from app.history.steps import HistoryStep
+from app.workbench.explain.passages import MAX_LEFT_OUT, find_source, list_left_out, read_passages
+from app.workbench.replay.saved_run import SavedRun
 from domain.documents import name_place
 from domain.outcome import ANSWERS, find_claimed
 from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
-
-if TYPE_CHECKING:
-    # They import LangGraph, which a command that asks a server does without.
-    from app.workbench.explain.history import HistoryStep
-    from app.workbench.replay.saved_run import SavedRun
 
 _LONGEST = 160
 """Characters of a quoted text."""
@@ -26,7 +24,7 @@ class Fact:
     text: str
 
 
-def explain_run(run: "SavedRun") -> dict[str, Any]:
+def explain_run(run: SavedRun) -> dict[str, Any]:
     """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
     facts = _list_facts(run)
     if run.record.cached:
@@ -34,7 +32,7 @@ def explain_run(run: "SavedRun") -> dict[str, Any]:
     return {"run_id": run.record.run_id, "facts": [asdict(fact) for fact in facts]}
 
 
-def _explain_origin(origin: "SavedRun | None", own: Sequence[Fact]) -> list[Fact]:
+def _explain_origin(origin: SavedRun | None, own: Sequence[Fact]) -> list[Fact]:
     """Explain an answer from the cache by the run that made it; by what it cites where that one is gone."""
     if origin is None:
         return [Fact("repeats", "the answer of a run that is not on record any more, or not yours to read"), *own]
@@ -43,17 +41,15 @@ def _explain_origin(origin: "SavedRun | None", own: Sequence[Fact]) -> list[Fact
     return [Fact("repeats", said), *_list_facts(origin)[2:]]
 
 
-def _list_facts(run: "SavedRun") -> list[Fact]:
+def _list_facts(run: SavedRun) -> list[Fact]:
     facts = _explain(run.list_history(), run.record.run_id, _name_dropped(run))
     place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
     facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
     return facts
 
 
-def _name_dropped(run: "SavedRun") -> dict[str, str]:
+def _name_dropped(run: SavedRun) -> dict[str, str]:
     """Return the names of the final candidates that reached no source, by chunk."""
-    from app.workbench.explain.trace import find_source, read_passages
-
     final, passages = run.final, read_passages(run)
     titles = {source["document_id"]: source["title"] for source in final["sources"]}
     named = {}
@@ -66,11 +62,8 @@ def _name_dropped(run: "SavedRun") -> dict[str, str]:
     return named
 
 
-def _describe_left_out(run: "SavedRun") -> Iterator[str]:
+def _describe_left_out(run: SavedRun) -> Iterator[str]:
     """Say what the threshold of similarity left out, of all that the searches found."""
-    # It needs LangGraph, which the commands that read facts from a server do without.
-    from app.workbench.explain.trace import MAX_LEFT_OUT, list_left_out
-
     for step in run.steps:
         missed = [each for each in list_left_out(run, step) if each["missed"]] if step.node == "retrieve" else []
         if missed:
@@ -84,7 +77,7 @@ def _describe_left_out(run: "SavedRun") -> Iterator[str]:
             )
 
 
-def _explain(steps: "Sequence[HistoryStep]", run_id: str, dropped: Mapping[str, str]) -> list[Fact]:
+def _explain(steps: Sequence[HistoryStep], run_id: str, dropped: Mapping[str, str]) -> list[Fact]:
     """Return the decisive facts of a run from its thread's steps, oldest first; empty where none of them is the run's.
     `dropped` names the candidates that reached no source.
 

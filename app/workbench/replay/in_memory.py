@@ -1,9 +1,12 @@
-"""Threads in memory, or as branches, that begin with a saved state."""
+"""Begins threads with a saved state: as branches, or in memory, where nothing is stored."""
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
@@ -12,10 +15,14 @@ from langgraph.types import Command, StateUpdate
 from app.adapters.tracing.langsmith import untraced
 from app.answering.graph_pass import GraphPass
 from app.answering.run_config import locate_states
+from app.history.thread_states import ThreadStates
+from app.workbench.compare.endings import Ending, read_ending
+from app.workbench.tapes.taping import Player, fill
 from domain.errors import StateError
-from domain.state import TurnInput
+from domain.state import AnswerState, TurnInput
 from graphs.answer import FINAL_NODE, AnswerGraph
 from graphs.effects import Beginning
+from nodes.context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +90,58 @@ async def follow_untraced(graph_pass: GraphPass) -> None:
 
 async def flush_nothing(thread_id: str) -> None:
     """States in memory need no flush."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """How a run would have ended."""
+
+    ending: Ending
+    state: AnswerState
+    error: str | None
+    """Why it failed, for people."""
+    taped: int
+    """Calls that the tape answered."""
+    made: int
+    """Calls that were made, because the tape lacks them."""
+    refused: str | None
+    """The first call that would have been needed and was not made."""
+
+
+async def rehearse(graph: AnswerGraph, start: Start, context: Context, player: Player) -> Rehearsal:
+    """Run on from a state, with calls from the tape where it has them, and the others as `player` allows.
+
+    Raises `StateError` where nothing is left to run.
+    """
+    thread_id = str(uuid4())
+    in_memory = await begin_in_memory(graph, thread_id, start)
+    graph_pass = GraphPass(
+        ThreadStates(in_memory, flush_nothing, nullcontext),
+        replace(fill(context, player), run_id=start.values["run_id"]),
+        start.values,
+        thread_id,
+        perf_counter(),
+        trace_url=lambda trace_id: None,
+    )
+
+    await follow_untraced(graph_pass)
+    ended, state = graph_pass.ended, graph_pass.state
+    assert ended is not None
+    failed = ended if ended["type"] == "error" else None
+    return Rehearsal(
+        ending=read_ending(state, error=failed and failed["code"]),
+        state=state,
+        error=failed and failed["message"],
+        taped=player.answered,
+        made=player.made,
+        refused=player.refused,
+    )
+
+
+_PAID = ("ChatModel ", "Reranker cohere/", "Embedder openai:")
+"""How the names of ports begin whose servers send bills. Such a server may be one's own: we cannot tell."""
+
+
+def allow_unpaid(title: str) -> bool:
+    """Allow the calls that cost nothing: all but those of language models, Cohere's reranker and servers that embed."""
+    return not title.startswith(_PAID)

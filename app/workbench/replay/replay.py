@@ -22,7 +22,6 @@ from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Branch, read_events
 from app.answering.run_config import locate_states
 from app.history.states import THINNED, find_problem, require_current
-from app.workbench.explain.history import node_of
 from app.workbench.replay.in_memory import Start, begin_in_memory, begin_thread
 from app.workbench.replay.saved_run import (
     THINNED_OUT,
@@ -186,8 +185,9 @@ class Replayer:
                     raise
                 steps = [await read_step(self._graph, snapshot)]
             place, forced = find_place(steps, replay)
-            after = await self._find_node(replay.workspace_id, thread_id, steps[place])
         step = steps[place]
+        # The first state of a branch says which node made the one that it copies.
+        after = step.node if step.node in self._graph.nodes else step.forked_as or FINAL_NODE
         forced = forced or step.forked_to
         following = [each.node for each in steps[place + 1 :] if each.node in self._graph.builder.nodes]
         values = self._change(replay, step)
@@ -294,16 +294,6 @@ class Replayer:
             f'"run_id", and "{field}": "{place.node}").'
         )
 
-    async def _find_node(self, workspace_id: str, thread_id: str, step: SavedStep) -> str:
-        """Return the node that made the state. Values written in its name take the same edges again."""
-        if step.node in self._graph.nodes:
-            return step.node
-        # The first state of a branch names the node. Branches of older versions do not: follow them to the original.
-        if step.forked_as:
-            return step.forked_as
-        place = locate_states(workspace_id, thread_id, checkpoint_id=step.checkpoint_id)
-        return await _find_origin(self._graph, workspace_id, await self._graph.aget_state(place))
-
 
 def find_place(steps: Sequence[SavedStep], replay: Replay) -> tuple[int, str | None]:
     """Return the place of the saved state that the replay starts from, and the node that is to run next, if it is not
@@ -339,17 +329,3 @@ async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str
     if (snapshot.metadata or {}).get(THINNED):
         raise UnknownCheckpoint(THINNED_OUT)
     return snapshot
-
-
-async def _find_origin(graph: AnswerGraph, workspace_id: str, snapshot: StateSnapshot) -> str:
-    parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
-    node = node_of(snapshot, parent)
-    if node in graph.nodes:
-        return node
-    if known := (snapshot.metadata or {}).get("forked_as"):
-        return str(known)
-    forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
-    if not forked_from:
-        return FINAL_NODE
-    origin = await _read_checkpoint(graph, workspace_id, forked_from["thread_id"], forked_from["checkpoint_id"])
-    return await _find_origin(graph, workspace_id, origin)

@@ -13,7 +13,7 @@ from langgraph.types import StateSnapshot
 
 from app.answering.run_config import locate_states
 from app.history.states import read_values, read_version
-from app.workbench.explain.history import HistoryStep, checkpoint_id_of, node_of, parent_id_of
+from app.history.steps import HistoryStep, checkpoint_id_of, node_of, parent_id_of
 from app.workbench.tapes.tapes import read_tape
 from domain.errors import StateError, UnknownCheckpoint, UnknownTape
 from domain.execution.tapes import Tape

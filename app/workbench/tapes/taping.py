@@ -22,7 +22,6 @@ from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
-from domain.scope import Scope
 from graphs.speculation import STEPS_AHEAD
 from nodes.context import Context, Ledger, Models
 
@@ -95,7 +94,7 @@ class Player:
         self._left: dict[bytes, deque[Call]] = defaultdict(deque)
         # A cancelled call answers a request only where no equal one ended: speculative work is cancelled, too.
         for call in sorted(tape.calls, key=lambda call: (call.step <= after, call.cut)):
-            self._left[_key(call.port, call.method, _read_request(call.request))].append(call)
+            self._left[_key(call.port, call.method, call.request)].append(call)
 
     def take(self, port: str, method: str, request: Mapping[str, Any]) -> Call | None:
         """Take the next recorded call of the request; None where there is none left."""
@@ -314,21 +313,6 @@ def _raise(call: Call) -> None:
     if call.error is not None:
         kind, message = call.error
         raise getattr(errors, kind)(message)
-
-
-def _read_request(recorded: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the request as it would be recorded today. Earlier versions kept a scope's documents in the order given,
-    and passages without their source and revision."""
-    current = dict(recorded)
-    if "scope" in recorded:
-        current["scope"] = Scope.from_json(recorded["scope"]).to_json()
-    if "passages" in recorded:
-        # At the end, where the dataclass has it: equal requests have to be equal bytes.
-        later = {"source": "", "revision": 0, "updated_at": ""}
-        current["passages"] = [
-            each | {name: blank for name, blank in later.items() if name not in each} for each in recorded["passages"]
-        ]
-    return current
 
 
 def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:

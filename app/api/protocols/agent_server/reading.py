@@ -23,9 +23,9 @@ from app.api.protocols.agent_server.messages import (
 from app.api.protocols.agent_server.protocol import name_assistant
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
+from app.history.steps import checkpoint_id_of, parent_id_of
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
-from app.workbench.explain.history import checkpoint_id_of, parent_id_of
 from domain.errors import UnknownCheckpoint, UnknownRun, UnknownThread
 from domain.execution.streams import StreamedEvent
 from domain.history.client_threads import ClientThread

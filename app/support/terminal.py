@@ -1,18 +1,33 @@
 """Consoles, tables and progress bars that the commands share."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 Progress = Callable[[str, int, int], None]
 """Called with a label, the number of items done, and their total."""
+
+
+def escape(text: str) -> str:
+    """Return text from outside such that neither markup nor control sequences of terminals in it take effect: a file
+    may come from anybody."""
+    return markup.escape(_CONTROL.sub("�", text))
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return the text on one line, cut where it is longer."""
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

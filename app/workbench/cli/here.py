@@ -1,0 +1,111 @@
+"""Does on this machine what a running server does for the commands: reads runs from the database or from files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.cli.asking.feedback import print_export
+from app.evaluation.feedback_set import FeedbackSet
+from app.settings import read_settings
+from app.wiring.offline import open_offline
+from app.wiring.services import open_services
+from app.wiring.stores import open_run_log
+from app.workbench.cli.reading_runs import is_file
+from app.workbench.compare import difference
+from app.workbench.explain import failures, trace
+from app.workbench.explain.whatif import WhatIf
+from app.workbench.explain.why import explain_run
+from app.workbench.replay.bundle import MAX_FILE, SUFFIX, Bundle, read_bundle, write_bundle
+from app.workbench.replay.bundle_replay import try_offline
+from app.workbench.replay.saved_run import SavedRun
+from domain.errors import InputError
+from domain.history.feedback import AskedRun, Feedback, RatedRun
+from domain.scope import Scope
+
+
+async def read(target: str, workspace: str) -> SavedRun:
+    """Read a run, which is named by its id or a file."""
+    if is_file(target):
+        return open_file(Path(target)).run
+    async with open_services(read_settings()) as services:
+        return await services.make_debugger().read(Scope(workspace), target)
+
+
+async def explain(target: str, workspace: str) -> dict[str, Any]:
+    """Return the decisive facts of a run."""
+    return explain_run(await read(target, workspace))
+
+
+async def trace_run(target: str, workspace: str) -> trace.Trace:
+    """Return what happened in a run."""
+    return trace.trace(await read(target, workspace))
+
+
+async def diff(one: str, other: str, workspace: str) -> difference.RunDifference:
+    """Compare two runs."""
+    return difference.diff(await read(one, workspace), await read(other, workspace))
+
+
+async def group_failures(workspace: str, since: str) -> failures.Failures:
+    """Group the runs that did not go well."""
+    async with open_run_log(read_settings()) as log:
+        return await failures.group_failures(log, Scope(workspace), since)
+
+
+async def try_variants(target: str, workspace: str, sets: Sequence[Mapping[str, Any]], *, models: bool) -> WhatIf:
+    """Try what would have changed a run's end; of a file, as far as its tape tells."""
+    if is_file(target):
+        async with open_offline(read_settings()) as parts:
+            return await try_offline(open_file(Path(target)), parts, sets)
+    async with open_services(read_settings()) as services:
+        return await services.make_debugger().try_variants(Scope(workspace), target, sets=sets, models=models)
+
+
+async def export(run_id: str, workspace: str, *, redact: bool) -> bytes:
+    """Return a run as a file."""
+    return write_bundle(await read(run_id, workspace), redact=redact)
+
+
+async def add_case(run_id: str, workspace: str, folder: Path, must: Sequence[Sequence[str]]) -> int:
+    """Add a run to an evaluation set: its question, what its reader said, the library's files, and the run as a
+    file. Returns the exit code."""
+    async with open_services(read_settings()) as services:
+        saved = await services.make_debugger().read(Scope(workspace), run_id)
+        written = FeedbackSet(folder, services.library.originals.read)
+        await written.add_library(workspace, await services.library.documents.list(workspace))
+        said = await services.runs.feedback.read(workspace, [run_id])
+        written.add_questions([describe_run(saved, said.get(run_id))], must)
+    file = folder / "runs" / f"{run_id}{SUFFIX}"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(write_bundle(saved))
+    print_export(folder, written.exported)
+    return 0
+
+
+def describe_run(saved: SavedRun, said: Feedback | None) -> AskedRun:
+    """Return what a set takes of a run, with what its reader said, if anything."""
+    record = saved.record
+    asked: dict[str, Any] = {
+        "workspace_id": record.workspace_id,
+        "run_id": record.run_id,
+        "thread_id": record.thread_id,
+        "mode": record.mode,
+        # What the run remembered is what it went by.
+        "before": [turn["question"] for turn in saved.steps[0].values["turns"]],
+        "question": record.question,
+        "answer": record.answer,
+        "outcome": record.outcome,
+        "citations": record.citations,
+    }
+    return AskedRun(**asked) if said is None else RatedRun(**asked, feedback=said)
+
+
+def open_file(path: Path) -> Bundle:
+    """Read a file that `askgraph export` wrote. Raises `InputError` and `StateError`."""
+    try:
+        if not path.is_file():
+            raise InputError(f"There is no file {str(path)!r}.")
+        with path.open("rb") as file:
+            return read_bundle(file.read(MAX_FILE + 1))
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
