@@ -64,6 +64,15 @@ class Way:
     turns: int = 0
     """All that were run, for what they took up."""
 
+    async def open_thread(self) -> str:
+        """Make a thread, as accepting a question does. Its states are open to its workspace alone."""
+        thread_id = str(uuid4())
+        async with borrow(self.pool, ALL_WORKSPACES) as connection:
+            await connection.execute(
+                "INSERT INTO threads (thread_id, workspace_id) VALUES (%s, 'default')", (thread_id,)
+            )
+        return thread_id
+
     async def take(self, graph: AnswerGraph, turn: TurnInput, thread_id: str, context: Context) -> None:
         """Run a turn to where its states are stored."""
         config = RunnableConfig(
@@ -109,14 +118,18 @@ async def main() -> None:
 
         async def open_ways() -> list[Way]:
             async def open_way(name: str, durability: Durability, *, ours: bool) -> Way:
-                pool = await stack.enter_async_context(
-                    open_pool(await create_database(servers.database_url or "", next(numbers)))
-                )
+                url = await create_database(servers.database_url or "", next(numbers))
+                if not ours:
+                    # The role that serves may not create tables.
+                    async with AsyncPostgresSaver.from_conn_string(url) as stock:
+                        await stock.setup()
+                    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as owner:
+                        await owner.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC")
+                pool = await stack.enter_async_context(open_pool(url))
                 if ours:
-                    return Way(name, pool, await stack.enter_async_context(open_saver(pool)), durability)
-                saver = AsyncPostgresSaver(pool)
-                await saver.setup()
-                return Way(name, pool, saver, durability)
+                    saver = await stack.enter_async_context(open_saver(pool))
+                    return Way(name, pool, saver.within("default"), durability)
+                return Way(name, pool, AsyncPostgresSaver(pool), durability)
 
             return [
                 await open_way("stock, exit", "exit", ours=False),
@@ -149,11 +162,11 @@ async def compare(
     graphs = {way.name: graph.copy({"checkpointer": way.saver}) for way in ways}
     for way in ways:
         # What is prepared and cached once is nobody's.
-        await way.take(graphs[way.name], turns[0], str(uuid4()), make_context())
+        await way.take(graphs[way.name], turns[0], await way.open_thread(), make_context())
     threads: dict[str, str] = {}
     for number, turn in enumerate(turns):
         if number % TURNS_A_THREAD == 0:
-            threads = {way.name: str(uuid4()) for way in ways}
+            threads = {way.name: await way.open_thread() for way in ways}
         first = number % len(ways)
         for way in [*ways[first:], *ways[:first]]:
             started, used = perf_counter(), process_time()
@@ -164,11 +177,12 @@ async def compare(
     for number in range(ROUNDS):
         first = number % len(ways)
         for way in [*ways[first:], *ways[:first]]:
+            opened = [await way.open_thread() for _ in range(CLIENTS)]
             started = perf_counter()
             await asyncio.gather(
                 *(
-                    way.take(graphs[way.name], turns[client % len(turns)], str(uuid4()), make_context())
-                    for client in range(CLIENTS)
+                    way.take(graphs[way.name], turns[client % len(turns)], thread_id, make_context())
+                    for client, thread_id in enumerate(opened)
                 )
             )
             way.together.append(perf_counter() - started)
