@@ -137,9 +137,11 @@ class AnswerFinder(Protocol):
         most: int,
         typed: str | None = None,
         said: int = 0,
+        detailed: bool = False,
     ) -> list[Quote]:
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
-        sources. `scope` is where these are from; `said` are the words that the answer has already."""
+        sources. `scope` is where these are from; `said` are the words that the answer has already; a `detailed` answer
+        may be long, whatever is asked for."""
         ...
 
 

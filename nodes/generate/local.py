@@ -43,11 +43,12 @@ class LocalFinder:
         most: int,
         typed: str | None = None,
         said: int = 0,
+        detailed: bool = False,
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
-        several = asks_for(typed or question, *SEVERAL) and not asks_more
+        several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
         passages = choose_passages(scored.units, scored.shares, most, budget, several=several)
         if passages and (rival := find_rival(scored.units, scored.shares, passages[0])) is not None:

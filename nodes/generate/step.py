@@ -201,6 +201,7 @@ async def _quote(
         most=knobs.max_sentences,
         typed=state["question"] if before else None,
         said=said,
+        detailed=knobs.length == "detailed",
     )
     if not quotes:
         reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]

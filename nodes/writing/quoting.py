@@ -13,7 +13,8 @@ from domain.text.tables import is_row, is_rule, split_cells
 from nodes.wording.notices import Wording
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
-"""Words from which people call an answer too long, to a question for one thing and for several."""
+"""Words from which people call an answer too long, to a question for one thing, and to one for several
+or in a mode whose answers are detailed. Chosen with the practical set, which counts longer answers as not useful."""
 
 _WORD = re.compile(r"[^\s_]+")
 

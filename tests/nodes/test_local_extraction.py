@@ -54,6 +54,15 @@ async def quotes_of(
     return quotes
 
 
+async def test_a_detailed_answer_goes_on_where_a_brief_one_ends(embedder: OnnxEmbedder) -> None:
+    finder, question = LocalFinder(make_unit_scorer(embedder)), "When does the canteen open?"
+    [brief] = await finder.find(question, [CANTEEN], scope=Scope("default"), most=1)
+    [detailed] = await finder.find(question, [CANTEEN], scope=Scope("default"), most=1, detailed=True)
+    assert brief.text in detailed.text
+    assert "Vegetarian dishes" in detailed.text
+    assert "Vegetarian dishes" not in brief.text
+
+
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
