@@ -1,15 +1,21 @@
 """grade keeps the better attempt."""
 
+from typing import Any
+
 import pytest
 from langgraph.runtime import Runtime
 
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.wiring.services import Services
+from domain.ports.judgement import Grade
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Attempt
 from nodes.grade.step import RETRY_MARGIN, GradeInput, grade
 from nodes.rerank.step import RerankInput, rerank
 from nodes.retrieve.step import RetrieveInput, retrieve
+from tests.nodes.nodes_alone import make_runtime, make_state
+from tests.sources import make_source
 
 QUESTION = "How long is the warranty of the Falke?"
 
@@ -64,3 +70,16 @@ async def test_a_retry_has_to_be_clearly_better(
     assert graded["query"] == kept
     assert (graded["candidates"] == ranked["candidates"]) == (kept == "retry")
     assert graded["previous"] is None
+
+
+class Grader:
+    """Misses a dozen words."""
+
+    async def grade(self, *_: Any, **__: Any) -> Grade:
+        return Grade(confidence=0.5, missing=[f"word{number}" for number in range(12)])
+
+
+async def test_the_ten_words_that_matter_most_are_kept(embedder: OnnxEmbedder) -> None:
+    state = make_state(sources=[make_source("Lunch costs nine francs.")], candidates=[], query="q")
+    update = await grade(state, make_runtime(embedder, [], grader=Grader()))
+    assert update["missing"] == [f"word{number}" for number in range(10)]

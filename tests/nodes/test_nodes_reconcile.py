@@ -137,3 +137,17 @@ async def test_a_statement_keeps_the_marker_that_stood_in_the_one_behind_it(
     reconciled = cast(ReconcileUpdate, update)
     assert reconciled["answer"] == left
     assert [citation["marker"] for citation in reconciled["citations"]] == [1]
+
+
+async def test_an_unsupported_statement_leaves_no_marker_behind(embedder: OnnxEmbedder) -> None:
+    kept = "Visitors park behind the station [2]."
+    answer = f"Lunch is free. {INVENTED} {kept}"
+    claims = [
+        make_claim(answer, "Lunch is free.", "unsupported"),
+        make_claim(answer, INVENTED, "unsupported"),
+        make_claim(answer, kept, "supported"),
+    ]
+    claims[-1]["markers"] = [2]
+    update, _ = await run(embedder, answer, verification=Verification(status="unsupported", claims=claims))
+    assert cast(ReconcileUpdate, update)["answer"] == kept
+    assert [citation["marker"] for citation in cast(ReconcileUpdate, update)["citations"]] == [2]
