@@ -35,7 +35,7 @@ from domain.scope import Scope
 from domain.state import TurnInput
 from domain.text.terms import find_terms
 from graphs.answer import build_answer_graph
-from nodes.grade.local import _WEIGHTS, LocalGrader, read_signs
+from nodes.grade.local import _WEIGHTS, LocalGrader, read_features
 from nodes.reading.scoring import WEIGHTS, describe, fill_closeness, list_stretches, weigh_terms
 from nodes.reading.units import split_units
 
@@ -76,7 +76,7 @@ class Describer:
         features = describe(question, units, held, weigh_terms(question, question, held))
         scored = await self.scorer.score(scope, question, list_stretches(units))
         fill_closeness(features, [each for stretch in scored for each in stretch])
-        signs = (1.0, *astuple(await read_signs(question, sources, self.scorer, scope)))
+        signs = (1.0, *astuple(await read_features(question, sources, self.scorer, scope)))
         context, answers = self.row["context"], [each["text"] for each in self.row["answers"]]
         right = np.array([u.text in context and any(answer in u.text for answer in answers) for u in units])
         held_out = crc32(self.row["title"].encode()) % 3 == 0
@@ -141,7 +141,7 @@ def fit_units(examples: Sequence[Example], steps: int = 1000, rate: float = 0.05
 
 def fit_signs(examples: Sequence[Example]) -> _Floats:
     """Return intercept and weights of greatest likelihood, by Newton's method, if `ANSWERABLE` of all questions can be
-    answered. The weight of departure stays as it is."""
+    answered. The weight of contradiction stays as it is."""
     rows, right = list_signs(examples)
     fitted = np.array(_WEIGHTS)
     free = np.arange(len(fitted)) != DEPARTURE

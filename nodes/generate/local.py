@@ -18,14 +18,15 @@ from nodes.reading.units import Unit
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 
 _ADDED = 0.07
-"""Probability that a further passage must have."""
+"""Least probability of a further passage. Chosen by hand."""
 
 _SAME = 0.75
-"""Least overlap of words (Jaccard) at which two sentences count as saying the same; one word of seven may be
-replaced."""
+"""Two sentences with this share of words in common (Jaccard) are about the same. Chosen: in a sentence of seven words,
+one may be replaced."""
 
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
-"""Probability that a further word must bring, where one thing is asked for, and several."""
+"""A quote grows as long as each further word adds this much probability: for a question about one thing, and about
+several. Chosen so that a quote ends with its section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class LocalFinder:
         several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
         passages = choose_passages(scored.units, scored.shares, most, budget, several=several)
-        if passages and (rival := find_rival(scored.units, scored.shares, passages[0])) is not None:
-            passages = add_rival(passages, rival, most, budget)
+        if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
+            passages = add_conflict(passages, conflict, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
 
@@ -91,7 +92,7 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, budget: in
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
 
 
-def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage | None:
+def find_conflict(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage | None:
     """Return the sentence or item of another document that has the words of the one that answers best and other
     numbers. Such a sentence is nearly as good an answer, and whoever reads one has to know of both."""
     answer = max(range(best.first, best.last + 1), key=lambda position: float(shares[position]))
@@ -109,13 +110,13 @@ def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage 
     return None
 
 
-def add_rival(passages: Sequence[Passage], rival: Passage, most: int, budget: int) -> list[Passage]:
-    """Return the passages with the rival behind the best, as many as there may be in `budget` words. Nothing changes
+def add_conflict(passages: Sequence[Passage], conflict: Passage, most: int, budget: int) -> list[Passage]:
+    """Return the passages with the conflict behind the best, as many as there may be in `budget` words. Nothing changes
     where it is quoted already or there is no room for it."""
     kept = [passages[0]]
-    if any(p.first <= rival.first <= p.last for p in passages) or kept[0].words + rival.words > budget:
+    if any(p.first <= conflict.first <= p.last for p in passages) or kept[0].words + conflict.words > budget:
         return list(passages)
-    for passage in (rival, *passages[1:]):
+    for passage in (conflict, *passages[1:]):
         if len(kept) < most and sum(p.words for p in kept) + passage.words <= budget:
             kept.append(passage)
     return kept

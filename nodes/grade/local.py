@@ -1,8 +1,8 @@
 """Predicts, without a language model, whether sources hold the answer to a question.
 
-The confidence is a logistic of a few signs, fitted on public questions that are asked of their own documents with and
-without the paragraph that answers (`benchmarks/fit_confidence.py`). So it tells sources that answer from sources that
-are merely about the same subject. Figures and rejected ideas: docs/decisions/10-grading.md.
+The confidence is a logistic regression on a few features, fitted on public questions that are asked of their own
+documents with and without the paragraph that answers (`benchmarks/fit_confidence.py`). So it tells sources that answer
+from sources that are merely about the same subject. Figures and rejected ideas: docs/decisions/10-grading.md.
 """
 
 import math
@@ -15,37 +15,37 @@ from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, content_words, find_terms
-from nodes.reading.contrast import find_departure
+from nodes.reading.contrast import find_contradiction
 from nodes.reading.scoring import cover, score_units
 
 _WEIGHTS: tuple[float, ...] = (-6.54, 0.46, 1.0, 3.72, -2.87, 0.06)
-"""Log-odds: intercept, then one weight per sign, of an earlier fit. Those of coverage and departure are set by hand
-(docs/decisions/10-grading.md): a training question without the paragraph that answers it is still compared with its own
-document, which shares its words and never contradicts it, while users also ask about what no document mentions. What
-`benchmarks/fit_confidence.py` fits (-5.91, .59, .43, 2.2, departure kept, .07) is worse on the unseen sets: AUC .756
-and .735, these .762 and .744."""
+"""Log-odds: intercept, then one weight per feature, of an earlier fit. Those of coverage and contradiction are set by
+hand (docs/decisions/10-grading.md): a training question without the paragraph that answers it is still compared with
+its own document, which shares its words and never contradicts it, while users also ask about what no document mentions.
+What `benchmarks/fit_confidence.py` fits (-5.91, .59, .43, 2.2, contradiction kept, .07) is worse on the unseen sets:
+AUC .756 and .735, these .762 and .744."""
 
 _MOST_WORDS = 20
-"""Words of a question that are counted; of the questions of the fit one in five hundred has more."""
+"""Words of a question that are counted. Chosen: one in five hundred questions of the fit has more."""
 
 _READ = 3
-"""Number of sources in which the nearest sentence is looked for."""
+"""Number of sources in which the nearest sentence is looked for. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class Features:
     """The inputs of the logistic."""
 
-    merit: float
+    log_odds: float
     """Log-odds of the unit that answers best."""
     covered: float
     """Share of the question's terms, by weight, that the sources hold."""
     similarity: float
     """Cosine of the question with the best source; where that is not known, with its nearest unit."""
-    departure: float = 0.0
-    """From `find_departure`, for the nearest sentence."""
+    contradiction: float = 0.0
+    """From `find_contradiction`, for the nearest sentence."""
     words: int = 7
-    """Number of words of the question. The more it has, the fewer of them one unit holds, whether it answers or not."""
+    """Number of words of the question. One unit holds a smaller share of a long question, even if it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +55,28 @@ class LocalGrader:
     unit_scorer: UnitScorer
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
-        signs = await read_signs(question, sources, self.unit_scorer, scope, typed=typed)
-        return Grade(estimate_confidence(signs), find_missing(question, sources))
+        features = await read_features(question, sources, self.unit_scorer, scope, typed=typed)
+        return Grade(estimate_confidence(features), find_missing(question, sources))
 
 
-def estimate_confidence(signs: Signs) -> float:
+def estimate_confidence(features: Features) -> float:
     """Return the probability (0-1) that the sources answer the question."""
-    log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
+    log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(features)), strict=True))
     return 1 / (1 + math.exp(-log_odds))
 
 
-async def read_signs(
+async def read_features(
     question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
-) -> Signs:
-    """Compute the signs of a question and at least one source."""
+) -> Features:
+    """Compute the features of a question and at least one source."""
     scored = await score_units(question, sources, unit_scorer, scope, typed=typed)
     known = sources[0]["dense"]
     language = detect_language(question) or "en"
-    return Signs(
-        merit=float(scored.merits.max(initial=0.0)),
+    return Features(
+        log_odds=float(scored.log_odds.max(initial=0.0)),
         covered=cover(scored.wanted, _read_terms(sources, language)),
         similarity=scored.similarity if known is None else known,
-        departure=find_departure(question, [u.text for u in scored.units if u.source["number"] <= _READ]),
+        contradiction=find_contradiction(question, [u.text for u in scored.units if u.source["number"] <= _READ]),
         words=min(len(question.split()), _MOST_WORDS),
     )
 

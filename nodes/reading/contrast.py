@@ -1,8 +1,8 @@
-"""Detects where a question or a claim departs from the sentence that is nearest to it.
+"""Detects where a question or a claim contradicts the sentence that is nearest to it.
 
 A text may repeat a sentence nearly word for word and still mean something else: it denies what the sentence affirms,
-says "after" for "before", or has one word in the place of another. Similarity hardly notices; words do. Such a
-departure means that the sentence does not answer, or contradicts. Most texts have none.
+says "after" for "before", or has one word in the place of another. Embeddings hardly notice; words do. Then the
+sentence does not answer the question, or does not support the claim.
 """
 
 import re
@@ -30,22 +30,24 @@ _CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
 
 SAME_MATTER = 0.75
 """Share of the meaningful words of a question or claim that a sentence must have before an opposite or a denial
-counts."""
+counts. Chosen: docs/decisions/10-grading.md."""
 
 SEARCHED_FUNCTION_WORD = 0.2
-"""Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
+"""Weight of a function word in looking for the nearest sentence; a meaningful word has 1. Chosen by hand."""
 
 SWAPPED = 0.5
-"""Departure for a replaced word. It is below the 1 of an opposite, because the new word may be a synonym."""
+"""Contradiction by a replaced word. Chosen: half of an opposite's, because the new word may be a synonym."""
 
 _MOST_ASKED, _MOST_SAID = 2, 3
-"""Most words of the question, and of the sentence, that count as one word in the place of another."""
+"""Most words of the question, and of the sentence, that count as one replaced word. Chosen by hand."""
 
 
-def find_departure(question: str, sentences: Sequence[str]) -> float:
-    """Return how far an open question departs from the nearest of the sentences: 1 where it denies what that affirms or
-    has the opposite of one of its words, `SWAPPED` where, amid the same words in the same order, one stands in the
-    place of another, else 0."""
+def find_contradiction(question: str, sentences: Sequence[str]) -> float:
+    """Return how much an open question contradicts the nearest sentence.
+
+    1: it denies what the sentence affirms, or has the opposite of one of its words. `SWAPPED`: one word is replaced,
+    and the words around it are the same. Else 0.
+    """
     if not sentences or _OPEN.search(question) is None:
         return 0.0
     nearest = find_nearest(question, sentences)
@@ -82,9 +84,11 @@ def find_nearest(text: str, sentences: Sequence[str]) -> str:
 
 
 def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
-    """Return True where, between keys that both have in a row, the question has a meaningful one that the sentence
-    lacks, and the other way about. Both share more than one other: "how often must the barometer be calibrated" is not
-    about how a laboratory calibrates."""
+    """Return True where question and sentence agree before and after a place, and differ in a meaningful word there.
+
+    They have to share two meaningful words: "how often must the barometer be calibrated" is not about how a laboratory
+    calibrates.
+    """
     own, others = set(asked) - STOP_WORDS, set(said) - STOP_WORDS
     missing, unasked = own - others, others - own
     return len(own & others) > 1 and any(

@@ -25,14 +25,15 @@ from nodes.reading.questions import asks_for
 from nodes.reading.units import Unit, split_units
 
 REMEMBERED = 64
-"""Number of questions whose units are kept: grade and generate read the same ones."""
+"""Number of questions whose units are kept, because grade and generate read the same ones. Chosen by hand."""
 
 CARRIED = 0.3
-"""Factor on the weight of a word that comes from the conversation and not from the user's question."""
+"""Factor on the weight of a word that comes from the conversation and not from the user's question. Chosen by
+hand."""
 
 _SHORTEST, _PART = 4, 0.4
-"""A word counts in part where it is in another, such as "Urlaub" in "Urlaubstage", from so many letters and that share
-of the longer one."""
+"""A word that is part of a longer one ("Urlaub" in "Urlaubstage") counts in part, if it has this many letters and is
+this share of the longer word. Chosen by hand."""
 
 _FIGURE = re.compile(r"\d")
 
@@ -48,7 +49,7 @@ class ScoredUnits:
     units: list[Unit]
     shares: Vector
     """Shape (units,); their sum is 1."""
-    merits: Vector
+    log_odds: Vector
     """Shape (units,). Log-odds that are comparable between questions."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
@@ -70,10 +71,10 @@ async def score_units(
     units, features = described.units, described.features.copy()
     closeness = await _compare(question, units, unit_scorer, scope)
     fill_closeness(features, closeness)
-    merits = (features @ WEIGHTS).astype(np.float32)
-    odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
+    log_odds = (features @ WEIGHTS).astype(np.float32)
+    odds = np.exp(log_odds - log_odds.max(initial=-np.inf)) if units else log_odds
     highest = float(features[:, 1].max(initial=0.0))
-    return ScoredUnits(list(units), odds / odds.sum() if units else odds, merits, described.wanted, highest)
+    return ScoredUnits(list(units), odds / odds.sum() if units else odds, log_odds, described.wanted, highest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +148,15 @@ def describe(
     wanted: Mapping[str, float],
     language: Language = "en",
 ) -> Vector:
-    """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
-    are known, the relevance of the source), share of the question's terms that it holds, share that only its context
-    holds, relevance of its source, being in the first source, 1 or -1 for having or lacking a figure where one is asked
-    for, share that a neighbour holds, relevance of the chunk that was found and holds the unit, 0 for text that
-    was added around it."""
+    """Return the features of each unit, shape (units, features), in this order:
+
+    - closeness of its tokens to the question, and of the whole unit; the relevance of its source until these are known
+    - share of the question's terms that the unit holds, and the share that only its context holds
+    - relevance of its source, and whether that is the first one
+    - where the question asks for a figure: 1 if the unit has one, else -1
+    - share of the question's terms that a neighbouring unit holds
+    - relevance of the found chunk that the unit is in; 0 for text that was added around the chunk
+    """
     asks_amount = asks_for(question, "amount")
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
     alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))

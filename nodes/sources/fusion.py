@@ -105,8 +105,8 @@ def reorder(relevance: Sequence[float], related: Sequence[float]) -> list[float]
     `related` tells which candidates are better than others, but not how good they are: every ranking has best ones.
     """
     values = np.array(relevance)
-    merit = np.log(values / (1 - values)) + RELATED * _standardise(np.array(related))
-    places = np.argsort(-merit, kind="stable")
+    log_odds = np.log(values / (1 - values)) + RELATED * _standardise(np.array(related))
+    places = np.argsort(-log_odds, kind="stable")
     values[places] = np.sort(values)[::-1]
     reordered: list[float] = values.tolist()
     return reordered

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.reading.contrast import SWAPPED, find_departure, find_nearest
+from nodes.reading.contrast import SWAPPED, find_contradiction, find_nearest
 
 SENTENCE = "The northern gate of the old harbour opens before sunrise and is guarded by two soldiers."
 
@@ -17,7 +17,7 @@ SENTENCE = "The northern gate of the old harbour opens before sunrise and is gua
     ],
 )
 def test_the_opposite_of_a_word_is_found(question: str) -> None:
-    assert find_departure(question, [SENTENCE]) == 1
+    assert find_contradiction(question, [SENTENCE]) == 1
 
 
 @pytest.mark.parametrize(
@@ -33,23 +33,23 @@ def test_the_opposite_of_a_word_is_found(question: str) -> None:
     ],
 )
 def test_what_departs_in_nothing_or_is_about_another_matter_is_left_alone(question: str) -> None:
-    assert find_departure(question, [SENTENCE]) < 1
+    assert find_contradiction(question, [SENTENCE]) < 1
 
 
 def test_what_the_sentence_denies_too_is_no_departure() -> None:
-    assert find_departure("Which damage is not covered?", ["Water damage is not covered."]) == 0
-    assert find_departure("Which damage is not covered?", ["Water damage is covered."]) == 1
+    assert find_contradiction("Which damage is not covered?", ["Water damage is not covered."]) == 0
+    assert find_contradiction("Which damage is not covered?", ["Water damage is covered."]) == 1
 
 
 def test_a_denial_in_another_part_of_the_question_counts_for_nothing() -> None:
     lasts = "The warranty lasts 36 months for stations."
-    assert find_departure("How long is the warranty, and what is not covered?", [lasts]) == 0
-    assert find_departure("How many months does the warranty for stations not last?", [lasts]) == 1
+    assert find_contradiction("How long is the warranty, and what is not covered?", [lasts]) == 0
+    assert find_contradiction("How many months does the warranty for stations not last?", [lasts]) == 1
 
 
 def test_a_denial_in_a_question_about_another_matter_counts_for_nothing() -> None:
     listens = "By default, Fastify listens on the loopback interface of the probe's host."
-    assert find_departure("Why can't the readiness probe reach my app?", [listens]) == 0
+    assert find_contradiction("Why can't the readiness probe reach my app?", [listens]) == 0
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_a_denial_in_a_question_about_another_matter_counts_for_nothing() -> Non
 )
 def test_a_word_in_anothers_place_is_found(question: str, swapped: bool) -> None:
     sentence = "The wind speed of the mast is measured in metres per second by the time difference of pulses."
-    assert find_departure(question, [sentence]) == SWAPPED * swapped
+    assert find_contradiction(question, [sentence]) == SWAPPED * swapped
 
 
 def test_one_word_in_common_makes_no_other_a_replacement() -> None:
     calibrates = "This procedure describes how the laboratory calibrates the sensor head."
-    assert find_departure("How often must the barometer be calibrated?", [calibrates]) == 0
+    assert find_contradiction("How often must the barometer be calibrated?", [calibrates]) == 0
 
 
 def test_meaningful_words_decide_which_sentence_is_nearest() -> None:
@@ -78,4 +78,4 @@ def test_meaningful_words_decide_which_sentence_is_nearest() -> None:
 
 
 def test_without_sentences_nothing_departs() -> None:
-    assert find_departure("Which gate is open?", []) == 0
+    assert find_contradiction("Which gate is open?", []) == 0

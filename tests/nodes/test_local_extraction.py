@@ -7,7 +7,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
-from nodes.generate.local import LocalFinder, Passage, add_rival, choose_passages
+from nodes.generate.local import LocalFinder, Passage, add_conflict, choose_passages
 from nodes.reading.questions import SEVERAL, asks_for
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
@@ -264,8 +264,8 @@ async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(
 
 
 def test_a_rival_does_not_make_an_answer_too_long() -> None:
-    best, second, rival = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
-    assert add_rival([best, second], rival, 2, 72) == [best, rival]
-    assert add_rival([best, second], rival, 3, 72) == [best, rival]
-    assert add_rival([best, second], rival, 3, 71) == [best, second]
-    assert add_rival([best, rival], rival, 2, 72) == [best, rival]
+    best, second, conflict = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
+    assert add_conflict([best, second], conflict, 2, 72) == [best, conflict]
+    assert add_conflict([best, second], conflict, 3, 72) == [best, conflict]
+    assert add_conflict([best, second], conflict, 3, 71) == [best, second]
+    assert add_conflict([best, conflict], conflict, 2, 72) == [best, conflict]

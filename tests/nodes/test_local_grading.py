@@ -10,7 +10,7 @@ from domain.documents import Match, Passage, Source
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
-from nodes.grade.local import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
+from nodes.grade.local import Features, LocalGrader, estimate_confidence, find_missing, read_features
 from nodes.sources.fusion import blend, fuse
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, NoTokens, make_unit_scorer
@@ -88,11 +88,13 @@ async def test_questions_about_other_things_do_not_pass(question: str, embedder:
 async def test_a_long_question_is_not_punished_for_its_words_nor_an_endless_one_believed() -> None:
     """One unit holds fewer of the words of a long question, whether it answers or not."""
     short, long, endless = [
-        (await read_signs(question, [source(HANDBOOK[5])], DownUnitScorer(), SCOPE)).words
+        (await read_features(question, [source(HANDBOOK[5])], DownUnitScorer(), SCOPE)).words
         for question in ("Lunch?", "When can I have lunch if I come late?", "lunch " * 300)
     ]
     assert (short, long, endless) == (1, 9, 20)
-    assert estimate_confidence(Signs(6, 0.5, 0.4, words=long)) > estimate_confidence(Signs(6, 0.5, 0.4, words=short))
+    assert estimate_confidence(Features(6, 0.5, 0.4, words=long)) > estimate_confidence(
+        Features(6, 0.5, 0.4, words=short)
+    )
 
 
 async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
@@ -146,8 +148,8 @@ async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedd
 
 
 def test_every_sign_raises_the_confidence() -> None:
-    base = Signs(merit=6, covered=0.5, similarity=0.4)
-    for changed in (Signs(8, 0.5, 0.4), Signs(6, 1, 0.4), Signs(6, 0.5, 0.7)):
+    base = Features(log_odds=6, covered=0.5, similarity=0.4)
+    for changed in (Features(8, 0.5, 0.4), Features(6, 1, 0.4), Features(6, 0.5, 0.7)):
         assert estimate_confidence(base) < estimate_confidence(changed)
 
 
@@ -162,4 +164,4 @@ async def test_words_of_a_german_question_are_found_in_other_forms(embedder: Onn
     german = source("Während der Arbeitszeiten sind Pausen von 30 Minuten einzuhalten.")
     question = "Was gilt für die Pause bei einer Arbeitszeit?"
     assert find_missing(f"{question} Und Stunden?", [german]) == ["stunden"]
-    assert (await read_signs(question, [german], make_unit_scorer(embedder), SCOPE)).covered == pytest.approx(1)
+    assert (await read_features(question, [german], make_unit_scorer(embedder), SCOPE)).covered == pytest.approx(1)

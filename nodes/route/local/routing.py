@@ -15,14 +15,14 @@ from domain.text.terms import content_words
 from nodes.reading.phrases import match_whole, read_courtesies, read_examples, read_phrases
 
 _LONGEST_REQUEST = 24
-"""Limit, in words, of a request about the library; patterns take long to read more."""
+"""Most words of a request about the library. Chosen: the time of the patterns grows with the length of the text."""
 
 _ABOUT_ASSISTANT = "a question about the assistant"
 _ORDERS = {"a command to a device", "a personal transaction"}
 _GOODBYE = "a goodbye"
 _MOMENT = "something of this very moment"
-"""Kinds of examples with a rule of their own: only what addresses the assistant is about it, asking how to do a thing
-is no order to do it, a goodbye holds no figure and asks nothing, and what names a year is not of this moment."""
+"""Kinds of examples with a rule of their own. A question is about the assistant only if it addresses it. Asking how to
+do something is not an order to do it. A goodbye has no figure and asks nothing. What names a year is not about now."""
 
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
