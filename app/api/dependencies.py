@@ -24,8 +24,6 @@ from app.ingest.rendering import PageRenderer
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
-from app.workbench.debugger import Debugger
-from app.workbench.replay.replay import Replayer
 from domain.errors import AskgraphError, Forbidden, Unauthenticated
 from domain.health import Check
 from domain.people.access import Caller, Right
@@ -169,10 +167,6 @@ async def _provide_renderer(request: Request) -> PageRenderer:
     return cast(PageRenderer, request.state.renderer)
 
 
-async def _make_replayer(request: Request) -> Replayer:
-    return read_services(request).make_replayer(get_run_manager(request))
-
-
 CallerDep = Annotated[Caller, Depends(_provide_caller)]
 
 
@@ -213,7 +207,6 @@ AdmissionDep = Annotated[Admission, Depends(_pick(lambda services: services.admi
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
 ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]
-DebuggerDep = Annotated[Debugger, Depends(_pick(lambda services: services.make_debugger()))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 FeedbackDep = Annotated[FeedbackStore, Depends(_pick(lambda services: services.runs.feedback))]
 FeedbackSinkDep = Annotated[FeedbackSink | None, Depends(_pick(lambda services: services.runs.feedback_sink))]
@@ -226,7 +219,6 @@ ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: servi
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
 PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]
 RendererDep = Annotated[PageRenderer, Depends(_provide_renderer)]
-ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
 RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]

@@ -29,7 +29,6 @@ from app.api.schema.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
 from app.wiring.services import Services
 from app.workbench.api import debug
-from app.workbench.explain.bundle_view import MAX_SENT
 
 ROUTERS = (
     chat.router,
@@ -37,13 +36,13 @@ ROUTERS = (
     runs.router,
     debug.router,
     debug.grouping,
+    debug.replaying,
     documents.reading,
     documents.writing,
     originals.router,
     search.router,
     ingestions.router,
     threads.reading,
-    threads.router,
     threads.erasing,
     graph.router,
     costs.router,
@@ -128,7 +127,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
         redoc_url=None,
     )
     register_error_handlers(app)
-    uploads = {f"/api{debug.BUNDLES}": MAX_SENT, "/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
+    uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
     app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
     # Not by `include_router`, which builds every route a second time, at the first request: 0.4 s of CPU.
     for router in (*ROUTERS, *DIALECTS, pages.router):

@@ -10,9 +10,9 @@ from uuid import uuid4
 from app.answering.hit_log import HitLog
 from app.answering.parts import RunParts
 from app.support.cancelling import end_tasks, finish
-from app.workbench.compare.branches import MOST_BRANCHES, Branches, describe_branches
 from app.workbench.explain.passages import list_left_out
 from app.workbench.explain.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
+from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import Fleet
 from app.workbench.fleet.report import Plan, Planning, Progress, Reported
 from app.workbench.replay.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
@@ -51,6 +51,10 @@ class Debugger:
             made = await self._read_unread(asker, await self.read_to_repeat(asker, origin.run_id))
             return replace(run, origin=made)
         return run
+
+    async def explain(self, asker: Scope, run_id: str) -> dict[str, Any]:
+        """Say why a run ended as it did. Raises what `read` raises."""
+        return await asyncio.to_thread(explain_run, await self.read(asker, run_id))
 
     async def _read_unread(self, asker: Scope, run: SavedRun) -> SavedRun:
         """Return the run with the passages that its searches found and it never read."""
@@ -114,15 +118,6 @@ class Debugger:
         with self._parts.states.translating_errors(), suppress(UnknownCheckpoint):
             steps = await read_steps(self._parts.states.graph, record.workspace_id, record.thread_id, run_id)
         return SavedRun(record, steps, untaped="Its tape is kept when it has ended.", running=True)
-
-    async def list_branches(self, asker: Scope, run_id: str) -> Branches:
-        """Return the tree of branches that the run is in, as far as the asker may read them.
-
-        Raises `UnknownRun` and `DatabaseUnavailable`.
-        """
-        await self._hit_log.record_all()
-        await self._find(asker, run_id)
-        return describe_branches(await self._log.list_family(asker, run_id, MOST_BRANCHES + 1))
 
     async def try_variants(
         self,

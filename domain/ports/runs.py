@@ -47,11 +47,6 @@ class RunLog(Protocol):
         shown."""
         ...
 
-    async def list_family(self, asker: Scope, run_id: str, limit: int) -> list[RunRecord]:
-        """Return the run, those that it continues and all that continue one of these, oldest first, as far as the asker
-        may read what they were shown."""
-        ...
-
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey
     ) -> tuple[list[Spending], Spending]:

@@ -14,7 +14,6 @@ from app.api.schema.responses import (
     AcceptedIngestBody,
     AnswerBody,
     BlocksBody,
-    BundleBody,
     CacheCountsBody,
     ConversationBody,
     ConversationListBody,
@@ -30,15 +29,13 @@ from app.api.schema.responses import (
     IngestionListBody,
     RunBody,
     RunListBody,
-    StateBody,
     ThreadBody,
-    WhyBody,
     WorkspaceListBody,
 )
 from app.drawing.diagram import Layout
 from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
-from app.workbench.compare.branches import Branches
+from app.workbench.api.bodies import StateBody, WhyBody
 from app.workbench.compare.difference import RunDifference
 from app.workbench.explain.failures import Failures
 from app.workbench.explain.trace import Trace
@@ -128,9 +125,6 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(Trace, (await client.get(f"{run}/trace")).json())
     check(WhyBody, (await client.get(f"{run}/why")).json())
     check(StateBody, (await client.get(f"{run}/states/rerank")).json())
-    check(Branches, (await client.get(f"{run}/branches")).json())
-    bundle = (await client.get(f"{run}/bundle")).content
-    check(BundleBody, (await client.post("/api/bundles/open", content=bundle)).json())
     check(Layout, (await client.get("/api/graph?format=json")).json())
     check(WhatIf, (await client.post(f"{run}/whatif", json={})).json())
     check(RunDifference, (await client.get(f"{run}/diff/{answer['run_id']}")).json())

@@ -118,32 +118,6 @@ class RunLogContract:
         [answer] = await runs.list_runs(Scope("a"), replace(everything, alternatives=costly))
         assert (answer.run_id, answer.ms, answer.citations, answer.replay) == ("run-2", 80.25, 1, True)
 
-    async def test_a_run_is_listed_with_what_it_continues_and_what_continues_it(self, runs: RunLog) -> None:
-        def continue_run(origin: str, run_id: str, *groups: str) -> RunRecord:
-            scope = Scope.within("a", groups=groups or None).to_json()
-            later = START + timedelta(minutes=int(run_id[-1]))
-            origins = {"thread_id": "t", "run_id": origin, "checkpoint_id": "c", "changed": []}
-            return replace(GREETING, run_id=run_id, started_at=later, scope=scope, forked_from=origins)
-
-        branches = [
-            continue_run("run-1", "run-3"),
-            continue_run("run-3", "run-4", "staff"),
-            continue_run("run-1", "run-5"),
-            continue_run("run-9", "run-6"),
-        ]
-        for run in (GREETING, ANSWER, *branches):
-            await runs.record_served([serve(run)])
-
-        async def list_ids(asker: Scope, run_id: str, limit: int = 10) -> list[str]:
-            return [run.run_id for run in await runs.list_family(asker, run_id, limit)]
-
-        for run_id in ("run-1", "run-3", "run-4", "run-5"):
-            assert await list_ids(Scope("a"), run_id) == ["run-1", "run-3", "run-4", "run-5"]
-        assert await list_ids(Scope("a"), "run-1", 2) == ["run-1", "run-3"]
-        assert await list_ids(Scope("a"), "run-6") == ["run-6"]
-        assert await list_ids(Scope.within("a", groups=["staff"]), "run-1") == ["run-4"]
-        assert await list_ids(Scope("b"), "run-1") == []
-
     async def test_a_run_recorded_again_is_the_same_run(self, runs: RunLog) -> None:
         await runs.record_served([serve(GREETING)])
         await runs.record_served([serve(replace(GREETING, answer="Hello!", route="conversational"))])

@@ -1,39 +1,31 @@
-"""Threads: the list of conversations, their turns and saved states, and replays."""
+"""Threads: the list of conversations, their turns and saved states."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
 
-from app.api.asking.streams import locate, respond, stream_events
 from app.api.dependencies import (
     CallerDep,
     CallerScope,
     FeedbackDep,
     HistoryDep,
-    ReplayerDep,
-    RunManagerDep,
     ThreadsDep,
     needs,
     read_services,
 )
 from app.api.schema import examples
 from app.api.schema.descriptions import describe_conversation, describe_erasure, describe_turn
-from app.api.schema.openapi import fail_with, respond_with, respond_with_run
+from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import (
-    AnswerBody,
     ConversationBody,
     ConversationListBody,
     ErasureBody,
     HistoryBody,
     ThreadBody,
 )
-from app.api.schema.schemas import ReplayRequest, ThreadId, TitleRequest
-from app.workbench.replay.replay import Replay
-from app.workbench.replay.strict_replay import StrictReplay
+from app.api.schema.schemas import ThreadId, TitleRequest
 
 reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
-router = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
 erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask", "admin"))
 
 
@@ -122,38 +114,3 @@ async def forget_thread(thread_id: ThreadId, request: Request, caller: CallerDep
     services = read_services(request)
     await services.runs.threads.require_own(caller, scope, thread_id)
     return describe_erasure(await services.make_forgetting().forget_thread(scope.workspace_id, thread_id))
-
-
-@router.post(
-    "/{thread_id}/replay",
-    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502),
-)
-async def replay(
-    thread_id: ThreadId,
-    body: ReplayRequest,
-    request: Request,
-    caller: CallerDep,
-    replayer: ReplayerDep,
-    manager: RunManagerDep,
-    stream: bool | None = None,
-) -> Response:
-    """Continue from a saved state, changed or not, in a new thread; or run a run again from its tape. Streams like
-    `/api/chat`."""
-    wanted = Replay(
-        caller.enter(body.workspace),
-        thread_id=thread_id,
-        checkpoint_id=body.checkpoint_id,
-        run_id=body.run_id,
-        node=body.node,
-        after=body.after,
-        until=body.until,
-        changes=body.set,
-        mode=body.mode,
-        tape=body.tape,
-        caller=caller,
-        groups=caller.groups,
-    )
-    replayed = await replayer.open(wanted)
-    if isinstance(replayed, StrictReplay):
-        return await respond(request, stream_events(replayed.run()), stream)
-    return await respond(request, manager.follow(replayed), stream, headers=locate(replayed))

@@ -13,7 +13,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.dependencies import (
     CallerDep,
-    DebuggerDep,
     DocumentsDep,
     ModesDep,
     get_cached_answers,
@@ -55,7 +54,6 @@ async def speak(
     caller: CallerDep,
     modes: ModesDep,
     documents: DocumentsDep,
-    debugger: DebuggerDep,
 ) -> Response:
     """Answer one message of a client. There is nothing to GET: nothing is sent that was not asked for."""
     try:
@@ -69,7 +67,7 @@ async def speak(
         caller=caller,
         modes=modes,
         documents=documents,
-        debugger=debugger,
+        explain=read_services(request).make_debugger().explain,
         manager=get_run_manager(request),
         cached_answers=get_cached_answers(request),
         make_context=read_services(request).make_context,

@@ -16,8 +16,6 @@ from app.api.protocols.beginning import begin
 from app.api.schema.descriptions import describe_answer, describe_document
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
-from app.workbench.debugger import Debugger
-from app.workbench.explain.why import explain_run
 from domain.documents import Document, name_place
 from domain.events import Event, Failed
 from domain.library.where import Where
@@ -110,7 +108,8 @@ class Tools:
     caller: Caller
     modes: Mapping[str, Profile]
     documents: DocumentStore
-    debugger: Debugger
+    explain: Callable[[Scope, str], Awaitable[dict[str, Any]]]
+    """Says why a run ended as it did."""
     manager: RunManager
     cached_answers: CachedAnswers
     make_context: Callable[[], Context]
@@ -168,7 +167,7 @@ class Tools:
     async def why(self, given: WhyArguments, report: Report) -> ToolResult:
         """Say why an answer is as it is: what was searched, what decided, and what each claim rests on."""
         scope = self._scope(given)
-        explained = explain_run(await self.debugger.read(scope, given.run_id))
+        explained = await self.explain(scope, given.run_id)
         return ToolResult("\n".join(f"{fact['about']}: {fact['text']}" for fact in explained["facts"]), explained)
 
     async def list_documents(self, given: ListArguments, report: Report) -> ToolResult:

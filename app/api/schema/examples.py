@@ -190,37 +190,6 @@ STATE: dict[str, Any] = {
     "values": {"question": "How long is the warranty of the Falke?", "retries": 0},
 }
 
-BRANCHES: dict[str, Any] = {
-    "runs": [
-        {
-            "run_id": _RUN_ID,
-            "thread_id": _THREAD_ID,
-            "name": None,
-            "parent": None,
-            "forked_from": None,
-            "started_at": _AT,
-            "mode": "standard",
-            "outcome": "answered",
-            "error": None,
-            "answer": _DONE["answer"],
-            "confidence": 0.94,
-            "ms": 31.7,
-            "cost": 0.0,
-        }
-    ],
-    "more": False,
-}
-
-BUNDLE: dict[str, Any] = {
-    "exported_at": _AT,
-    "made_with": "0.1.0",
-    "configuration": "0123456789abcdef",
-    "prompts": {},
-    "redacted": False,
-    "why": WHY,
-    "trace": TRACE,
-}
-
 GRAPH: dict[str, Any] = {
     "width": 469.5,
     "height": 511.0,

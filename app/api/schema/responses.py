@@ -6,7 +6,6 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from app.history.steps import HistoryStep
-from app.workbench.explain.trace import Trace
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
 from domain.history.feedback import Complaint, Rating
@@ -82,43 +81,6 @@ class RunListBody(TypedDict):
     runs: list[RunSummary]
     next: str | None
     """The `after` of the next page; null on the last one."""
-
-
-class FactBody(TypedDict):
-    """One decisive fact: what it is about, and what was decided."""
-
-    about: str
-    text: str
-
-
-class WhyBody(TypedDict):
-    """Why a run ended as it did."""
-
-    run_id: str
-    facts: list[FactBody]
-
-
-class StateBody(TypedDict):
-    """The state after a step."""
-
-    run_id: str
-    step: str
-    checkpoint_id: str
-    values: dict[str, Any]
-
-
-class BundleBody(TypedDict):
-    """The run in a file."""
-
-    exported_at: str
-    made_with: str
-    """The version of askgraph that wrote it."""
-    configuration: str
-    """A digest of the run's profile."""
-    prompts: dict[str, str]
-    redacted: bool
-    why: WhyBody
-    trace: Trace
 
 
 class ErasureBody(TypedDict):

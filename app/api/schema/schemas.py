@@ -6,10 +6,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from app.answering.requests import Ask
-from app.workbench.explain.whatif import MOST_SETS
-from app.workbench.fleet.fleet import MOST_AT_ONCE
 from domain.documents import MAX_GROUPS
-from domain.execution.tapes import TapeUse
 from domain.history.feedback import LONGEST_COMMENT, Complaint, Rating
 from domain.library.where import MAX_CHOICES, Where
 from domain.people.access import Caller
@@ -51,11 +48,13 @@ _FILTER_SCHEMA: dict[str, Any] = {
 }
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """A body in which nothing is unknown."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ChatRequest(_Body):
+class ChatRequest(Body):
     """A question."""
 
     question: str
@@ -93,7 +92,7 @@ class ChatRequest(_Body):
         )
 
 
-class SignInRequest(_Body):
+class SignInRequest(Body):
     """A key."""
 
     key: Annotated[str, StringConstraints(min_length=1, max_length=4_000, pattern=r"^[\x21-\x7e]+$")]
@@ -103,7 +102,7 @@ class SignInRequest(_Body):
 GroupName = Annotated[str, StringConstraints(pattern=GROUP)]
 
 
-class FeedbackRequest(_Body):
+class FeedbackRequest(Body):
     """What a reader says of an answer."""
 
     rating: Rating
@@ -111,68 +110,14 @@ class FeedbackRequest(_Body):
     comment: Annotated[str, StringConstraints(max_length=LONGEST_COMMENT)] = ""
 
 
-class TitleRequest(_Body):
+class TitleRequest(Body):
     """What to call a conversation."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class GroupsRequest(_Body):
+class GroupsRequest(Body):
     """Who may read a document."""
 
     groups: list[GroupName] = Field(max_length=MAX_GROUPS)
     """Callers of one of these groups; none: every caller of the workspace."""
-
-
-NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}(@[1-9][0-9]?)?$")]
-
-
-class ReplayRequest(_Body):
-    """Continue from a saved state, or run a run again from its start."""
-
-    checkpoint_id: str | None = None
-    run_id: str | None = None
-    """Without a checkpoint: this run, from its start."""
-    node: NodeName | None = None
-    """Run this step of the run again with its saved input, and then what follows: `rerank`; `rerank@2` is the second
-    one."""
-    after: NodeName | None = None
-    """Continue after this step of the run; its edge decides again what follows."""
-    until: NodeName | None = None
-    """Stop once this node has run. The branch can be continued from there."""
-    tape: TapeUse = "off"
-    """`strict`: answer every call from the run's tape, store nothing, and compare. `fill`: call only what is not on
-    it."""
-    set: dict[str, Any] = Field(default_factory=dict)
-    """State fields to change first; `profile.rerank.keep` reaches into the profile."""
-    mode: str | None = None
-    workspace: WorkspaceId | None = None
-    """Unset: the only one of the caller's key, else `default`."""
-
-
-class ManyRunsRequest(_Body):
-    """Replay runs that have ended with one change, in memory."""
-
-    since: str = "7d"
-    """A span such as `24h`, `7d` or `2w`, or a date."""
-    where: list[str] = Field(default_factory=list, max_length=20)
-    """Filters of runs, such as `outcome == abstained`; all have to hold."""
-    set: dict[str, Any] = Field(default_factory=dict)
-    """Knobs to change: `profile.rerank.keep`."""
-    mode: str | None = None
-    """In this mode."""
-    search_anew: bool = False
-    """Instead of another change: search the documents of today."""
-    budget: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """US dollars that language models may cost. Unset: they are not asked."""
-    limit: int = Field(default=200, ge=1, le=MOST_AT_ONCE)
-    """The most runs to look at, the latest first."""
-
-
-class WhatIfRequest(_Body):
-    """What to try besides the usual."""
-
-    sets: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_SETS)
-    """Changes of the state to try, each like `set` of a replay."""
-    models: bool = False
-    """Ask language models what the run's tape does not know. Otherwise such variants are reported as not made."""

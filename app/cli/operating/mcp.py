@@ -51,7 +51,7 @@ def mcp() -> None:
                 caller=OWNER,
                 modes=services.modes,
                 documents=services.library.documents,
-                debugger=services.make_debugger(),
+                explain=services.make_debugger().explain,
                 manager=manager,
                 cached_answers=services.make_cached_answers(recorder),
                 make_context=services.make_context,

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -14,33 +13,33 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.api.asking.sse import STREAM_HEADERS, encode_frame
-from app.api.asking.streams import GONE, PING_SECONDS, wants_json, work_while_connected
-from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs, read_services
+from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_events, wants_json, work_while_connected
+from app.api.dependencies import CallerDep, CallerScope, RunLogDep, RunManagerDep, needs
 from app.api.schema import examples
-from app.api.schema.openapi import fail_with, respond_with, respond_with_events, respond_with_text
-from app.api.schema.responses import BundleBody, RunListBody, StateBody, WhyBody
-from app.api.schema.schemas import ManyRunsRequest, WhatIfRequest
+from app.api.schema.openapi import fail_with, respond_with, respond_with_events, respond_with_run, respond_with_text
+from app.api.schema.responses import AnswerBody, RunListBody
+from app.api.schema.schemas import ThreadId
 from app.history.costs import parse_since
 from app.history.run_list import list_runs
-from app.workbench.compare.branches import Branches
+from app.workbench.api.bodies import ManyRunsRequest, ReplayRequest, StateBody, WhatIfRequest, WhyBody
+from app.workbench.api.dependencies import DebuggerDep, ReplayerDep
 from app.workbench.compare.difference import RunDifference, diff
-from app.workbench.explain.bundle_view import view_bundle
 from app.workbench.explain.failures import Failures, group_failures
 from app.workbench.explain.trace import Trace, trace
 from app.workbench.explain.whatif import Variant, WhatIf
-from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import make_variant
 from app.workbench.fleet.report import FleetReport, Plan
 from app.workbench.replay.bundle import SUFFIX, write_bundle
+from app.workbench.replay.replay import Replay
 from app.workbench.replay.saved_run import find_step
+from app.workbench.replay.strict_replay import StrictReplay
 from domain.errors import AskgraphError
 from domain.execution.streams import StreamedEvent
 from domain.history.run_lists import MOST_RUNS, RunFilter, parse_run_filter
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
+replaying = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
-
-BUNDLES = "/bundles/open"
 
 
 @grouping.get(
@@ -102,23 +101,13 @@ async def show_state(
 
 
 @router.get(
-    "/{run_id}/branches",
-    response_model=None,
-    responses=respond_with(Branches, examples.BRANCHES, "The tree.") | fail_with(404),
-)
-async def list_branches(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Branches:
-    """List the tree of branches that a run is in: what it continues, and all that continues one of these."""
-    return await debugger.list_branches(scope, run_id)
-
-
-@router.get(
     "/{run_id}/why",
     response_model=None,
     responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404, 409),
 )
 async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
     """Say in a few lines why a run ended as it did: what decided, and by how much."""
-    return await asyncio.to_thread(explain_run, await debugger.read(scope, run_id))
+    return await debugger.explain(scope, run_id)
 
 
 @router.post(
@@ -229,19 +218,36 @@ def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
     return wanted, make_variant(body.set, body.mode, search_anew=body.search_anew)
 
 
-@grouping.post(
-    BUNDLES,
-    response_model=None,
-    responses=respond_with(BundleBody, examples.BUNDLE, "The run.") | fail_with(),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        }
-    },
+@replaying.post(
+    "/{thread_id}/replay",
+    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502),
 )
-async def open_bundle(request: Request) -> Response:
-    """Show the run in a file that `askgraph export` wrote, here or elsewhere. Nothing is stored or called."""
-    data = await request.body()
-    described = await read_services(request).library.parsers.run(partial(view_bundle, data), len(data), is_short=True)
-    return Response(described, media_type="application/json")
+async def replay(
+    thread_id: ThreadId,
+    body: ReplayRequest,
+    request: Request,
+    caller: CallerDep,
+    replayer: ReplayerDep,
+    manager: RunManagerDep,
+    stream: bool | None = None,
+) -> Response:
+    """Continue from a saved state, changed or not, in a new thread; or run a run again from its tape. Streams like
+    `/api/chat`."""
+    wanted = Replay(
+        caller.enter(body.workspace),
+        thread_id=thread_id,
+        checkpoint_id=body.checkpoint_id,
+        run_id=body.run_id,
+        node=body.node,
+        after=body.after,
+        until=body.until,
+        changes=body.set,
+        mode=body.mode,
+        tape=body.tape,
+        caller=caller,
+        groups=caller.groups,
+    )
+    replayed = await replayer.open(wanted)
+    if isinstance(replayed, StrictReplay):
+        return await respond(request, stream_events(replayed.run()), stream)
+    return await respond(request, manager.follow(replayed), stream, headers=locate(replayed))

@@ -218,8 +218,19 @@ class Replayer:
                 SavedRun(run, plan.steps, tape), plan.start, self._graph, ports.judges, ports.tokens
             )
 
-    async def branch(self, plan: Plan) -> Branch:
-        """Make the branch that the replay would run in, for somebody to run it later. Raises what `execute` raises."""
+    async def go_on(
+        self, workspace_id: str, thread_id: str, checkpoint_id: str, caller: Caller, *, mode: str | None = None
+    ) -> AcceptedRun:
+        """Go on from a saved state in a new branch. Raises what `open` raises."""
+        wanted = Replay(workspace_id, thread_id, checkpoint_id, mode=mode, caller=caller, groups=caller.groups)
+        return cast(AcceptedRun, await self.open(wanted))
+
+    async def branch(
+        self, workspace_id: str, thread_id: str, checkpoint_id: str, caller: Caller, *, changes: Mapping[str, Any]
+    ) -> Branch:
+        """Make a branch from a changed state, for somebody to run it later. Raises what `open` raises."""
+        wanted = Replay(workspace_id, thread_id, checkpoint_id, changes=changes, caller=caller, groups=caller.groups)
+        plan = await self.plan(wanted)
         with self._states.translating_errors():
             return await self._open_branch(plan)
 

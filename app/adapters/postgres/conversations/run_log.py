@@ -78,25 +78,6 @@ _LIST_RUNS: LiteralString = f"""
 """
 
 # Up to the run that began it all, and from there down to all that continue one of them.
-_LIST_FAMILY: LiteralString = f"""
-    WITH RECURSIVE up AS (
-        SELECT run_id, forked_from FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
-        UNION
-        SELECT runs.run_id, runs.forked_from
-        FROM runs JOIN up ON runs.workspace_id = %(workspace_id)s AND runs.run_id = up.forked_from ->> 'run_id'
-    ),
-    family AS (
-        SELECT run_id FROM up
-        UNION
-        SELECT runs.run_id
-        FROM runs JOIN family ON runs.workspace_id = %(workspace_id)s AND runs.forked_from ->> 'run_id' = family.run_id
-    )
-    SELECT {RUN_COLUMNS} FROM runs
-    WHERE workspace_id = %(workspace_id)s AND run_id IN (SELECT run_id FROM family)
-        AND (%(groups)s::text[] IS NULL OR (scope ? 'groups' AND scope -> 'groups' <@ to_jsonb(%(groups)s::text[])))
-    ORDER BY started_at, run_id LIMIT %(limit)s
-"""
-
 # Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock. Somebody may have
 # gone on with a thread before its first run is recorded.
 _RECORD_SERVED_RUNS: LiteralString = f"""
@@ -209,12 +190,6 @@ class PostgresRunLog:
                 limit=wanted.limit,
             )
         return [RunSummary(**row) for row in rows]
-
-    async def list_family(self, asker: Scope, run_id: str, limit: int) -> list[RunRecord]:
-        groups = None if asker.groups is None else sorted(asker.groups)
-        async with open_session(self._pool, asker.workspace_id) as session:
-            rows = await session.fetch(_LIST_FAMILY, run_id=run_id, groups=groups, limit=limit)
-        return [_read_run(row) for row in rows]
 
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey

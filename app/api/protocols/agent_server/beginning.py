@@ -17,7 +17,6 @@ from app.api.protocols.agent_server.reading import ThreadReader, read_origin
 from app.api.protocols.agent_server.requests import Given, RunRequest
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
-from app.workbench.replay.replay import Replay
 from domain.errors import InputError, UnknownThread
 from domain.execution.streams import StreamedEvent
 from domain.history.client_threads import ClientThread
@@ -70,7 +69,7 @@ class Beginning:
 
     async def begin_in(self, thread_id: str) -> Started:
         """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
-        input, go on from there. Raises what `begin_alone` and `Replayer.open` raise."""
+        input, go on from there. Raises what `begin_alone` and `Replayer.go_on` raise."""
         thread, start = await self._open(thread_id), self._body.start
         if self._body.input is None:
             if (start := start or await self._reader.find_latest(thread)) is None:
@@ -135,8 +134,8 @@ class Beginning:
             run = await self._manager.resume(Branch(part, state, origin, caller=self._caller))
         else:
             mode = None if snapshot.values.get("mode") == self._mode else self._mode
-            replay = Replay(self._workspace_id, part, start, mode=mode, caller=self._caller, groups=self._caller.groups)
-            run = cast(AcceptedRun, await self._services.make_replayer(self._manager).open(replay))
+            replayer = self._services.make_replayer(self._manager)
+            run = await replayer.go_on(self._workspace_id, part, start, self._caller, mode=mode)
             await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
         before = [*values["messages"]]
         while before and before[-1]["type"] != "human":

@@ -9,12 +9,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerDep, CallerScope, ReplayerDep, read_services
+from app.api.dependencies import CallerDep, CallerScope, get_run_manager, read_services
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, ErasingRoute, refuse
 from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
 from app.api.protocols.agent_server.requests import CheckpointPlace
 from app.api.schema.schemas import ThreadId
-from app.workbench.replay.replay import Replay
 from domain.errors import InputError
 from domain.history.client_threads import ClientThread
 
@@ -183,7 +182,6 @@ async def change_state(
     request: Request,
     caller: CallerDep,
     scope: CallerScope,
-    replayer: ReplayerDep,
 ) -> dict[str, Any]:
     """Make a branch from a state, with fields of it changed. A run without input goes on from there."""
     caller.require("debug")
@@ -195,8 +193,8 @@ async def change_state(
     if (start := start or await reader.find_latest(thread)) is None:
         raise InputError("Nothing was asked in this thread yet: it has no state to change.")
     part, _ = await reader.find_state(thread, start)
-    replay = Replay(scope.workspace_id, part, start, changes=body.values or {}, caller=caller, groups=caller.groups)
-    branch = await replayer.branch(await replayer.plan(replay))
+    replayer = read_services(request).make_replayer(get_run_manager(request))
+    branch = await replayer.branch(scope.workspace_id, part, start, caller, changes=body.values or {})
     await reader.client_threads.branch(scope.workspace_id, thread.own_id, branch.thread_id, start)
     made = await reader.find_latest(await reader.open(thread_id))
     place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}

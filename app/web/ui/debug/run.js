@@ -12,20 +12,19 @@ import { Summary } from "./summary.js";
 import { Tools } from "./tools.js";
 import { Waterfall } from "./waterfall.js";
 
-/** One run: of this service, or of a file, of which only what it holds is shown.
- * @param {{runId?: string, file?: any, close?: () => void}} props */
-export function Run({ runId, file, close }) {
-  const [trace, setTrace] = useState(/** @type {any} */ (file?.trace ?? null));
-  const [why, setWhy] = useState(/** @type {any[]} */ (file?.why.facts ?? []));
+/** One run. @param {{runId: string}} props */
+export function Run({ runId }) {
+  const [trace, setTrace] = useState(/** @type {any} */ (null));
+  const [why, setWhy] = useState(/** @type {any[]} */ ([]));
   const [status, setStatus] = useState(/** @type {any} */ (null));
   const [graph, setGraph] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
   /** The steps that have begun, of a run that goes on. */
   const [begun, setBegun] = useState(/** @type {string[]} */ ([]));
-  const [chosen, setChosen] = useState(file ? "" : decode(location.hash.slice(1)));
+  const [chosen, setChosen] = useState(decode(location.hash.slice(1)));
   const [other, setOther] = useState(new URLSearchParams(location.search).get("with"));
   const [difference, setDifference] = useState(/** @type {any} */ (null));
-  const path = runId && `/api/runs/${encodeURIComponent(runId)}`;
+  const path = `/api/runs/${encodeURIComponent(runId)}`;
 
   const asked = useRef(0);
   const load = async () => {
@@ -38,11 +37,10 @@ export function Run({ runId, file, close }) {
   };
   const explain = () => {
     fetchJson(address(`${path}/why`)).then(({ facts }) => setWhy(facts), () => {});
-    fetchJson(address(/** @type {string} */ (path))).then(setStatus, () => {});
+    fetchJson(address(path)).then(setStatus, () => {});
   };
   useEffect(() => {
     loadSteps().then(setGraph);
-    if (!runId) return;
     const leaving = new AbortController();
     /** @type {string[]} */
     let steps = [];
@@ -88,10 +86,8 @@ export function Run({ runId, file, close }) {
   const choose = (name, compared = null) => {
     setChosen(name);
     setOther(compared);
-    if (runId) {
-      const page = address(`/debug/runs/${encodeURIComponent(runId)}`, { with: compared });
-      history.replaceState(null, "", name ? `${page}#${encodeURIComponent(name)}` : page);
-    }
+    const page = address(`/debug/runs/${encodeURIComponent(runId)}`, { with: compared });
+    history.replaceState(null, "", name ? `${page}#${encodeURIComponent(name)}` : page);
     // In a narrow window the step stands below.
     if (matchMedia("(max-width: 60rem)").matches) middle.current?.scrollIntoView();
     middle.current?.focus({ preventScroll: true });
@@ -101,21 +97,19 @@ export function Run({ runId, file, close }) {
   const step = trace.steps.find(({ name }) => name === chosen);
   const parts = difference?.first?.one ?? null;
   return html`
-    ${file && html`<p class="note">This run comes from the file <bdi>${visible(file.name)}</bdi>, written ${visible(file.exported_at.slice(0, 10))} by askgraph ${visible(file.made_with)}${file.redacted ? " without its text" : ""}. Nothing of it is stored here.
-      <button type="button" class="quiet" onClick=${close}>Close the file</button></p>`}
-    <${Summary} trace=${trace} status=${status} inFile=${Boolean(file)} />
+    <${Summary} trace=${trace} status=${status} />
     <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
-    <div class="run ${file ? "of-file" : ""}">
+    <div class="run">
       <section class="path" aria-label="Path">
         ${graph && html`<${Graph} graph=${graph} visits=${visits} chosen=${step?.node} parts=${parts} choose=${choose} />`}
         <${Waterfall} trace=${trace} chosen=${other ? null : chosen} parts=${parts} choose=${choose} />
       </section>
       <section class="middle-pane" aria-label="Chosen" tabindex="-1" ref=${middle}>
         ${other ? html`<${Compare} trace=${trace} other=${other} difference=${difference} close=${() => choose(chosen)} />`
-          : step ? html`<${Step} key=${step.name} trace=${trace} step=${step} choose=${choose} inFile=${Boolean(file)} />`
+          : step ? html`<${Step} key=${step.name} trace=${trace} step=${step} choose=${choose} />`
           : html`<${Overview} trace=${trace} why=${why} />`}
       </section>
-      ${!file && html`<${Tools} trace=${trace} step=${step} other=${other} compare=${(id) => choose(chosen, id)} />`}
+      <${Tools} trace=${trace} step=${step} compare=${(id) => choose(chosen, id)} />
     </div>`;
 }
 

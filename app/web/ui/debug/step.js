@@ -7,8 +7,8 @@ import { Candidates } from "./candidates.js";
 import { nameStep } from "./waterfall.js";
 
 /** One step: what it changed, what it looked at, whom it asked.
- * @param {{trace: any, step: any, choose: (step: string) => void, inFile: boolean}} props */
-export function Step({ trace, step, choose, inFile }) {
+ * @param {{trace: any, step: any, choose: (step: string) => void}} props */
+export function Step({ trace, step, choose }) {
   const place = trace.steps.indexOf(step);
   const go = (by) => trace.steps[place + by] && choose(trace.steps[place + by].name);
   return html`
@@ -25,7 +25,7 @@ export function Step({ trace, step, choose, inFile }) {
     <${Changes} changed=${step.changed} />
     ${step.calls.length > 0 && html`<${Calls} step=${step} />`}
     ${!trace.taped && trace.untaped && html`<p class="soft">${visible(trace.untaped)}</p>`}
-    ${!inFile && !trace.running && html`<${State} runId=${trace.run_id} step=${step.name} />`}`;
+    ${!trace.running && html`<${State} runId=${trace.run_id} step=${step.name} />`}`;
 }
 
 /** @param {{changed: {field: string, text: string}[], title?: string}} props */

@@ -3,8 +3,8 @@ import { address } from "../../lib/api.js";
 import { ending, money, time, tone } from "../../lib/figures.js";
 import { percent, visible } from "../../lib/text.js";
 
-/** What was asked, and how it ended. @param {{trace: any, status: any, inFile: boolean}} props */
-export function Summary({ trace, status, inFile }) {
+/** What was asked, and how it ended. @param {{trace: any, status: any}} props */
+export function Summary({ trace, status }) {
   const traced = status?.ended?.trace_url;
   /** @type {[string, any][]} */
   const facts = [
@@ -25,11 +25,10 @@ export function Summary({ trace, status, inFile }) {
       ${trace.standalone_question && trace.standalone_question !== trace.question && html`
         <p class="soft">Understood as <bdi>“${visible(trace.standalone_question)}”</bdi></p>`}
       <dl class="facts-row">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
-      ${!inFile && html`
-        <p class="links">
-          <a href=${address(`/t/${encodeURIComponent(trace.thread_id)}`)}>Conversation</a>
-          ${trace.forked_from?.run_id && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.forked_from.run_id)}`)}>The run that it continues</a>`}
-          ${/^https?:\/\//.test(traced ?? "") && html`<a href=${traced} target="_blank" rel="noreferrer">Open in LangSmith</a>`}
-        </p>`}
+      <p class="links">
+        <a href=${address(`/t/${encodeURIComponent(trace.thread_id)}`)}>Conversation</a>
+        ${trace.forked_from?.run_id && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.forked_from.run_id)}`)}>The run that it continues</a>`}
+        ${/^https?:\/\//.test(traced ?? "") && html`<a href=${traced} target="_blank" rel="noreferrer">Open in LangSmith</a>`}
+      </p>
     </div>`;
 }

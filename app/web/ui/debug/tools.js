@@ -2,24 +2,17 @@ import { html, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, sending } from "../../lib/api.js";
 import { getState } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
-import { Branches } from "./branches.js";
 import { Change } from "./change.js";
 import { WhatIf } from "./what-if.js";
 
-/** What can be done with a run. @param {{trace: any, step: any, other: string | null, compare: (runId: string) => void}} props */
-export function Tools({ trace, step, other, compare }) {
+/** What can be done with a run. @param {{trace: any, step: any, compare: (runId: string) => void}} props */
+export function Tools({ trace, step, compare }) {
   const [wish, setWish] = useState(/** @type {any} */ (null));
-  const [made, setMade] = useState(0);
   if (trace.running) return html`<section class="tools-pane" aria-label="Tools"><p class="card soft">When the run has ended it can be changed, proved and exported here.</p></section>`;
-  const done = (id) => {
-    setMade(made + 1);
-    compare(id);
-  };
   return html`
     <section class="tools-pane" aria-label="Tools">
-      <${Change} key=${wish ? JSON.stringify(wish) : ""} trace=${trace} step=${step} wish=${wish} done=${done} />
+      <${Change} key=${wish ? JSON.stringify(wish) : ""} trace=${trace} step=${step} wish=${wish} done=${compare} />
       <${Prove} trace=${trace} />
-      <${Branches} runId=${trace.run_id} made=${made} other=${other} compare=${compare} />
       <${WhatIf} runId=${trace.run_id} wish=${setWish} />
       <${Export} runId=${trace.run_id} />
     </section>`;
