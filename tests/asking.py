@@ -11,7 +11,7 @@ from app.api.operating.health import readyz
 from app.history.thread_states import ThreadStates
 from app.settings import Settings
 from app.wiring.services import Services
-from domain.events import Done
+from domain.events import Done, Event
 from graphs.answer import AnswerGraph
 from nodes.wording.notices import read_catalogue
 from tests.wire.openai import OpenAIServer
@@ -59,7 +59,19 @@ async def read_health(services: Services) -> dict[str, Any]:
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
     """The end of a turn that was answered. `options` are fields of `Ask`."""
+    return (await ask_for_events(services, question, **options))[0]
+
+
+async def ask_for_events(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
+    """The end of the turn, and all of its events."""
     async with services.make_run_manager() as turns:
-        ended, _ = await collect(await turns.ask(Ask(question, **options)))
+        ended, events = await collect(await turns.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
-    return ended
+    return ended, events
+
+
+async def ask_for_state(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, dict[str, Any]]:
+    """The end of the turn, and the state that it left."""
+    ended = await ask(services, question, **options)
+    place = {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    return ended, (await services.runs.graph.aget_state(place)).values  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.answering.requests import Ask, collect
+from app.answering.requests import Ask
 from app.wiring.judges import build_local_judges
 from app.wiring.services import Services
 from domain.documents import Match, Passage, Source
@@ -20,7 +20,7 @@ from domain.errors import (
     UnknownMode,
     UnknownThread,
 )
-from domain.events import Done, Event
+from domain.events import Event
 from domain.library.where import Where
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Grade
@@ -30,16 +30,8 @@ from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
 from domain.text.languages import Language
 from graphs.answer import build_answer_graph
-from tests.asking import with_search
+from tests.asking import ask_for_events, with_search
 from tests.unit_scorers import DownUnitScorer
-
-
-async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:
-    turns = services.make_run_manager()
-    ended, events = await collect(await turns.ask(Ask(question, **options)))  # type: ignore[arg-type]
-    await turns.close()
-    assert ended["type"] == "done", ended
-    return ended, events
 
 
 def steps_of(events: list[Event]) -> list[str]:
@@ -49,7 +41,7 @@ def steps_of(events: list[Event]) -> list[str]:
 async def test_a_question_is_answered_with_the_sentence_that_answers_and_its_place(
     services: Services, library: dict[str, str]
 ) -> None:
-    done, events = await ask(services, "How long is the warranty of the Falke?")
+    done, events = await ask_for_events(services, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]
     assert done["route"] == "needs_retrieval"
     assert done["confidence"] >= 0.4
@@ -67,7 +59,7 @@ async def test_a_question_is_answered_with_the_sentence_that_answers_and_its_pla
 async def test_the_stream_shows_sources_before_the_answer_and_ends_with_done(
     services: Services, library: dict[str, str]
 ) -> None:
-    done, events = await ask(services, "How long does the battery of the Amsel last?")
+    done, events = await ask_for_events(services, "How long does the battery of the Amsel last?")
     kinds = [event["type"] for event in events]
     assert kinds.index("sources") < kinds.index("content") < kinds.index("citation") < kinds.index("done")
     assert kinds.count("done") == 1
@@ -77,26 +69,26 @@ async def test_the_stream_shows_sources_before_the_answer_and_ends_with_done(
 
 @pytest.mark.parametrize("question", ["Hello!", "Thank you very much", "What can you do?"])
 async def test_small_talk_never_touches_the_index(services: Services, library: dict[str, str], question: str) -> None:
-    done, events = await ask(services, question)
+    done, events = await ask_for_events(services, question)
     assert (done["route"], steps_of(events)) == ("conversational", ["route", "converse"])
     assert (done["citations"], done["confidence"]) == ([], 0.0)
     assert done["answer"]
 
 
 async def test_what_no_document_can_do_is_declined(services: Services, library: dict[str, str]) -> None:
-    done, events = await ask(services, "play some jazz music")
+    done, events = await ask_for_events(services, "play some jazz music")
     assert (done["route"], steps_of(events)) == ("out_of_scope", ["route", "decline"])
     assert done["citations"] == []
 
 
 async def test_what_a_passage_has_the_words_of_is_searched_for(services: Services, library: dict[str, str]) -> None:
     question = "whats planned for family day?"
-    done, _ = await ask(services, question)
+    done, _ = await ask_for_events(services, question)
     assert done["route"] == "out_of_scope"
     await services.library.ingestion.add(
         "default", "mail.txt", b"Family Day\n\nThere will be a petting zoo on that day."
     )
-    done, _ = await ask(services, question)
+    done, _ = await ask_for_events(services, question)
     assert done["route"] == "needs_retrieval"
     assert "petting zoo" in done["answer"]
 
@@ -104,7 +96,7 @@ async def test_what_a_passage_has_the_words_of_is_searched_for(services: Service
 async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
     services: Services, library: dict[str, str]
 ) -> None:
-    done, events = await ask(services, "Who won the football world cup of 1954?")
+    done, events = await ask_for_events(services, "Who won the football world cup of 1954?")
     steps = steps_of(events)
     assert done["abstained"]
     assert (done["citations"], done["confidence"]) == ([], 0.0)
@@ -114,13 +106,13 @@ async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
     assert "sources" not in {event["type"] for event in events}
     # What has none of its words is named as no help.
     assert done["answer"].endswith("Nothing I found comes close.")
-    near, _ = await ask(services, "Who is the composer of the barometer sonata of the Falke?")
+    near, _ = await ask_for_events(services, "Who is the composer of the barometer sonata of the Falke?")
     assert near["abstained"]
     assert "The nearest I found is in “Station handbook › " in near["answer"]
 
 
 async def test_an_empty_workspace_abstains(services: Services) -> None:
-    done, _ = await ask(services, "How long is the warranty of the Falke?")
+    done, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
     assert done["abstained"]
     assert "no documents have been added" in done["answer"]
 
@@ -133,13 +125,15 @@ async def test_a_library_in_which_nothing_comes_close_is_not_called_empty(
         retrieval=RetrievalKnobs(fusion="dense", similarity_threshold=0.99),
         grade=GradeKnobs(max_retries=0),
     )
-    done, _ = await ask(replace(services, modes={"strict": strict}), "What does the Falke weigh?", mode="strict")
+    done, _ = await ask_for_events(
+        replace(services, modes={"strict": strict}), "What does the Falke weigh?", mode="strict"
+    )
     assert done["abstained"]
     assert done["answer"].endswith("Nothing I found comes close.")
 
 
 async def test_thorough_verifies_every_claim(services: Services, library: dict[str, str]) -> None:
-    done, events = await ask(services, "How long is the warranty of the Falke?", mode="thorough")
+    done, events = await ask_for_events(services, "How long is the warranty of the Falke?", mode="thorough")
     assert "verify" in steps_of(events)
     assert done["verification"]["status"] == "supported"
     for claim in done["verification"]["claims"]:
@@ -148,14 +142,14 @@ async def test_thorough_verifies_every_claim(services: Services, library: dict[s
 
 
 async def test_fast_neither_reranks_nor_retries(services: Services, library: dict[str, str]) -> None:
-    done, events = await ask(services, "Who won the football world cup of 1954?", mode="fast")
+    done, events = await ask_for_events(services, "Who won the football world cup of 1954?", mode="fast")
     assert "reformulate" not in steps_of(events)
     assert done["mode"] == "fast"
 
 
 async def test_a_follow_up_is_answered_in_context(services: Services, library: dict[str, str]) -> None:
-    first, _ = await ask(services, "How long is the warranty of the Falke?")
-    second, _ = await ask(services, "And who handles claims?", thread_id=first["thread_id"])
+    first, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
+    second, _ = await ask_for_events(services, "And who handles claims?", thread_id=first["thread_id"])
     assert "Petra Lindqvist" in second["answer"]
     assert second["thread_id"] == first["thread_id"]
 
@@ -164,9 +158,9 @@ async def test_a_follow_up_is_answered_in_context(services: Services, library: d
 async def test_a_question_that_could_be_about_anything_is_searched_for_in_context(
     services: Services, library: dict[str, str], subject: str, months: str
 ) -> None:
-    first, _ = await ask(services, f"How long is the warranty of the {subject}?")
+    first, _ = await ask_for_events(services, f"How long is the warranty of the {subject}?")
     question = "How long does the battery last?"
-    second, _ = await ask(services, question, thread_id=first["thread_id"])
+    second, _ = await ask_for_events(services, question, thread_id=first["thread_id"])
     state = (
         await services.runs.graph.aget_state(
             {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
@@ -179,15 +173,17 @@ async def test_a_question_that_could_be_about_anything_is_searched_for_in_contex
 
 
 async def test_a_second_question_inherits_nothing_of_the_first(services: Services, library: dict[str, str]) -> None:
-    first, _ = await ask(services, "Who won the football world cup of 1954?", mode="thorough")
+    first, _ = await ask_for_events(services, "Who won the football world cup of 1954?", mode="thorough")
     thread = first["thread_id"]
-    answered, _ = await ask(services, "How long is the warranty of the Falke?", thread_id=thread, mode="thorough")
+    answered, _ = await ask_for_events(
+        services, "How long is the warranty of the Falke?", thread_id=thread, mode="thorough"
+    )
     assert answered["verification"]["claims"]
     config = {"configurable": {"thread_id": thread, "workspace_id": "default"}}
     state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["retries"] == 0
     assert state["queries_tried"] == [state["query"]]
-    greeting, _ = await ask(services, "Thanks!", thread_id=thread)
+    greeting, _ = await ask_for_events(services, "Thanks!", thread_id=thread)
     state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert (greeting["verification"]["status"], greeting["verification"]["claims"]) == ("skipped", [])
     assert (state["sources"], state["candidates"], state["citations"], state["confidence"]) == ([], [], [], 0.0)
@@ -201,7 +197,7 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
 
 async def test_chosen_documents_limit_the_search(services: Services, library: dict[str, str]) -> None:
     chosen = (library["Amsel manual"],)
-    done, events = await ask(services, "How long does the battery last?", scope=Scope("default", chosen))
+    done, events = await ask_for_events(services, "How long does the battery last?", scope=Scope("default", chosen))
     assert "9 months" in done["answer"]
     shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
     assert {c["document_id"] for c in shown} == set(chosen)
@@ -215,27 +211,29 @@ async def test_a_filter_limits_the_search(services: Services, library: dict[str,
         await ingestion.add("default", f"{team}.md", text.encode(), metadata={"team": team})
     question = "How long is the notice period of an employee?"
     for team, months in (("legal", 7), ("hr", 11)):
-        done, events = await ask(services, question, scope=Scope("default", where=Where.parse(f"team={team}")))
+        done, events = await ask_for_events(
+            services, question, scope=Scope("default", where=Where.parse(f"team={team}"))
+        )
         assert f"{months} months" in done["answer"]
         shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
         assert {c["source"] for c in shown} == {f"{team}.md"}
         assert {c["source"] for c in done["citations"]} == {f"{team}.md"}
-    done, _ = await ask(services, question, scope=Scope("default", where=Where.parse("team=sales")))
+    done, _ = await ask_for_events(services, question, scope=Scope("default", where=Where.parse("team=sales")))
     assert done["citations"] == []
     assert "months" not in done["answer"].replace(question, "")
 
 
 async def test_another_workspace_sees_nothing(services: Services, library: dict[str, str]) -> None:
-    done, _ = await ask(services, "How long is the warranty of the Falke?", scope=Scope("other"))
+    done, _ = await ask_for_events(services, "How long is the warranty of the Falke?", scope=Scope("other"))
     assert done["citations"] == []
     with pytest.raises(UnknownDocument):
-        await ask(services, "How long?", scope=Scope("other", (library["Amsel manual"],)))
+        await ask_for_events(services, "How long?", scope=Scope("other", (library["Amsel manual"],)))
 
 
 async def test_a_thread_of_another_workspace_is_unknown(services: Services, library: dict[str, str]) -> None:
-    first, _ = await ask(services, "How long is the warranty of the Falke?")
+    first, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
     with pytest.raises(UnknownThread):
-        await ask(services, "And the battery?", scope=Scope("other"), thread_id=first["thread_id"])
+        await ask_for_events(services, "And the battery?", scope=Scope("other"), thread_id=first["thread_id"])
 
 
 class BrokenEmbedder:
@@ -262,7 +260,7 @@ async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning
         library=replace(services.library, embedder=BrokenEmbedder()),
         models=replace(services.models, judges=build_local_judges(BrokenEmbedder(), DownUnitScorer())),
     )
-    done, _ = await ask(broken, "How long is the warranty of the Falke?")
+    done, _ = await ask_for_events(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]
     assert any("words only" in warning for warning in done["warnings"])
 
@@ -327,7 +325,7 @@ async def test_a_reply_without_a_search_needs_no_library(
     services: Services, library: dict[str, str], question: str
 ) -> None:
     dropping = DroppingLibrary(services.library.search, {"read_titles": 1})
-    done, _ = await ask(with_search(services, dropping), question)
+    done, _ = await ask_for_events(with_search(services, dropping), question)
     assert dropping.drops == {"read_titles": 0}
     assert done["answer"].endswith("You can ask me about your documents.")
 
@@ -336,7 +334,7 @@ async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_b
     services: Services, library: dict[str, str]
 ) -> None:
     dropping = DroppingLibrary(services.library.search, {"search_lexical": 1})
-    done, events = await ask(with_search(services, dropping), "How long is the warranty of the Falke?")
+    done, events = await ask_for_events(with_search(services, dropping), "How long is the warranty of the Falke?")
     assert dropping.drops == {"search_lexical": 0}
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
     # The pause before the second attempt alone takes 100 ms.
@@ -365,7 +363,7 @@ async def test_what_a_search_can_do_without_costs_a_warning_and_not_the_answer(
         update={"name": "own", "rerank": RerankKnobs(keep=2, mmr_lambda=0.9)}
     )
     own = replace(with_search(services, dropping), modes={"own": spread})
-    done, _ = await ask(own, "How long is the warranty of the Falke?", mode="own")
+    done, _ = await ask_for_events(own, "How long is the warranty of the Falke?", mode="own")
     assert dropping.drops == {method: 1}
     assert "36 months" in done["answer"]
     [said] = done["warnings"]
@@ -395,11 +393,11 @@ async def test_unknown_modes_are_refused_with_the_known_ones(services: Services)
 
 
 async def test_every_turn_is_logged_greetings_too(services: Services, library: dict[str, str]) -> None:
-    done, _ = await ask(services, "Hello!")
+    done, _ = await ask_for_events(services, "Hello!")
     record = await services.runs.log.get("default", done["run_id"])
     assert record is not None
     assert (record.route, record.question, record.thread_id) == ("conversational", "Hello!", done["thread_id"])
-    answered, _ = await ask(services, "How long is the warranty of the Falke?")
+    answered, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
     record = await services.runs.log.get("default", answered["run_id"])
     assert record is not None
     assert record.citations == answered["citations"]
@@ -411,10 +409,12 @@ async def test_every_turn_is_logged_greetings_too(services: Services, library: d
 async def test_turns_that_another_version_wrote_differently_cost_their_thread_nothing_else(
     services: Services, library: dict[str, str]
 ) -> None:
-    first, _ = await ask(services, "How long is the warranty of the Falke?")
+    first, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
     config = {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
     await services.runs.graph.aupdate_state(config, {"turns": [{"q": "old"}]}, as_node="reconcile")  # type: ignore[arg-type]
-    again, _ = await ask(services, "How long does the battery of the Falke last?", thread_id=first["thread_id"])
+    again, _ = await ask_for_events(
+        services, "How long does the battery of the Falke last?", thread_id=first["thread_id"]
+    )
     assert "14 months" in again["answer"]
 
 
@@ -428,13 +428,13 @@ async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> No
     await services.library.ingestion.add("default", "care.md", table)
     judges = replace(services.models.judges, grader=Sure())
     sure = replace(services, models=replace(services.models, judges=judges))
-    done, _ = await ask(sure, "How often must the rain gauge be rinsed?", mode="thorough")
+    done, _ = await ask_for_events(sure, "How often must the rain gauge be rinsed?", mode="thorough")
     assert "Rain gauge | rinse | every month" in done["answer"]
     assert done["verification"]["status"] == "supported"
 
 
 async def test_a_quoted_answer_admits_what_it_cannot_say(services: Services, library: dict[str, str]) -> None:
-    partly, _ = await ask(services, "How long is the warranty of the Falke in Norway?", mode="thorough")
+    partly, _ = await ask_for_events(services, "How long is the warranty of the Falke in Norway?", mode="thorough")
     assert "36 months" in partly["answer"]
     assert partly["answer"].endswith("The sources do not mention “Norway”.")
     assert partly["verification"]["status"] == "supported"

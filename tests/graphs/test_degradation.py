@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.execution.budget import Budget
 from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile, RetrievalKnobs
+from tests.asking import ask_for_events
 from tests.wire.openai import OpenAIServer, serve_openai
 
 SMALL, LARGE, JUDGE, SECOND, THIRD = "gpt-4.1-nano", "gpt-4.1-mini", "gpt-4.1", "gpt-4o-mini", "gpt-4o"
@@ -51,10 +51,7 @@ def own_mode(base: str = "fast", **knobs: Any) -> dict[str, Profile]:
 
 
 async def ask(services: Services, modes: dict[str, Profile], question: str = QUESTION) -> tuple[Done, list[Event]]:
-    async with replace(services, modes=modes).make_run_manager() as turns:
-        ended, events = await collect(await turns.ask(Ask(question, mode="own")))
-    assert ended["type"] == "done", ended
-    return ended, events
+    return await ask_for_events(replace(services, modes=modes), question, mode="own")
 
 
 def steps_of(events: list[Event]) -> list[str]:

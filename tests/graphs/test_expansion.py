@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.answering.requests import Ask, collect
 from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done
 from domain.profile import MODES, Profile
+from tests.asking import ask_for_state
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "Who handles the claims?"
@@ -42,14 +42,7 @@ async def ask(services: Services, **knobs: Any) -> tuple[Done, dict[str, Any]]:
     # Replies are put down for the steps in their order, so none may ask ahead.
     own = {"name": "own", "speculate": False}
     profile = Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | own)
-    turns = replace(services, modes={"own": profile}).make_run_manager()
-    ended, _ = await collect(await turns.ask(Ask(QUESTION, mode="own")))
-    await turns.close()
-    assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state(
-        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-    )
-    return ended, state.values
+    return await ask_for_state(replace(services, modes={"own": profile}), QUESTION, mode="own")
 
 
 ONE = {"candidates": 1, "fusion": "rrf"}

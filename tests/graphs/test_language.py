@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
@@ -16,7 +15,7 @@ from domain.profile import GradeKnobs, Profile
 from domain.text.languages import Language
 from nodes.wording import notices as wording
 from nodes.wording.notices import Wording, read_catalogue
-from tests.asking import with_models
+from tests.asking import ask_for_events, with_models
 from tests.wire.openai import serve_openai
 
 QUESTIONS = (
@@ -61,10 +60,7 @@ def read_decisions(done: Done, events: Sequence[Event]) -> dict[str, Any]:
 
 
 async def ask(services: Services, profile: Profile, question: str) -> tuple[Done, list[Event]]:
-    async with replace(services, modes={profile.name: profile}).make_run_manager() as runs:
-        done, events = await collect(await runs.ask(Ask(question, mode=profile.name)))
-    assert done["type"] == "done", done
-    return done, events
+    return await ask_for_events(replace(services, modes={profile.name: profile}), question, mode=profile.name)
 
 
 async def test_every_decision_is_the_same_in_every_language(

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -13,8 +12,8 @@ from app.answering.requests import Ask, collect
 from app.modes import PIPELINES, fit_modes, read_modes
 from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
-from domain.events import Done
 from domain.outcome import ANSWERS
+from tests.asking import ask_for_state
 from tests.tiny_cross_encoder import write_cross_encoder
 
 QUESTION = "How long is the probation period?"
@@ -68,21 +67,10 @@ async def stocked(settings: Settings, tmp_path: Path) -> AsyncIterator[Services]
         yield replace(services, modes={**services.modes, **modes})
 
 
-async def ask(services: Services, question: str, mode: str) -> tuple[Done, dict[str, Any]]:
-    turns = services.make_run_manager()
-    ended, _ = await collect(await turns.ask(Ask(question, mode=mode)))
-    await turns.close()
-    assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state(
-        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-    )
-    return ended, state.values
-
-
 async def test_each_answers_in_its_own_way(stocked: Services) -> None:
     states = {}
     for name in sorted(NAMES):
-        done, states[name] = await ask(stocked, QUESTION, name)
+        done, states[name] = await ask_for_state(stocked, QUESTION, mode=name)
         # The cross-encoder of this test counts shared tokens, and is no judge of what answers.
         assert "six months" in done["answer"] or name == "hybrid-corrective", name
         assert done["citations"], name
@@ -111,7 +99,7 @@ async def test_each_answers_in_its_own_way(stocked: Services) -> None:
 
 
 async def test_disclosures_has_words_of_its_own_for_not_knowing(stocked: Services) -> None:
-    done, _ = await ask(stocked, "Who won the football world cup of 1954?", "disclosures")
+    done, _ = await ask_for_state(stocked, "Who won the football world cup of 1954?", mode="disclosures")
     assert done["answer"] == "I could not find this in the documents that were disclosed."
     assert done["citations"] == []
 
@@ -125,7 +113,7 @@ async def test_thresholds_fit_the_model_that_ships(stocked: Services, name: str,
 
 
 async def test_disclosures_answers_with_a_caveat_when_unsure(stocked: Services) -> None:
-    done, state = await ask(stocked, "How much does the station weigh?", "disclosures")
+    done, state = await ask_for_state(stocked, "How much does the station weigh?", mode="disclosures")
     knobs = stocked.modes["disclosures"].grade
     assert knobs.caveat <= state["confidence"] < knobs.sufficient
     assert done["outcome"] == "answered_with_caveat"

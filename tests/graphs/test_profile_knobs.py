@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.answering.requests import Ask, collect
 from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.events import Done
 from domain.profile import MODES, Profile
+from tests.asking import ask_for_state
 from tests.tiny_cross_encoder import write_cross_encoder
 
 WARRANTY = "How long is the warranty of the Falke?"
@@ -25,15 +25,7 @@ def vary(**knobs: Any) -> Profile:
 
 
 async def ask(services: Services, question: str = WARRANTY, **knobs: Any) -> tuple[Done, dict[str, Any]]:
-    """The end of the turn, and the state that it left."""
-    turns = replace(services, modes={"own": vary(**knobs)}).make_run_manager()
-    ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
-    await turns.close()
-    assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state(
-        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-    )
-    return ended, state.values
+    return await ask_for_state(replace(services, modes={"own": vary(**knobs)}), question, mode="own")
 
 
 async def test_mmr_passes_over_what_says_the_same(services: Services) -> None:

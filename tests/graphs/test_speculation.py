@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from app.answering.requests import Ask, collect
+from app.answering.requests import Ask
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.events import Done, Event
+from domain.events import Event
+from tests.asking import ask_for_events
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -32,13 +33,6 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
             await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
             await services.models.judges.prepare()
             yield services, server
-
-
-async def ask(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
-    async with services.make_run_manager() as turns:
-        ended, events = await collect(await turns.ask(Ask(question, **options)))
-    assert ended["type"] == "done", ended
-    return ended, events
 
 
 def name_request(body: dict[str, Any]) -> str:
@@ -84,7 +78,7 @@ def steps_of(events: list[Event]) -> list[str]:
 async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         Held(server, route="generate", grade="generate")
-        done, events = await ask(services)
+        done, events = await ask_for_events(services)
         history = [
             step
             async for step in services.runs.graph.aget_state_history(
@@ -111,7 +105,7 @@ async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(set
     async with serve(settings, rate=20) as (services, server):
         Held(server, route="generate")
         server.behaviour.replies = [grading(0.9), WRITTEN, routing("conversational")]
-        done, events = await ask(services, UNCLEAR)
+        done, events = await ask_for_events(services, UNCLEAR)
         await asyncio.wait_for(server.abandoned.wait(), 10)
     assert names(server) == ["route", "grade", "generate", "converse"]
     assert done["route"] == "conversational"
@@ -126,11 +120,11 @@ async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(set
 async def test_a_route_that_words_a_follow_up_otherwise_is_searched_for(settings: Settings) -> None:
     other = "How often must the barometer of the Falke be calibrated?"
     async with serve(settings) as (services, server):
-        first, _ = await ask(services, "Who handles warranty claims of the Falke?")
+        first, _ = await ask_for_events(services, "Who handles warranty claims of the Falke?")
         server.requests.clear()
         Held(server, route="generate")
         server.behaviour.replies = [grading(0.9), WRITTEN, routing("needs_retrieval", other)]
-        done, _ = await ask(services, thread_id=first["thread_id"])
+        done, _ = await ask_for_events(services, thread_id=first["thread_id"])
     assert names(server) == ["route", "grade", "generate", "grade", "generate"]
     assert done["standalone_question"] == other
     assert "12 months" in done["answer"]
@@ -142,7 +136,7 @@ async def test_a_grade_that_disagrees_wins(settings: Settings) -> None:
     async with serve(settings, rate=20) as (services, server):
         Held(server, grade="generate")
         server.behaviour.replies = [routing("needs_retrieval"), WRITTEN, grading(0.1)]
-        done, events = await ask(services, mode="fast")
+        done, events = await ask_for_events(services, mode="fast")
         await asyncio.wait_for(server.abandoned.wait(), 10)
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "abstain"]
     assert done["abstained"]
@@ -152,11 +146,11 @@ async def test_a_grade_that_disagrees_wins(settings: Settings) -> None:
 async def test_generate_begins_ahead_of_grade_where_retrieve_could_not_begin_ahead_of_route(settings: Settings) -> None:
     """A follow-up, whose wording only the model knows."""
     async with serve(settings) as (services, server):
-        first, _ = await ask(services)
+        first, _ = await ask_for_events(services)
         server.requests.clear()
         Held(server, grade="generate")
         server.behaviour.replies = [routing("needs_retrieval", "How long does the battery of the Falke last?")]
-        done, _ = await ask(services, "And its battery?", thread_id=first["thread_id"])
+        done, _ = await ask_for_events(services, "And its battery?", thread_id=first["thread_id"])
     assert names(server) == ["route", "grade", "generate"]
     assert "14 months" in done["answer"]
 
@@ -165,7 +159,7 @@ async def test_nothing_runs_ahead_where_the_mode_forbids_it(settings: Settings) 
     async with serve(settings) as (services, server):
         quiet = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
         server.behaviour.replies = [routing("conversational")]
-        await ask(replace(services, modes=quiet), UNCLEAR)
+        await ask_for_events(replace(services, modes=quiet), UNCLEAR)
     assert names(server) == ["route", "converse"]
 
 

@@ -7,13 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.documents import Claim
-from domain.events import Done, Event
+from domain.events import Event
 from domain.profile import MODES
-from tests.asking import ABSTENTION, JUDGE, LARGE, with_models
+from tests.asking import ABSTENTION, JUDGE, LARGE, ask_for_events, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "What does the station log say about the sensors of the Falke?"
@@ -32,13 +31,6 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
         await services.library.ingestion.add("default", "log.md", LOG)
         own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
         yield replace(services, modes={"own": own}), server
-
-
-async def ask(services: Services) -> tuple[Done, list[Event]]:
-    async with services.make_run_manager() as turns:
-        ended, events = await collect(await turns.ask(Ask(QUESTION, mode="own")))
-    assert ended["type"] == "done", ended
-    return ended, events
 
 
 def claims_of(events: list[Event]) -> list[Claim]:
@@ -62,7 +54,7 @@ async def test_each_claim_has_its_verdict_and_what_is_wrong_is_withdrawn_openly(
                 await asyncio.wait_for(both.wait(), 15)
 
         server.hold = hold
-        done, events = await ask(services)
+        done, events = await ask_for_events(services, QUESTION, mode="own")
         checks = [body["messages"][-1]["content"] for body in server.requests if is_check(body)]
     streamed = "".join(event["token"] for event in events if event["type"] == "content")
     claims = claims_of(events)
@@ -88,7 +80,7 @@ async def test_where_one_check_fails_the_others_stand(settings: Settings) -> Non
             server.behaviour.model_faults = {JUDGE: "policy"} if last else {}
 
         server.hold = refuse_the_second
-        done, events = await ask(services)
+        done, events = await ask_for_events(services, QUESTION, mode="own")
     reasons = [claim["reason"] for claim in claims_of(events)]
     assert [reason for reason in reasons if reason == "The source says so."] == ["The source says so."] * 4
     assert [(each["node"], each["code"], each["instead"]) for each in done["degraded"]] == [
@@ -106,7 +98,7 @@ async def test_a_judge_cannot_support_a_claim_by_a_source_that_gives_orders(sett
         await services.library.ingestion.add("default", "ordering.md", ORDERING)
         written = [f"{DICTATED.removesuffix('.')} [{number}]." for number in (1, 2)]
         server.behaviour.model_replies = {LARGE: " ".join([*written, f"{RIGHT[0].removesuffix('.')} [1][2]."])}
-        done, events = await ask(services)
+        done, events = await ask_for_events(services, QUESTION, mode="own")
         shown = [body["messages"][-1]["content"] for body in server.requests if is_check(body)]
     assert [claim["verdict"] for claim in claims_of(events)] == ["unsupported", "unsupported", "supported"]
     assert shown
@@ -121,7 +113,7 @@ INVENTED = "The sensors of the Falke were bought in Paris in 1950."
 async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.model_replies = {LARGE: INVENTED}
-        done, events = await ask(services)
+        done, events = await ask_for_events(services, QUESTION, mode="own")
         run = await services.runs.log.get("default", done["run_id"])
     first, second = [event for event in events if event["type"] == "verification"]
     assert [claim["verdict"] for claim in first["claims"]] == ["unsupported"]
@@ -146,7 +138,7 @@ async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings:
 async def test_an_answer_that_neither_cites_nor_claims_is_not_left_standing(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.model_replies = {LARGE: "Sure!"}
-        done, events = await ask(services)
+        done, events = await ask_for_events(services, QUESTION, mode="own")
     [correction] = [event for event in events if event["type"] == "correction"]
     assert "cites no source" in correction["reason"]
     assert "Sensor S1 of the Falke was calibrated" in done["answer"]
@@ -159,7 +151,7 @@ async def test_where_no_source_answers_either_nothing_does(settings: Settings) -
             # A judge for whom nothing is true, and that can repair nothing.
             JUDGE: json.dumps({"judgements": [{"claim": n, "supported": False} for n in range(1, 9)], "rewrites": []}),
         }
-        done, events = await ask(services)
+        done, events = await ask_for_events(services, QUESTION, mode="own")
     assert done["answer"] == ABSTENTION
     assert done["outcome"] == "abstained"
     assert done["citations"] == []
