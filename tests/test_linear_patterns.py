@@ -1,7 +1,7 @@
 """Every regular expression that reads text from outside takes time in proportion to the text.
 
 All patterns of `domain`, `nodes` and `app.ingest` are collected, and tried on long repetitions of the characters that
-they name. Phrases of `nodes/reading/data` are left out: they read questions, which have 2,000 characters at most. A
+they name. Phrases of `domain/languages` are left out: they read questions, which have 2,000 characters at most. A
 linear pattern reads 2,000 characters in microseconds; a quadratic one takes several milliseconds, and 64 times as long
 for eight times as many.
 """

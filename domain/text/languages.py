@@ -1,4 +1,4 @@
-"""The languages that askgraph speaks, and their words without a meaning of their own.
+"""The languages that askgraph speaks: one folder each in `domain/languages`, and nothing else names them.
 
 Other languages can be searched and quoted as well; askgraph then speaks the nearest of these, or English.
 """
@@ -6,17 +6,22 @@ Other languages can be searched and quoted as well; askgraph then speaks the nea
 import re
 import tomllib
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-Language = Literal["en", "de", "fr", "es"]
-"""A language with a file in `domain/text/data` and in `nodes/wording/catalogue`."""
+FOLDER = Path(__file__).parents[1] / "languages"
 
-LANGUAGES: tuple[Language, ...] = get_args(Language)
+LANGUAGES = ("en", *sorted(each.name for each in FOLDER.iterdir() if each.is_dir() and each.name != "en"))
+"""English first: it stands in where no language is told."""
 
-_DATA = Path(__file__).parent / "data"
+if TYPE_CHECKING:
+    Language = str
+else:
+    Language = Literal[LANGUAGES]
+
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
@@ -37,11 +42,17 @@ class LanguageWords:
 
 
 @cache
+def read_file(language: Language, name: str) -> Mapping[str, Any]:
+    """Read a file of a language: `reading`, by which questions are understood, or `notices`, which answers say."""
+    return tomllib.loads((FOLDER / language / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def read_words(language: Language) -> LanguageWords:
     """Read the words of a language."""
-    data = tomllib.loads((_DATA / f"{language}.toml").read_text(encoding="utf-8"))
-    letters = frozenset(data.pop("letters"))
-    return LanguageWords(**{name: frozenset(fold(text).split()) for name, text in data.items()}, letters=letters)
+    texts = dict(read_file(language, "reading")["words"])
+    letters = frozenset(texts.pop("letters"))
+    return LanguageWords(**{name: frozenset(fold(text).split()) for name, text in texts.items()}, letters=letters)
 
 
 def fold(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Tells from its wording what a question asks for. The words are in `nodes/reading/data/LANGUAGE/questions.toml`."""
+"""Tells from its wording what a question asks for. The words are in `domain/languages`, in table `questions`."""
 
 from domain.text.languages import detect_language
 from nodes.reading.phrases import read_phrases

@@ -1,22 +1,17 @@
 """Prose for outcomes: the only place where an outcome's reasons become text.
 
-Each language is a file of `nodes/wording/catalogue`. To add one, add its file, its words in `domain/text/data` and
-`nodes/reading/data`, and its name to `domain.text.languages.Language`.
+Each language has them in a file `notices.toml` of its folder in `domain/languages`.
 """
 
-import tomllib
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from domain.outcome import Reason
 from domain.profile import Profile
-from domain.text.languages import Language
-
-_CATALOGUE = Path(__file__).parent / "catalogue"
+from domain.text.languages import Language, read_file
 
 
 class _Texts(BaseModel):
@@ -244,4 +239,4 @@ def wording_of(profile: Profile, language: Language) -> Wording:
 @lru_cache
 def read_catalogue(language: Language) -> Wording:
     """Read the texts of a language."""
-    return Wording.model_validate(tomllib.loads((_CATALOGUE / f"{language}.toml").read_text(encoding="utf-8")))
+    return Wording.model_validate(read_file(language, "notices"))

@@ -1,20 +1,15 @@
 """Outcomes in words, in every language."""
 
-import tomllib
-from pathlib import Path
 from string import Formatter
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from domain.outcome import LowConfidence, MissingWords, NothingFound, NothingQuotable, Reason, RetriesSpent, Uncited
 from domain.profile import GenerateKnobs, Profile
-from domain.text.languages import Language
-from nodes.wording import notices as wording
+from domain.text.languages import FOLDER, LANGUAGES, Language, read_file
 from nodes.wording.notices import Wording, read_catalogue, wording_of
 
-LANGUAGES: tuple[Language, ...] = get_args(Language)
-CATALOGUE = Path(wording.__file__).parent / "catalogue"
 ENGLISH = read_catalogue("en")
 
 
@@ -23,23 +18,33 @@ def found(nearest: list[str], *, empty: bool = False) -> NothingFound:
 
 
 def list_texts(value: Any, path: str = "") -> dict[str, str]:
-    if isinstance(value, str):
-        return {path: value}
+    """The texts of a file by their path. Lists of alternatives may differ in length."""
+    if not isinstance(value, dict):
+        return {path: "" if isinstance(value, list) else value}
     return {k: text for key, part in value.items() for k, text in list_texts(part, f"{path}.{key}").items()}
 
 
-def test_every_language_has_a_catalogue_and_no_other_does() -> None:
-    assert {file.stem for file in CATALOGUE.glob("*.toml")} == set(LANGUAGES)
+def read_texts(language: Language, name: str) -> dict[str, str]:
+    return list_texts(read_file(language, name))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_catalogue_fills_in_what_the_english_one_does(language: Language) -> None:
+def test_every_language_has_the_same_files(language: Language) -> None:
+    assert {file.name for file in (FOLDER / language).iterdir()} == {file.name for file in (FOLDER / "en").iterdir()}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_understands_what_the_english_one_does(language: Language) -> None:
+    optional = {".talk.replies.settings", ".talk.replies.life"}
+    assert read_texts(language, "reading").keys() | optional == read_texts("en", "reading").keys() | optional
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_notices_fill_in_what_the_english_ones_do(language: Language) -> None:
     def fields(text: str) -> set[str]:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
-    texts, english = (
-        list_texts(tomllib.loads((CATALOGUE / f"{each}.toml").read_text("utf-8"))) for each in (language, "en")
-    )
+    texts, english = read_texts(language, "notices"), read_texts("en", "notices")
     assert {path: fields(text) for path, text in texts.items()} == {
         path: fields(text) for path, text in english.items()
     }

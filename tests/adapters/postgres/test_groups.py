@@ -61,9 +61,8 @@ async def test_every_search_finds_what_the_asker_may_read(pool: Pool, documents:
     for scope in (STAFF, Scope("a", groups=frozenset())):
         found = await search(library, scope)
         assert found == {name: {OPEN} for name in found}
-    language = "en"
-    assert await library.suggest_words(EVERYBODY, ["closess"], None, language)  # type: ignore[arg-type]
-    assert not await library.suggest_words(STAFF, ["closess"], None, language)  # type: ignore[arg-type]
+    assert await library.suggest_words(EVERYBODY, ["closess"], None, "en")
+    assert not await library.suggest_words(STAFF, ["closess"], None, "en")
 
 
 async def test_texts_are_withheld_even_where_a_search_forgets_the_groups(
