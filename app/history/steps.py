@@ -19,7 +19,8 @@ PAGE = 500
 """Number of states that are read together."""
 
 _BEFORE = 2
-"""States before the first one that tell what it changed: its parent, and where that is an input, the parent's."""
+"""Number of states that are read before a page's first one, to find what it changed: its parent; and where the parent
+holds an input, the state before that."""
 
 _WRITTEN = {"cached": "cache", "stopped": "stop", MIGRATED: "migration"}
 """Metadata marks of states that no node has made, and the node name that each is shown with."""

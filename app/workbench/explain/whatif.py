@@ -362,8 +362,11 @@ def _find_beginning(
 def find_beginning(
     path: Sequence[str], values: Mapping[str, Any], variant: Variant, modes: Mapping[str, Profile]
 ) -> tuple[int, Beginning] | None:
-    """Find the first step of a path that a variant affects which is the same at every step, and how to begin there.
-    `values` is any state of the run. Raises `StateError` where the change cannot be made."""
+    """Find the first step of the path that the variant affects, and how to begin there. The variant changes the same
+    in every state of the run, so that `values` may be any of them.
+
+    Raises `StateError` where the change cannot be made.
+    """
     if variant.search_anew:
         return (path.index("retrieve"), Beginning("retrieve")) if "retrieve" in path else None
     return find_first(path, _list_differing(values, variant, modes))

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.history.steps import HistoryStep
 from app.workbench.explain.passages import MAX_LEFT_OUT, find_source, list_left_out, read_passages
 from app.workbench.replay.saved_run import SavedRun
 from domain.documents import name_place
@@ -42,7 +41,7 @@ def _explain_origin(origin: SavedRun | None, own: Sequence[Fact]) -> list[Fact]:
 
 
 def _list_facts(run: SavedRun) -> list[Fact]:
-    facts = _explain(run.list_history(), run.record.run_id, _name_dropped(run))
+    facts = _explain(run)
     place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
     facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
     return facts
@@ -77,25 +76,10 @@ def _describe_left_out(run: SavedRun) -> Iterator[str]:
             )
 
 
-def _explain(steps: Sequence[HistoryStep], run_id: str, dropped: Mapping[str, str]) -> list[Fact]:
-    """Return the decisive facts of a run from its thread's steps, oldest first; empty where none of them is the run's.
-    `dropped` names the candidates that reached no source.
-
-    A step names only what it changed, so the steps before the run's count as well.
-    """
-    values: dict[str, Any] = {}
-    judged: list[Mapping[str, Any]] = []
-    path: list[str] = []
-    for step in steps:
-        if path and step["run_id"] != run_id:
-            break
-        values |= step["changed"]
-        if step["run_id"] == run_id:
-            path.append(step["node"])
-            if step["node"] == "grade":
-                judged.append(dict(values))
-    if not path:
-        return []
+def _explain(run: SavedRun) -> list[Fact]:
+    values, path = run.final, [step.node for step in run.steps]
+    judged = [step.values for step in run.steps if step.node == "grade"]
+    dropped = _name_dropped(run)
     return [
         Fact("outcome", _describe_outcome(values, path, judged)),
         Fact("question", _describe_question(values)),
@@ -112,8 +96,10 @@ def _describe_outcome(values: Mapping[str, Any], path: Sequence[str], judged: Se
     by = f" by {values['answered_by']}" if values.get("answered_by") else ""
     cached = ", from the cache" if "cache" in path else ""
     said = f"{outcome}{by} in mode {values.get('mode')}{cached}"
-    # A run that says no ends with a confidence of none; grade's is what decided.
-    return f"{said}, {weigh(judged[-1] if judged else values)}" if "grade" in path or "cache" in path else said
+    if "grade" not in path and "cache" not in path:
+        return said
+    # An abstention resets the confidence. What decided is the confidence that grade had set.
+    return f"{said}, {weigh(judged[-1] if judged else values)}"
 
 
 def weigh(values: Mapping[str, Any]) -> str:

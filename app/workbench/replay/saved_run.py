@@ -13,7 +13,7 @@ from langgraph.types import StateSnapshot
 
 from app.answering.run_config import locate_states
 from app.history.states import read_values, read_version
-from app.history.steps import HistoryStep, checkpoint_id_of, node_of, parent_id_of
+from app.history.steps import checkpoint_id_of, node_of, parent_id_of
 from app.workbench.tapes.tapes import read_tape
 from domain.errors import StateError, UnknownCheckpoint, UnknownTape
 from domain.execution.tapes import Tape
@@ -85,28 +85,6 @@ class SavedRun:
         if self.tape is None:
             raise UnknownTape(self.untaped or None)
         return self.tape
-
-    def list_history(self) -> list[HistoryStep]:
-        """Return the steps with what each changed; the first one with its whole state."""
-        history, before = [], dict[str, Any]()
-        for step in self.steps:
-            changed = {
-                key: value for key, value in step.values.items() if key != "steps" and before.get(key, ...) != value
-            }
-            before = dict(step.values)
-            history.append(
-                HistoryStep(
-                    checkpoint_id=step.checkpoint_id,
-                    parent_checkpoint_id=step.parent_checkpoint_id,
-                    run_id=self.record.run_id,
-                    node=step.node,
-                    changed=changed,
-                    ms=step.ms,
-                    next=list(step.next),
-                    created_at=step.created_at,
-                )
-            )
-        return history
 
 
 def require_steps(steps: Sequence[SavedStep]) -> None:

@@ -32,7 +32,7 @@ _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and the protocol of each."""
 
 _CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, UnitScorer)
-"""The protocols that a field of a judge may have, or may have None in the place of."""
+"""The protocols of the ports that judges call. A judge holds such a port in a field, which may also be None."""
 
 Ports = dict[str, Any]
 
