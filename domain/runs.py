@@ -1,5 +1,6 @@
 """Runs: the request, the lease of the process that executes it, the status, and the record."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from domain.documents import Citation
 from domain.events import Done, Failed
 from domain.outcome import Outcome, Reason
 from domain.scope import ScopeJson
-from domain.state import Degradation, Turn, TurnInput, Usage
+from domain.state import AnswerState, Degradation, Turn, TurnInput, Usage
 
 NEW_THREAD = "__new_thread"
 """Key of a run's configuration whose thread has no states yet, so that none are looked for. LangGraph leaves keys with
@@ -146,7 +147,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class ServedRun:
-    """A run that was answered from the cache: accepted and ended at once."""
+    """A run that a cached answer ended at once. It begins a thread."""
 
     request: RunRequest
     record: RunRecord
@@ -154,6 +155,10 @@ class ServedRun:
     ended_id: str
     ended_at: datetime
     shown: Shown
+    state: AnswerState
+    """The thread's state after it."""
+    metadata: Mapping[str, Any]
+    """The metadata of that state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,6 @@ PREPARING_LOCALLY = 16
 """The same where no language model judges. Runs then wait for the processor alone, and side by side all have their
 first word at the end: of 32, half had theirs after .8 of the time that all took, and after .5 with 16 at once."""
 
-LOOKING = 16
-"""Number of requests that a process without room lets in at once, because their answer may be stored. Further ones are
-refused before anything is done for them. Of 1,000 that come at once, all would otherwise have their body parsed and the
-cache asked before the first was refused, and the questions that are accepted would wait for that."""
-
 
 class Visit:
     """A request that may begin a run, until that is decided."""
@@ -53,8 +48,9 @@ class Admission:
     @contextmanager
     def visit(self) -> Iterator[None]:
         """Let a request in that may begin a run, before anything is done for it. Raises `Saturated` where the requests
-        that are in already leave no room for its run, besides `LOOKING`."""
-        self._refuse_from(self.running + self._visits, self.most + LOOKING)
+        that are in already leave no room for its run: of 1,000 that come at once, most are refused before their body is
+        parsed, and those that are accepted do not wait for that."""
+        self._refuse_from(self.running + self._visits)
         visit = Visit()
         self._visits += 1
         token = _visit.set(visit)
@@ -66,7 +62,7 @@ class Admission:
 
     def check(self) -> None:
         """Raise `Saturated` where the process has no room for another run."""
-        self._refuse_from(self.running, self.most)
+        self._refuse_from(self.running)
 
     def enter(self) -> None:
         """Count a run, until `leave`. A request that begins it is counted no more."""
@@ -78,8 +74,8 @@ class Admission:
         """Count one run less."""
         self.running -= 1
 
-    def _refuse_from(self, number: int, most: int) -> None:
-        if number >= most:
+    def _refuse_from(self, number: int) -> None:
+        if number >= self.most:
             REFUSED.labels(Saturated().code).inc()
             raise Saturated
 

@@ -1,7 +1,7 @@
 """Delivers a run's events to everyone who follows it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from domain.events import Event
 from domain.execution.streams import StreamedEvent, order_of
@@ -14,11 +14,12 @@ class Broadcast:
     """The events of one attempt at a run. Followers in this process read them from memory; for all others they are
     added to the run's stream."""
 
-    def __init__(self, run_id: str, attempt: int, streams: RunStreams) -> None:
+    def __init__(self, run_id: str, attempt: int, streams: RunStreams, sent: Sequence[StreamedEvent] = ()) -> None:
+        """`sent` are the events of a run that has ended already; they are not added to the stream."""
         self.run_id = run_id
         self.attempt = attempt
         self._streams = streams
-        self._sent: list[StreamedEvent] = []
+        self._sent = list(sent)
         self._news = asyncio.Event()
         self._closed = False
 

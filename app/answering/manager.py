@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Self, cast
 from uuid import uuid4
 
+from app.answering.broadcast import Broadcast
+from app.answering.cache.cached_answers import serve_cached
 from app.answering.following import follow_elsewhere
-from app.answering.hit_log import HitLog
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
@@ -37,9 +38,8 @@ class RunManager:
     Use it as a context manager: leaving it waits for the runs of this process; leaving it with an error stops them.
     """
 
-    def __init__(self, parts: RunParts, hit_log: HitLog) -> None:
+    def __init__(self, parts: RunParts) -> None:
         self._parts = parts
-        self._hit_log = hit_log
         self._executions: dict[str, RunExecution] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._working: AsyncExitStack | None = None
@@ -101,14 +101,15 @@ class RunManager:
         return self._draining is not None
 
     async def start(self, ask: Ask) -> AcceptedRun:
-        """Check the question and start its run, which continues whether anybody follows it or not.
+        """Accept a question: the one way in, for every protocol. Its run is answered from the cache, and has ended
+        then, or it is started, and continues whether anybody follows it or not.
 
         Raises everything that is wrong with the request, before it costs anything: `QuestionError`, `UnknownMode`,
         `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `TooManyRuns`, `BudgetSpent`, `Saturated`, `Draining`,
         `DatabaseUnavailable`. Later faults end the run with an `error` event.
         """
         parts = self._parts
-        parts.admission.check()
+        self._check_room()
         run_id = str(uuid4())
         turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
         workspace_id = ask.scope.workspace_id
@@ -116,19 +117,18 @@ class RunManager:
             raise UnknownThread
         if ask.scope.document_ids is not None:
             await parts.documents.corpus_fingerprint(ask.scope)
-        started = await self._accept(
-            RunRequest(
-                run_id,
-                ask.thread_id or str(uuid4()),
-                workspace_id,
-                turn,
-                begins_thread=ask.thread_id is None,
-                history=list(ask.history),
-                caller=ask.caller.name,
-            ),
-            ask.caller,
-            wait=ask.when_busy != "reject",
+        request = RunRequest(
+            run_id,
+            ask.thread_id or str(uuid4()),
+            workspace_id,
+            turn,
+            begins_thread=ask.thread_id is None,
+            history=list(ask.history),
+            caller=ask.caller.name,
         )
+        if request.begins_thread and not request.history and (served := await self._serve_cached(request, ask.caller)):
+            return served
+        started = await self._accept(request, ask.caller, wait=ask.when_busy != "reject")
         if ask.thread_id is not None and ask.when_busy == "interrupt":
             # Only now that this run is accepted: of several that interrupt at once, each stops those before it.
             for status in await parts.queue.list_unfinished(workspace_id, ask.thread_id):
@@ -136,6 +136,21 @@ class RunManager:
                     break
                 await self.stop(workspace_id, status.request.run_id)
         return started
+
+    async def _serve_cached(self, request: RunRequest, caller: Caller) -> AcceptedRun | None:
+        """Answer a run that begins a conversation from the cache. What follows on something is looked up once its turn
+        has come: until then its conversation is not known."""
+        parts = self._parts
+        parts.admission.enter()
+        try:
+            await parts.limits.check_run(caller)
+            events = await serve_cached(parts, request)
+        finally:
+            parts.admission.leave()
+        if events is None:
+            return None
+        broadcast = Broadcast(request.run_id, 1, parts.streams, events)
+        return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, broadcast)
 
     async def resume(self, branch: Branch) -> AcceptedRun:
         """Start a run from a saved state. The answer cache is neither read nor written."""
@@ -193,10 +208,6 @@ class RunManager:
         """
         status = await self._parts.queue.get(workspace_id, run_id)
         if status is None:
-            # It may be a cached answer that is not on record yet.
-            await self._hit_log.record_all()
-            status = await self._parts.queue.get(workspace_id, run_id)
-        if status is None:
             raise UnknownRun(_describe_unknown(run_id))
         return status
 
@@ -240,10 +251,8 @@ class RunManager:
             raise
 
     async def _accept(self, request: RunRequest, caller: Caller, *, wait: bool) -> AcceptedRun:
-        if self._draining is not None:
-            raise Draining
         admission, limits, lease = self._parts.admission, self._parts.limits, None
-        admission.check()
+        self._check_room()
         admission.enter()
         try:
             try:
@@ -266,6 +275,11 @@ class RunManager:
             execution.leave()
         self._spawn(execution)
         return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, execution.broadcast)
+
+    def _check_room(self) -> None:
+        if self._draining is not None:
+            raise Draining
+        self._parts.admission.check()
 
     def _begin(self, lease: Lease) -> RunExecution:
         execution = RunExecution(self._parts, lease, self._follow_other)

@@ -10,7 +10,7 @@ from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
-from domain.ports.runs import RunQueue
+from domain.ports.runs import RunQueue, ServedRuns
 from domain.ports.streams import RunStreams
 from domain.profile import Profile
 from nodes.context import Context
@@ -23,6 +23,7 @@ class RunParts:
     states: ThreadStates
     threads: Threads
     queue: RunQueue
+    served: ServedRuns
     streams: RunStreams
     answers: AnswerCache
     documents: DocumentStore

@@ -11,10 +11,10 @@ from uuid import uuid4
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
+from app.answering.cache.cached_answers import ANSWERED_BEFORE
 from app.answering.cache.key import CacheKey
-from app.answering.cache.stored_answers import UNPAID, decode_answer, encode_answer, is_storable
+from app.answering.cache.stored_answers import decode_answer, encode_answer, is_storable, make_own
 from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
-from app.answering.hit_log import ANSWERED_BEFORE
 from app.answering.parts import RunParts
 from app.answering.records import adopt, make_done, merge_state
 from app.answering.run_config import trace_id
@@ -23,6 +23,7 @@ from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent
+from domain.ports.answers import EncodedAnswer
 from domain.runs import Lease
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context, scope_of
@@ -101,14 +102,13 @@ class RunAnswer:
         corpus = await parts.documents.corpus_fingerprint(scope_of(turn))
         cache_key = CacheKey.of(turn, self.turns, parts.fingerprint)
         key = cache_key.at(corpus)
-        stored = await parts.answers.get(key)
-        if stored is not None:
-            *events, last = decode_answer(stored, {})
-            for event in events:
-                self.send(event)
-            return await self._adopt(cast(Done, last), ANSWERED_BEFORE)
         followed = {turn["run_id"]}
         while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
+            if isinstance(leader, EncodedAnswer):
+                events, done = decode_answer(leader, self.request, milliseconds_since(self._started))
+                for event in events:
+                    self.send(event)
+                return await self._adopt(done, ANSWERED_BEFORE)
             followed.add(leader)
             status = await parts.queue.get(turn["scope"]["workspace_id"], leader)
             if status is None or status.state != "running":
@@ -173,8 +173,6 @@ class RunAnswer:
         parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
         with parts.states.translating_errors():
             snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
-            if not snapshot.created_at and await parts.threads.settle(workspace_id, thread_id):
-                snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
         return snapshot if snapshot.created_at else None
 
     def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:
@@ -225,25 +223,18 @@ class RunAnswer:
                 if not streamed.is_end:
                     self.send(ended)
         if ended is not None and ended["type"] == "done" and not ended["stopped"]:
-            return await self._adopt(ended, "the same question was being answered")
+            done = make_own(ended, self.request, milliseconds_since(self._started))
+            return await self._adopt(done, "the same question was being answered")
         if ended is not None and ended["type"] == "error" and not ended["retryable"]:
             return ended, self.make_blank()
         self.send(Correction(type="correction", reason=RESTART, answer="", citations=[]))
         return None
 
     async def _adopt(self, done: Done, reason: str) -> tuple[Done, AnswerState]:
-        """Make another run's end this one's. Writes the turn into the thread, so that a follow-up can refer to it."""
-        turn = self.request.turn
-        mine = {
-            **done,
-            **UNPAID,
-            "run_id": turn["run_id"],
-            "thread_id": self.request.thread_id,
-            "timings": {"total": round(milliseconds_since(self._started), 2)},
-        }
-        state = adopt(turn, self.turns, done, reason)
+        """Write an answer that another run has made into the thread, so that a follow-up can refer to it."""
+        state = adopt(self.request.turn, self.turns, done, reason)
         await self.write_state(state, cached="true")
-        return cast(Done, mine), state
+        return done, state
 
     async def _store(self, key: CacheKey, corpus: str, ended: Done) -> None:
         """Store the answer, unless the documents changed while it was being written."""

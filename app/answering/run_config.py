@@ -10,19 +10,8 @@ from graphs.answer import RECURSION_LIMIT
 
 
 def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:
-    """Build the configuration of one attempt at a run. `more` is added to the metadata.
-
-    Traces and checkpoints are found by the metadata; checkpoints of an attempt that a later one has replaced are
-    refused by it.
-    """
-    metadata = {
-        "thread_id": thread_id,
-        "run_id": turn["run_id"],
-        "workspace_id": turn["scope"]["workspace_id"],
-        "mode": turn["mode"],
-        "attempt": attempt,
-        **more,
-    }
+    """Build the configuration of one attempt at a run. `more` is added to the metadata."""
+    metadata = {"thread_id": thread_id, **describe_run(turn, attempt=attempt, **more)}
     return RunnableConfig(
         configurable=locate_states(metadata["workspace_id"], thread_id)["configurable"],
         run_id=UUID(trace_id(turn["run_id"], attempt)),
@@ -30,6 +19,18 @@ def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, 
         metadata=metadata,
         recursion_limit=RECURSION_LIMIT,
     )
+
+
+def describe_run(turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> dict[str, Any]:
+    """Build the metadata by which a run's traces and checkpoints are found, and checkpoints of an attempt refused that
+    a later one has replaced."""
+    return {
+        "run_id": turn["run_id"],
+        "workspace_id": turn["scope"]["workspace_id"],
+        "mode": turn["mode"],
+        "attempt": attempt,
+        **more,
+    }
 
 
 def locate_states(workspace_id: str, thread_id: str, **more: str) -> RunnableConfig:

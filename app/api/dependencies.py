@@ -10,7 +10,6 @@ from starlette.responses import Response
 from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
 from app.answering.admission import Admission
-from app.answering.cache.cached_answers import CachedAnswers
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
@@ -60,11 +59,6 @@ def _pick(pick: Callable[[Services], Part]) -> Callable[[Request], Awaitable[Par
 def get_run_manager(request: Request) -> RunManager:
     """Return this process's run manager. Called directly where a dependency, of some 50 µs, would be felt."""
     return cast(RunManager, request.state.manager)
-
-
-def get_cached_answers(request: Request) -> CachedAnswers:
-    """Return what finds cached answers; see `get_run_manager`."""
-    return cast(CachedAnswers, request.state.cached_answers)
 
 
 def get_authenticator(request: Request) -> Authenticator:

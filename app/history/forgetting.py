@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from app.answering.hit_log import HitLog
 from domain.errors import UnknownDocument
 from domain.history.erasure import CacheEraser, Eraser, Erasure
 from domain.ports.originals import OriginalStore
@@ -23,7 +22,6 @@ class Forgetting:
     eraser: Eraser
     cache: CacheEraser
     streams: RunStreams
-    hit_log: HitLog
     delete_document: Callable[[str, str], Awaitable[bool]]
     """Deletes a document with its chunks, its revisions and its file, by workspace and id."""
     originals: OriginalStore
@@ -37,7 +35,6 @@ class Forgetting:
         needles = await self.eraser.read_needles(workspace_id, document_id)
         if needles is None:
             raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-        await self.hit_log.record_all()
         deleted = await self.delete_document(workspace_id, document_id)
         erasure = await self.eraser.erase_document(workspace_id, document_id, needles)
         erasure.rows["documents"] += deleted
@@ -52,7 +49,6 @@ class Forgetting:
         Raises `UnknownThread`, `ThreadBusy` while a question of the thread is being answered, and
         `DatabaseUnavailable`.
         """
-        await self.hit_log.record_all()
         return await self._finish(workspace_id, await self.eraser.erase_thread(workspace_id, thread_id))
 
     async def _finish(self, workspace_id: str, erasure: Erasure) -> Erasure:

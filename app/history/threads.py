@@ -1,14 +1,11 @@
-"""Threads of a workspace, including those that a cached answer began."""
+"""Threads of a workspace: who may read, name and erase them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from app.answering.hit_log import ANSWERED_BEFORE, HitLog
-from app.answering.records import adopt
-from app.history.thread_states import ThreadStates
 from domain.errors import Forbidden, InputError, UnknownThread
 from domain.people.access import Caller
-from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.ports.runs import RunQueue, ThreadStore
 from domain.runs import Conversation, RunStatus
 from domain.scope import Scope
 from domain.text.question import fold_line
@@ -18,44 +15,15 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Threads:
-    """Finds threads. Every use of a thread goes through `require` or `settle`, because a cached answer begins its
-    thread without saving a state."""
+    """Finds threads, for those who may read them."""
 
-    def __init__(self, store: ThreadStore, states: ThreadStates, queue: RunQueue, log: RunLog, hit_log: HitLog) -> None:
+    def __init__(self, store: ThreadStore, queue: RunQueue) -> None:
         self._store = store
-        self._states = states
         self._queue = queue
-        self._log = log
-        self._hit_log = hit_log
-
-    async def settle(self, workspace_id: str, thread_id: str) -> bool:
-        """Save the thread's state where a cached answer began the thread and nothing has followed it. Returns True
-        where the thread has that state now.
-
-        Raises `DatabaseUnavailable`.
-        """
-        await self._hit_log.record_all()
-        runs = await self._log.list_thread(workspace_id, thread_id, 2)
-        if len(runs) != 1 or not runs[0].cached:
-            return False
-        status = await self._queue.get(workspace_id, runs[0].run_id)
-        if status is None or status.ended is None or status.ended["type"] != "done":
-            return False
-        # Other processes may be about to do the same, or to continue from the state that they have saved.
-        async with self._store.hold(workspace_id, thread_id):
-            if not (await self._states.read(workspace_id, thread_id)).created_at:
-                state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
-                await self._states.write(thread_id, state, cached="true")
-                await self._states.flush(thread_id)
-        return True
 
     async def require(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None = None) -> None:
-        """Settle the thread.
-
-        Raises `UnknownThread` where the workspace has no such thread, or it is not open to an asker of these groups,
-        and `DatabaseUnavailable`.
-        """
-        await self.settle(workspace_id, thread_id)
+        """Raise `UnknownThread` where the workspace has no such thread, or it is not open to an asker of these groups,
+        and `DatabaseUnavailable`."""
         is_there = await self._store.exists(workspace_id, thread_id)
         if not is_there or not await self.is_open_to(Scope(workspace_id, groups=groups), thread_id):
             raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
@@ -75,7 +43,6 @@ class Threads:
 
         Raises `InputError` where `after` is no cursor, and `DatabaseUnavailable`.
         """
-        await self._hit_log.record_all()
         past = None if after is None else _read_cursor(after)
         found = await self._store.list(asker, limit + 1, words=fold_line(words), caller=caller, after=past)
         return found[:limit], _write_cursor(found[limit - 1]) if len(found) > limit else None

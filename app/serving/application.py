@@ -11,8 +11,6 @@ from typing_extensions import TypedDict
 
 from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
-from app.answering.cache.cached_answers import CachedAnswers
-from app.answering.hit_log import HitRecorder
 from app.answering.manager import RunManager
 from app.api import pages
 from app.api.asking import chat, graph, runs, threads
@@ -70,7 +68,6 @@ class Lifespan(TypedDict):
     authenticator: Authenticator
     refusals: RefusalLog
     manager: RunManager
-    cached_answers: CachedAnswers
     renderer: PageRenderer
 
 
@@ -99,7 +96,6 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
         services.library.tend_indexes()
         async with (
             services.make_run_manager() as manager,
-            HitRecorder(services.runs.hit_log) as recorder,
             RefusalLog(services.audit) as refusals,
         ):
             await manager.work()
@@ -112,7 +108,6 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
                     ),
                     refusals=refusals,
                     manager=manager,
-                    cached_answers=services.make_cached_answers(recorder),
                     renderer=renderer,
                 )
             await manager.drain()

@@ -15,6 +15,7 @@ from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.client_threads import PostgresClientThreads
 from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
+from app.adapters.postgres.conversations.served_runs import PostgresServedRuns
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.erasure.store import PostgresEraser
 from app.adapters.postgres.pool import read_identity, translated_errors
@@ -30,7 +31,6 @@ from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.feedback import LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.adapters.tracing.otlp import open_otlp
-from app.answering.hit_log import HitLog
 from app.history.retention import prune, read_policy
 from app.history.states import rename_fields
 from app.history.thread_states import ThreadStates
@@ -49,9 +49,8 @@ from domain.ports.conversations import ConversationIndex
 from domain.ports.feedback import FeedbackSink, FeedbackStore
 from domain.ports.limits import UsageCounter
 from domain.ports.retention import Retention, SavedStates
-from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.ports.runs import RunLog, RunQueue, ServedRuns, ThreadStore
 from domain.ports.streams import RunStreams
-from domain.profile import Profile
 from graphs.answer import AnswerGraph, build_answer_graph
 
 logger = logging.getLogger("askgraph.wiring")
@@ -69,7 +68,7 @@ class RunServices:
     queue: RunQueue
     streams: RunStreams
     log: RunLog
-    hit_log: HitLog
+    served: ServedRuns
     answers: AnswerCache
     retention: Retention
     eraser: Eraser
@@ -103,7 +102,6 @@ async def connect_answers(settings: Settings, servers: Servers) -> AnswerCache:
 @asynccontextmanager
 async def open_runs(
     settings: Settings,
-    modes: Mapping[str, Profile],
     servers: Servers,
     answers: AnswerCache,
     library: LibraryServices,
@@ -135,7 +133,8 @@ async def open_runs(
         graph = build_answer_graph(saver, settings.model_timeout)
         states = ThreadStates(graph, saver.flush, translated_errors)
         log, thread_store = PostgresRunLog(pool), PostgresThreadStore(pool)
-        hit_log = HitLog(answers, log, modes)
+        served = PostgresServedRuns(pool, saver)
+        stack.push_async_callback(served.close)
         names = [
             *name_models(models.chat, settings),
             *(reranker.name for reranker in models.rerankers.values()),
@@ -143,13 +142,13 @@ async def open_runs(
         yield RunServices(
             states=states,
             saved_states=PostgresSavedStates(pool, saver),
-            threads=Threads(thread_store, states, queue, log, hit_log),
+            threads=Threads(thread_store, queue),
             thread_store=thread_store,
             client_threads=PostgresClientThreads(pool),
             queue=queue,
             streams=streams,
             log=log,
-            hit_log=hit_log,
+            served=served,
             answers=answers,
             retention=retention,
             eraser=PostgresEraser(pool),

@@ -12,8 +12,6 @@ from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
 from app.answering.admission import Admission
-from app.answering.cache.cached_answers import CachedAnswers
-from app.answering.hit_log import HitRecorder
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.history.forgetting import Forgetting
@@ -84,6 +82,7 @@ class Services:
             states=self.runs.states,
             threads=self.runs.threads,
             queue=self.runs.queue,
+            served=self.runs.served,
             streams=self.runs.streams,
             answers=self.runs.answers,
             documents=self.library.documents,
@@ -121,17 +120,15 @@ class Services:
 
     def make_run_manager(self) -> RunManager:
         """Make a manager of this process's runs."""
-        return RunManager(self.make_run_parts(), self.runs.hit_log)
+        return RunManager(self.make_run_parts())
 
     def make_replayer(self, manager: RunManager) -> Replayer:
         """Make what opens replays; `manager` executes those that are runs."""
-        return Replayer(
-            manager, self.make_run_parts(), self.tapes, self.runs.log, self.runs.thread_store, self.runs.hit_log
-        )
+        return Replayer(manager, self.make_run_parts(), self.tapes, self.runs.log, self.runs.thread_store)
 
     def make_debugger(self) -> Debugger:
         """Make what reads runs to explain, compare and export them."""
-        return Debugger(self.make_run_parts(), self.runs.log, self.runs.hit_log)
+        return Debugger(self.make_run_parts(), self.runs.log)
 
     def make_history_reader(self) -> HistoryReader:
         """Make what reads the history of threads."""
@@ -143,15 +140,8 @@ class Services:
             self.runs.eraser,
             self.runs.cache_eraser,
             self.runs.streams,
-            self.runs.hit_log,
             self.library.ingestion.delete,
             self.library.originals,
-        )
-
-    def make_cached_answers(self, recorder: HitRecorder) -> CachedAnswers:
-        """Make what finds cached answers; `recorder` records the hits."""
-        return CachedAnswers(
-            self.runs.answers, self.library.documents, self.modes, self.runs.fingerprint, on_hit=recorder.wake
         )
 
 
@@ -175,7 +165,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         modes = fit_modes(modes, library.embedder.name, library.scale)
         async with (
             open_models(settings, modes, prices, library) as models,
-            open_runs(settings, modes, servers, answers, library, models) as runs,
+            open_runs(settings, servers, answers, library, models) as runs,
         ):
             yield Services(
                 settings=settings,

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
 
-from app.answering.hit_log import HitLog
 from app.answering.parts import RunParts
 from app.support.cancelling import end_tasks, finish
 from app.workbench.explain.passages import list_left_out
@@ -28,10 +27,9 @@ from domain.scope import Scope
 class Debugger:
     """Reads runs."""
 
-    def __init__(self, parts: RunParts, log: RunLog, hit_log: HitLog) -> None:
+    def __init__(self, parts: RunParts, log: RunLog) -> None:
         self._parts = parts
         self._log = log
-        self._hit_log = hit_log
 
     async def read(self, asker: Scope, run_id: str) -> SavedRun:
         """Return a run that has ended.
@@ -39,7 +37,6 @@ class Debugger:
         Raises `UnknownRun` where there is none, or the asker may not read what it was shown, `UnknownCheckpoint` where
         nothing of it is saved, and `DatabaseUnavailable`.
         """
-        await self._hit_log.record_all()
         run = await self._read_unread(asker, await self.read_to_repeat(asker, run_id))
         if not run.record.cached:
             return run
@@ -69,8 +66,6 @@ class Debugger:
         """Return a run that has ended with what repeating it needs: without the passages that it never read. Raises
         what `read` raises."""
         record = await self._find(asker, run_id)
-        if record.cached:
-            await self._parts.threads.settle(asker.workspace_id, record.thread_id)
         with self._parts.states.translating_errors():
             return await read_saved_run(self._parts.states.graph, self._log, record)
 
@@ -140,7 +135,6 @@ class Debugger:
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
         `Fleet.plan` raises."""
-        await self._hit_log.record_all()
         plan, _ = await self.make_fleet().plan(asker, wanted, variant)
         return plan
 
@@ -160,7 +154,6 @@ class Debugger:
         """
         steps: asyncio.Queue[Progress | None] = asyncio.Queue()
         self._parts.admission.check()
-        await self._hit_log.record_all()
         fleet = self.make_fleet()
         async with self._count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)

@@ -1,6 +1,6 @@
 """The answer cache: finished answers by key."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,26 +27,8 @@ class EncodedAnswer:
 
     events: bytes
     """All events but the last, as a JSON array."""
-    last_id: str
-    """The last event's id."""
     done: bytes
     """The data of the last event, a JSON object, without the fields that differ each time the question is asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotedHit:
-    """A cached answer that was given and is not in the log of runs yet."""
-
-    note_id: str
-    hit: bytes
-    """The `hit` that `AnswerCache.recall` was given."""
-    events: bytes
-    """The answer's `events`; see `EncodedAnswer`."""
-    done: bytes
-    """The answer's `done`."""
-    last_id: str
-    at: float
-    """When the answer was found; seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +54,15 @@ class AnswerCounts:
 class AnswerCache(Protocol):
     """Finished answers by key. Never raises: an unreachable cache is a miss, and is logged once."""
 
-    async def get(self, key: AnswerKey) -> EncodedAnswer | None:
-        """Return the stored answer. Counts as a hit or a miss of the workspace."""
-        ...
-
     async def recall(
-        self, scope: Scope, digest: str, hit: bytes, read_corpus: Callable[[Scope], Awaitable[str]]
+        self, scope: Scope, digest: str, read_corpus: Callable[[Scope], Awaitable[str]]
     ) -> EncodedAnswer | None:
         """Return the answer stored under `digest` and the present state of the documents in scope, in one round trip,
-        or in two where the cache does not know that state and `read_corpus` has to read it. In the same step `hit` is
-        noted for `read_hits`. Counts as a hit of the workspace; a miss is counted by the `get` that follows it.
+        or in two where the cache does not know that state and `read_corpus` has to read it. Counts as a hit of the
+        workspace; a miss is counted by the `lead` that follows it.
 
         Raises what `read_corpus` raises.
         """
-        ...
-
-    async def read_hits(self, limit: int) -> list[NotedHit]:
-        """Return the oldest hits that were noted and not dropped."""
-        ...
-
-    async def drop_hits(self, hits: Sequence[NotedHit]) -> None:
-        """Drop hits that are in the log."""
         ...
 
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
@@ -103,9 +73,10 @@ class AnswerCache(Protocol):
         """Drop every answer of the workspace."""
         ...
 
-    async def lead(self, key: AnswerKey, run_id: str) -> str:
-        """Return the run that is answering this key, in any process: the one that led first, else `run_id`, which leads
-        until it is released, or for some minutes. Without a cache server every run leads."""
+    async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
+        """Return the stored answer; without one, the run that is answering this key, in any process: the one that led
+        first, else `run_id`, which leads until it is released, or for some minutes. Counts as a hit or a miss of the
+        workspace. Without a cache server every run leads."""
         ...
 
     async def release(self, key: AnswerKey, run_id: str) -> None:

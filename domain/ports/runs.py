@@ -25,11 +25,6 @@ from domain.scope import Scope
 class RunLog(Protocol):
     """The records, of which `RunQueue.end` keeps most. Raises `DatabaseUnavailable`."""
 
-    async def record_served(self, runs: Sequence[ServedRun]) -> None:
-        """Keep the records of such runs, of any workspaces, with how they stand and the threads that they begin. What
-        is kept already stays as it is."""
-        ...
-
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
 
     async def find_origin(self, cached: RunRecord) -> RunRecord | None:
@@ -52,6 +47,15 @@ class RunLog(Protocol):
     ) -> tuple[list[Spending], Spending]:
         """Sum up the usage of the runs since then, by key, most expensive first, and in total. None for `workspace_id`
         means all workspaces, which only the operator may see, not a tenant."""
+        ...
+
+
+class ServedRuns(Protocol):
+    """Stores runs that were answered from the cache. Raises `DatabaseUnavailable`."""
+
+    async def keep(self, run: ServedRun) -> None:
+        """Store the run with its record, the thread that it begins and the thread's state, all or nothing. Runs that
+        come within a few milliseconds are stored together, and all of them wait for one commit."""
         ...
 
 
@@ -164,8 +168,4 @@ class ThreadStore(Protocol):
 
     async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
         """Name the conversation, and return it; None where the workspace has no such thread."""
-        ...
-
-    def hold(self, workspace_id: str, thread_id: str) -> AbstractAsyncContextManager[None]:
-        """Wait until nobody else holds the thread, in any process, and hold it."""
         ...

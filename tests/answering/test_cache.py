@@ -20,6 +20,7 @@ from domain.scope import Scope
 from domain.state import Turn
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK
+from tests.contracts.answer_cache import get
 from tests.wire.openai import serve_openai
 
 
@@ -317,9 +318,8 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     [stored] = await services.runs.answers.list_stored("default", 1)
     turn = Ask(QUESTION).as_turn("", services.modes["standard"].model_dump())
     key = CacheKey.of(turn, [], services.runs.fingerprint).at(stored.corpus)
-    answer = await services.runs.answers.get(key)
-    assert answer is not None
+    assert await get(services.runs.answers, key) is not None
     await services.library.ingestion.delete("default", library["Station handbook"])
-    await services.runs.answers.put(key, stored.components, EncodedAnswer(b"[]", "1-1", b"{}"))
+    await services.runs.answers.put(key, stored.components, EncodedAnswer(b"[]", b"{}"))
     done = await ask(services)
     assert (done["cached"], "36 months" in done["answer"]) == (False, False)

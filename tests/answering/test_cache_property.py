@@ -10,12 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.answering.cache.cached_answers import CachedAnswers
-from app.answering.hit_log import HitRecorder
 from app.answering.manager import RunManager
 from app.answering.requests import Ask, collect
 from app.wiring.services import Services
-from domain.events import Done, Event
+from domain.events import Done
 from domain.scope import Scope
 
 THINGS = ("Falke", "Amsel")
@@ -37,9 +35,8 @@ STEPS = st.lists(
 class _Model:
     """Drives the service, and knows what it must say."""
 
-    def __init__(self, services: Services, cached: CachedAnswers, turns: RunManager) -> None:
+    def __init__(self, services: Services, turns: RunManager) -> None:
         self._services = services
-        self._cached = cached
         self._turns = turns
         self.facts: dict[tuple[str, str], str] = {}
         self._ids: dict[tuple[str, str], str] = {}
@@ -72,11 +69,7 @@ class _Model:
             self._check_quotes(done, workspace)
 
     async def _ask(self, ask: Ask) -> Done:
-        last: Event
-        if hit := await self._cached.find(ask):
-            last = hit.events[-1]
-        else:
-            last, _ = await collect(await self._turns.ask(ask))
+        last, _ = await collect(await self._turns.ask(ask))
         assert last["type"] == "done", last
         return last
 
@@ -96,8 +89,8 @@ class _Model:
 async def _drive(services: Services, steps: list[tuple[str, str, str, int]]) -> None:
     for workspace in WORKSPACES:
         await services.library.documents.clear(workspace)
-    async with services.make_run_manager() as turns, HitRecorder(services.runs.hit_log) as recorder:
-        model = _Model(services, services.make_cached_answers(recorder), turns)
+    async with services.make_run_manager() as turns:
+        model = _Model(services, turns)
         for step in steps:
             await model.take(step)
 

@@ -1,22 +1,44 @@
-"""Cached answers: they equal the stored ones, and their turns are part of their threads and of the log."""
+"""Cached answers: their runs are runs like any other, on record before their reader has `done`."""
 
 import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
 from typing import cast
 
 import pytest
 import redis.asyncio
 
-from app.answering.cache.cached_answers import CachedAnswers, Hit
-from app.answering.cache.key import CacheKey
-from app.answering.hit_log import HitRecorder
+from app.answering.manager import RunManager
 from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.errors import QuestionError, UnknownDocument, UnknownMode
+from domain.errors import QuestionError, Saturated, TooManyRuns, UnknownDocument, UnknownMode
 from domain.events import Done, Event
+from domain.people.access import Caller
+from domain.people.limits import Limits
 from domain.ports.answers import AnswerCounts
 from domain.scope import Scope
 from tests.asking import QUESTION, ask
+
+FOLLOW_UP = "And how long does its battery last?"
+
+DYING = """
+import asyncio, json, os, sys
+from app.answering.requests import Ask, collect
+from app.settings import read_settings
+from app.wiring.services import open_services
+
+async def main():
+    async with open_services(read_settings(load_samples=False)) as services, services.make_run_manager() as manager:
+        done, _ = await collect(await manager.ask(Ask(sys.argv[1])))
+        print(json.dumps(done), flush=True)
+        os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
 
 
 @pytest.fixture
@@ -27,147 +49,126 @@ async def first(services: Services, library: dict[str, str]) -> list[Event]:
     return events
 
 
-@pytest.fixture
-def cached(services: Services) -> CachedAnswers:
-    """Its recorder is not running, so that a test decides when hits are recorded."""
-    return services.make_cached_answers(HitRecorder(services.runs.hit_log))
-
-
-async def find(cached: CachedAnswers, question: str = QUESTION) -> Hit:
-    hit = await cached.find(Ask(question))
-    assert hit is not None
-    return hit
-
-
-def make_key(services: Services) -> CacheKey:
-    return CacheKey.of(
-        Ask(QUESTION).as_turn("", services.modes["standard"].model_dump()), [], services.runs.fingerprint
-    )
-
-
-async def test_the_events_are_those_of_the_first_run(cached: CachedAnswers, first: list[Event]) -> None:
-    hit = await find(cached)
-    *before, done = [event for event in first if event["type"] != "thinking"]
-    *events, last = hit.events
+async def give(manager: RunManager, question: str = QUESTION) -> tuple[Done, list[Event]]:
+    """A cached answer, and its events."""
+    done, events = await collect(await manager.ask(Ask(question)))
     assert done["type"] == "done"
-    timings = cast(Done, last)["timings"]
+    assert done["cached"]
+    return done, events
+
+
+async def test_the_events_are_those_of_the_first_run(services: Services, first: list[Event]) -> None:
+    _, (*events, last) = await give(services.make_run_manager())
+    *before, done = [event for event in first if event["type"] != "thinking"]
+    hit = cast(Done, last)
     assert events == before
-    own = {
-        "run_id": hit.run_id,
-        "thread_id": hit.thread_id,
-        "cached": True,
-        "usage": [],
-        "cost": 0.0,
-        "timings": timings,
-        "trace_url": None,
+    own = {"cached": True, "usage": [], "cost": 0.0, "trace_url": None}
+    own |= {name: hit[name] for name in ("run_id", "thread_id", "timings")}
+    assert hit == {**done, **own}
+    assert hit["timings"].keys() == {"total"}
+    assert hit["run_id"] != cast(Done, done)["run_id"]
+
+
+async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with_anywhere(
+    settings: Settings, services: Services, first: list[Event]
+) -> None:
+    hit, events = await give(services.make_run_manager())
+    async with open_services(settings) as other:
+        status = await other.make_run_manager().read_status("default", hit["run_id"])
+        assert (status.state, status.ended_id, status.ended) == ("done", f"1-{len(events)}", hit)
+        record = await other.runs.log.get("default", hit["run_id"])
+        assert record is not None
+        assert (record.cached, record.cost, record.question) == (True, 0.0, QUESTION)
+        assert record.answer == hit["answer"]
+        follow_up = await ask(other, FOLLOW_UP, thread_id=hit["thread_id"])
+        assert "Falke" in follow_up["standalone_question"]
+        steps = await other.make_history_reader().read("default", hit["thread_id"])
+        assert [step["node"] for step in steps].count("cache") == 1
+        runs = await other.runs.log.list_thread("default", hit["thread_id"])
+        assert [run.cached for run in runs] == [True, False]
+
+
+async def test_its_state_is_what_langgraph_would_save(services: Services, first: list[Event]) -> None:
+    hit, _ = await give(services.make_run_manager())
+    states = services.runs.states
+    saved = await states.read("default", hit["thread_id"])
+    await services.runs.thread_store.claim("default", "other")
+    await states.write("other", saved.values, cached="true")  # type: ignore[arg-type]
+    written = await states.read("default", "other")
+    assert saved.values == written.values
+    assert (saved.next, saved.tasks) == (written.next, written.tasks) == ((), ())
+    assert saved.metadata == written.metadata
+
+
+async def test_hits_that_come_together_are_all_on_record(services: Services, first: list[Event]) -> None:
+    manager = services.make_run_manager()
+    for hit, _ in await asyncio.gather(*(give(manager) for _ in range(20))):
+        [run] = await services.runs.log.list_thread("default", hit["thread_id"])
+        assert run.run_id == hit["run_id"]
+    assert await services.runs.answers.count("default") == AnswerCounts(hits=20, misses=1, shared=0)
+
+
+async def test_a_hit_is_on_record_although_its_process_was_killed_right_after(
+    services: Services, first: list[Event]
+) -> None:
+    assert services.settings.database_url
+    assert services.settings.redis_url
+    environment = os.environ | {
+        "DATABASE_URL": services.settings.database_url.get_secret_value(),
+        "REDIS_URL": services.settings.redis_url.get_secret_value(),
     }
-    assert last == done | own
-    assert timings.keys() == {"total"}
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", DYING, QUESTION, env=environment, stdout=PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    hit = json.loads(output)
+    assert hit["cached"]
+    status = await services.make_run_manager().read_status("default", hit["run_id"])
+    assert (status.state, status.ended) == ("done", hit)
+    [run] = await services.runs.log.list_thread("default", hit["thread_id"])
+    assert (run.run_id, run.cached) == (hit["run_id"], True)
+    [turn] = (await services.runs.states.read("default", hit["thread_id"])).values["turns"]
+    assert (turn["run_id"], turn["question"], turn["answer"]) == (hit["run_id"], QUESTION, hit["answer"])
+    assert "Falke" in (await ask(services, FOLLOW_UP, thread_id=hit["thread_id"]))["standalone_question"]
 
 
-async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with(
-    services: Services, cached: CachedAnswers, first: list[Event]
-) -> None:
-    hit = await find(cached)
-    status = await services.make_run_manager().read_status("default", hit.run_id)
-    assert (status.state, status.ended_id) == ("done", f"1-{len(hit.events)}")
-    assert status.ended is not None
-    assert status.ended["type"] == "done"
-    assert (status.ended["thread_id"], status.ended["cached"]) == (hit.thread_id, True)
-    record = await services.runs.log.get("default", hit.run_id)
-    assert record is not None
-    assert (record.cached, record.cost, record.question) == (True, 0.0, QUESTION)
-    assert record.answer == status.ended["answer"]
-    follow_up = await ask(services, "And how long does its battery last?", thread_id=hit.thread_id)
-    assert "14 months" in follow_up["answer"]
-    steps = await services.make_history_reader().read("default", hit.thread_id)
-    assert [step["node"] for step in steps].count("cache") == 1
-    assert [run.cached for run in await services.runs.log.list_thread("default", hit.thread_id)] == [True, False]
-
-
-async def test_a_hit_is_recorded_once_whoever_does_it(
-    services: Services, cached: CachedAnswers, first: list[Event]
-) -> None:
-    served = [await find(cached) for _ in range(3)]
-    noted = await services.runs.answers.read_hits(10)
-    await asyncio.gather(*(services.runs.hit_log.record_all() for _ in range(4)))
-    assert await services.runs.answers.read_hits(10) == []
-    # As after a crash between the two, or in a process that has read them before.
-    assert len(noted) == 3
-    async with HitRecorder(services.runs.hit_log) as recorder:
-        served.append(await find(services.make_cached_answers(recorder)))
-    for hit in served:
-        [run] = await services.runs.log.list_thread("default", hit.thread_id)
-        assert run.run_id == hit.run_id
-    assert await services.runs.answers.count("default") == AnswerCounts(hits=4, misses=1, shared=0)
-
-
-async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
-    services: Services, cached: CachedAnswers, first: list[Event], caplog: pytest.LogCaptureFixture
-) -> None:
-    await find(cached)
-    [note] = await services.runs.answers.read_hits(10)
-    bad = note.hit.replace(b"warranty", b"warran\\u0000")
-    digest = make_key(services).digest()
-    await services.runs.answers.recall(Scope("default"), digest, bad, services.library.documents.corpus_fingerprint)
-    last = await find(cached)
-    await services.runs.hit_log.record_all()
-    assert await services.runs.answers.read_hits(10) == []
-    assert await services.runs.log.get("default", last.run_id) is not None
-    assert [record.levelname for record in caplog.records if "cannot be recorded" in record.message] == ["ERROR"]
-
-
-async def test_nothing_else_is_given(services: Services, cached: CachedAnswers, first: list[Event]) -> None:
-    assert await cached.find(Ask(QUESTION, thread_id="a-thread")) is None
-    assert await cached.find(Ask(QUESTION, mode="thorough")) is None
-    assert await cached.find(Ask(QUESTION, scope=Scope("other"))) is None
-    assert await cached.find(Ask("How long is the warranty of the Amsel?")) is None
+async def test_nothing_else_is_given(services: Services, first: list[Event]) -> None:
+    for other in (
+        Ask(QUESTION, mode="thorough"),
+        Ask(QUESTION, scope=Scope("other")),
+        Ask("How long is the warranty of the Amsel?"),
+        Ask(QUESTION, limit=1),
+    ):
+        async with services.make_run_manager() as manager:
+            done, _ = await collect(await manager.ask(other))
+        assert done["type"] == "done"
+        assert not done["cached"]
     for wrong, error in (
         (Ask(""), QuestionError),
         (Ask(QUESTION, mode="none"), UnknownMode),
         (Ask(QUESTION, scope=Scope("default", ("none",))), UnknownDocument),
     ):
         with pytest.raises(error):
-            await cached.find(wrong)
-    assert await services.runs.answers.read_hits(10) == []
+            await services.make_run_manager().start(wrong)
 
 
-@pytest.mark.parametrize("part", ["events", "done", "last_id"])
+async def test_who_may_not_begin_a_run_gets_no_hit(services: Services, first: list[Event]) -> None:
+    manager, limited = services.make_run_manager(), Caller("Ann", limits=Limits(runs=1))
+    await services.limits.begin_run(limited, "another run")
+    with pytest.raises(TooManyRuns):
+        await manager.start(Ask(QUESTION, caller=limited))
+    services.admission.most = 0
+    with pytest.raises(Saturated):
+        await manager.start(Ask(QUESTION))
+    assert services.admission.running == 0
+    assert (await services.runs.answers.count("default")).hits == 0
+
+
+@pytest.mark.parametrize("part", ["events", "done"])
 async def test_a_stored_answer_that_cannot_be_read_is_none(
-    services: Services, cached: CachedAnswers, first: list[Event], redis_url: str, part: str
+    services: Services, first: list[Event], redis_url: str, part: str
 ) -> None:
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         [key] = await client.keys("*:answer:*")
         await client.hset(key, part, b'{"answer":\xff')
-    assert await cached.find(Ask(QUESTION)) is None
-    assert await services.runs.answers.read_hits(10) == []
     assert not (await ask(services))["cached"]
-    await find(cached)
-
-
-async def test_a_note_that_cannot_be_read_does_not_keep_the_rest_waiting(
-    services: Services, cached: CachedAnswers, first: list[Event], redis_url: str
-) -> None:
-    async with redis.asyncio.Redis.from_url(redis_url) as client:
-        [key] = await client.keys("*:answer:*")
-        assert isinstance(key, bytes)
-        hits = key.split(b":answer:")[0] + b":hits"
-        await client.xadd(hits, {b"hit": b"[]", b"done": b"\xff", b"last_id": b"1-1", b"at": b"0"})
-    hit = await find(cached)
-    await services.runs.hit_log.record_all()
-    assert await services.runs.log.get("default", hit.run_id) is not None
-    assert await services.runs.answers.read_hits(10) == []
-
-
-async def test_a_thread_is_settled_once_whoever_does_it(
-    settings: Settings, services: Services, cached: CachedAnswers, first: list[Event]
-) -> None:
-    async with open_services(settings) as other:
-        for _ in range(3):
-            hit = await find(cached)
-            await services.runs.hit_log.record_all()
-            asked = [each.runs.threads.settle("default", hit.thread_id) for each in (services, other) for _ in range(3)]
-            assert all(await asyncio.gather(*asked))
-            config = {"configurable": {"thread_id": hit.thread_id, "workspace_id": "default"}}
-            states = [state async for state in services.runs.graph.aget_state_history(config)]  # type: ignore[arg-type]
-            assert len(states) == 1
+    await give(services.make_run_manager())

@@ -4,19 +4,17 @@ fixtures `runs` and `threads`, over an empty store, and `queue`, which stores re
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 import pytest
 import pytest_asyncio
 
 from domain.errors import ThreadBusy, UnknownThread
-from domain.events import Done
 from domain.history.run_lists import RunFilter, parse_run_filter
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
-from domain.runs import RunRecord, ServedRun, Spending
+from domain.runs import RunRecord, Spending
 from domain.scope import Scope
 from domain.state import Usage
-from tests.contracts.run_queue import ENDED_ID, FAILED, SHOWN, START, begin, end, request
+from tests.contracts.run_queue import ENDED_ID, FAILED, START, begin, end, request
 
 GREETING = RunRecord("run-1", "thread-1", "a", "fast", "Hello", START)
 ANSWER = RunRecord(
@@ -73,22 +71,10 @@ async def keep(queue: RunQueue, run: RunRecord) -> None:
     assert await queue.end(lease, "failed", FAILED, ENDED_ID, run)
 
 
-def serve(run: RunRecord) -> ServedRun:
-    """Make the record one of a run whose answer was already there."""
-    asked = request(run.thread_id, run.workspace_id, run.run_id)
-    ended = cast(Done, {"type": "done", "run_id": run.run_id, "answer": run.answer})
-    return ServedRun(asked, run, ended, ENDED_ID, run.started_at, SHOWN)
-
-
 class RunLogContract:
     @pytest.mark.parametrize("run", RECORDS)
     async def test_reads_back_what_was_recorded(self, runs: RunLog, queue: RunQueue, run: RunRecord) -> None:
         await keep(queue, run)
-        assert await runs.get("a", run.run_id) == run
-
-    @pytest.mark.parametrize("run", RECORDS)
-    async def test_reads_back_what_was_recorded_of_stored_answers(self, runs: RunLog, run: RunRecord) -> None:
-        await runs.record_served([serve(run)])
         assert await runs.get("a", run.run_id) == run
 
     async def test_lists_a_thread_oldest_first(self, runs: RunLog, queue: RunQueue) -> None:
@@ -98,11 +84,12 @@ class RunLogContract:
         assert await runs.list_thread("a", "thread-1") == [GREETING, ANSWER]
         assert await runs.list_thread("a", "thread-3") == []
 
-    async def test_lists_runs_newest_first_as_the_filter_and_the_groups_say(self, runs: RunLog) -> None:
+    async def test_lists_runs_newest_first_as_the_filter_and_the_groups_say(
+        self, runs: RunLog, queue: RunQueue
+    ) -> None:
         of_group = replace(GREETING, run_id="run-3", scope=Scope.within("a", groups=["staff"]).to_json())
-        # One by one: a stored answer begins a thread, so that no two served at once share theirs.
         for run in (GREETING, ANSWER, of_group):
-            await runs.record_served([serve(run)])
+            await keep(queue, run)
         everything = RunFilter(START)
 
         async def list_ids(asker: Scope, wanted: RunFilter) -> list[str]:
@@ -117,11 +104,6 @@ class RunLogContract:
         costly = parse_run_filter("cost > 0.001 and error = model_timeout or mode = nothing")
         [answer] = await runs.list_runs(Scope("a"), replace(everything, alternatives=costly))
         assert (answer.run_id, answer.ms, answer.citations, answer.replay) == ("run-2", 80.25, 1, True)
-
-    async def test_a_run_recorded_again_is_the_same_run(self, runs: RunLog) -> None:
-        await runs.record_served([serve(GREETING)])
-        await runs.record_served([serve(replace(GREETING, answer="Hello!", route="conversational"))])
-        assert await runs.list_thread("a", "thread-1") == [GREETING]
 
     async def test_workspaces_do_not_see_each_other(self, runs: RunLog, queue: RunQueue) -> None:
         await keep(queue, GREETING)
@@ -246,7 +228,7 @@ class ThreadStoreContract:
     ) -> None:
         for thread_id, caller in (("one", "ann"), ("one", "ben"), ("one", "ann"), ("two", "ann"), ("three", "")):
             assert await end(queue, await begin(queue, request(thread_id, caller=caller)))
-        await runs.record_served([serve(replace(ANSWER, thread_id="four"))])
+        await keep(queue, replace(ANSWER, thread_id="four"))
         assert [await threads.list_callers("a", name) for name in ("one", "two", "three", "four", "none")] == [
             {"ann", "ben"},
             {"ann"},
@@ -273,24 +255,6 @@ class ThreadStoreContract:
         await end(queue, lease)
         await begin(queue, request("branch", question="And then?"))
         assert [c.title for c in await threads.list(Scope("a"), 1)] == ["And then?"]
-
-    async def test_conversations_of_stored_answers_are_listed(self, threads: ThreadStore, runs: RunLog) -> None:
-        await runs.record_served([serve(ANSWER)])
-        [listed] = await threads.list(Scope("a"), 9, words="How long")
-        assert (listed.title, listed.turns, listed.updated_at) == (ANSWER.question, 1, ANSWER.started_at)
-
-    async def test_a_conversation_may_go_on_before_its_stored_answer_is_recorded(
-        self, threads: ThreadStore, queue: RunQueue, runs: RunLog
-    ) -> None:
-        served = serve(replace(ANSWER, scope={"workspace_id": "a", "document_ids": None, "groups": ["board"]}))
-        await end(queue, await begin(queue, request(ANSWER.thread_id, caller="ben", question="And?", groups=["staff"])))
-        for _ in range(2):
-            await runs.record_served([served])
-        [listed] = await threads.list(Scope.within("a", groups=["board", "staff"]), 9)
-        assert (listed.title, listed.turns) == (ANSWER.question, 2)
-        assert await threads.list(Scope.within("a", groups=["staff"]), 9) == []
-        assert await threads.list_callers("a", ANSWER.thread_id) == {"", "ben"}
-        assert await threads.list(Scope("a"), 9, words="How long?\nAnd?") == [listed]
 
     async def test_a_claimed_thread_exists(self, threads: ThreadStore) -> None:
         assert not await threads.exists("a", "thread-1")

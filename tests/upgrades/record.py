@@ -55,7 +55,6 @@ async def fill(services: Services) -> dict[str, Any]:
     cached = await ask(services, question)
     assert cached["cached"]
     other = await ask(services, "Where does the cellar key hang?", scope=Scope("other"))
-    await services.runs.hit_log.record_all()
     steps = await services.make_history_reader().read("default", thorough["thread_id"])
     graded = next(step["checkpoint_id"] for step in steps if step["node"] == "grade")
     wanted = Replay("default", thorough["thread_id"], graded, changes={"profile.rerank.keep": 2}, mode="standard")

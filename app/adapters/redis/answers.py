@@ -5,7 +5,7 @@ import itertools
 import logging
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -15,7 +15,7 @@ import orjson
 
 from app.adapters.redis.connection import RedisServer
 from app.support.cancelling import end_tasks
-from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
+from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer, StoredAnswer
 from domain.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -31,11 +31,17 @@ KNOWN_SECONDS = 5
 """How long the state of the documents is remembered. A change by a process that does not reach this server, or in the
 database itself, may be overlooked for this long."""
 
-# KEYS: the run that leads, the workspace's counts. ARGV: run, seconds.
+# KEYS: the answer, the run that leads, the workspace's counts. ARGV: the documents' state, run, seconds.
 _LEAD = """
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then return ARGV[1] end
-local leader = redis.call('GET', KEYS[1])
-if leader ~= ARGV[1] then redis.call('HINCRBY', KEYS[2], 'shared', 1) end
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
+if stored[1] == ARGV[1] then
+  redis.call('HINCRBY', KEYS[3], 'hits', 1)
+  return stored
+end
+redis.call('HINCRBY', KEYS[3], 'misses', 1)
+if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'EX', ARGV[3]) then return ARGV[2] end
+local leader = redis.call('GET', KEYS[2])
+if leader ~= ARGV[2] then redis.call('HINCRBY', KEYS[3], 'shared', 1) end
 return leader
 """
 
@@ -43,14 +49,6 @@ return leader
 _RELEASE = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
-"""
-
-# KEYS: the answer, the workspace's counts. ARGV: the documents' state.
-_GET = """
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'last_id', 'done', 'sum')
-local found = stored[1] == ARGV[1]
-redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
-return found and stored or {}
 """
 
 # Removes expired answers from the index, which itself expires with its last answer.
@@ -67,27 +65,25 @@ return 1
 
 # The remembered state of the documents is read and written only while no change is under way. A reader that finds none
 # gets an `epoch`, which the next change removes: a state read before that change is then not remembered.
-# KEYS: the answer, the remembered states, the changes of the workspace, of all workspaces, the workspace's counts, the
-# hits. ARGV: the scope, a new epoch, seconds to remember a state, the hit; and, from a reader that has read the state
-# from the database, that state and the epoch that it was given.
+# KEYS: the answer, the remembered states, the changes of the workspace, of all workspaces, the workspace's counts.
+# ARGV: the scope, a new epoch, seconds to remember a state; and, from a reader that has read the state from the
+# database, that state and the epoch that it was given.
 _RECALL = """
 local now = redis.call('TIME')
 local changing = redis.call('ZCOUNT', KEYS[3], now[1], '+inf') + redis.call('ZCOUNT', KEYS[4], now[1], '+inf') > 0
-local corpus = ARGV[5]
+local corpus = ARGV[4]
 if not corpus then
   corpus = not changing and redis.call('HGET', KEYS[2], ARGV[1])
   if not corpus then
     if redis.call('HSETNX', KEYS[2], 'epoch', ARGV[2]) == 1 then redis.call('EXPIRE', KEYS[2], ARGV[3]) end
     return redis.call('HGET', KEYS[2], 'epoch')
   end
-elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[6] then
+elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[5] then
   redis.call('HSET', KEYS[2], ARGV[1], corpus)
 end
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'last_id', 'done', 'sum')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
 if stored[1] ~= corpus then return {} end
 redis.call('HINCRBY', KEYS[5], 'hits', 1)
-stored[6] = redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'events', stored[2], 'done', stored[4],
-  'last_id', stored[3], 'at', now[1] .. '.' .. string.format('%06d', now[2]))
 return stored
 """
 
@@ -107,25 +103,18 @@ class RedisAnswerCache:
         self._server = server
         self._redis = server.client
         self._prefix = f"askgraph:{namespace}"
-        self._hits_key = f"{self._prefix}:hits"
         self._ttl = ttl
         self._epochs = uuid4().hex
         """Prefix of this object's epochs, which are counted: no epoch comes twice."""
         self._epoch = itertools.count()
-        self._get = server.open_line(_GET)
         self._recall = server.open_line(_RECALL)
         self._lead = server.open_line(_LEAD)
         self._release = server.open_line(_RELEASE)
         self._put = server.open_line(_PUT)
         self._renew = server.client.register_script(_RENEW)
 
-    async def get(self, key: AnswerKey) -> EncodedAnswer | None:
-        keys = [self._answer_key(key.digest), self._counts_key(key.workspace_id)]
-        stored = await self._get.call(keys, [key.corpus])
-        return _read_answer(stored) if stored else None
-
     async def recall(
-        self, scope: Scope, digest: str, hit: bytes, read_corpus: Callable[[Scope], Awaitable[str]]
+        self, scope: Scope, digest: str, read_corpus: Callable[[Scope], Awaitable[str]]
     ) -> EncodedAnswer | None:
         workspace_id = scope.workspace_id
         keys = [
@@ -134,49 +123,20 @@ class RedisAnswerCache:
             self._changes_key(workspace_id),
             self._changes_key(None),
             self._counts_key(workspace_id),
-            self._hits_key,
         ]
         epoch = f"{self._epochs}:{next(self._epoch)}"
-        arguments: list[str | bytes | int] = [_name_scope(scope), epoch, KNOWN_SECONDS, hit]
+        arguments: list[str | bytes | int] = [_name_scope(scope), epoch, KNOWN_SECONDS]
         found = await self._recall.call(keys, arguments)
         if isinstance(found, bytes):
             arguments += [await read_corpus(scope), found]
             found = await self._recall.call(keys, arguments)
-        if not found:
-            return None
-        *stored, note_id = found
-        answer = _read_answer(stored)
-        if answer is None:
-            await self._server.attempt(lambda: self._redis.xdel(self._hits_key, note_id))
-        return answer
-
-    async def read_hits(self, limit: int) -> list[NotedHit]:
-        async def read() -> list[tuple[bytes, dict[bytes, bytes]]]:
-            return cast(list[tuple[bytes, dict[bytes, bytes]]], await self._redis.xrange(self._hits_key, count=limit))
-
-        return [
-            NotedHit(
-                note_id.decode(),
-                note[b"hit"],
-                # A process of an older version notes none.
-                note.get(b"events", b"[]"),
-                note[b"done"],
-                note[b"last_id"].decode(),
-                float(note[b"at"]),
-            )
-            for note_id, note in await self._server.attempt(read) or []
-        ]
-
-    async def drop_hits(self, hits: Sequence[NotedHit]) -> None:
-        if hits:
-            ids = [hit.note_id for hit in hits]
-            await self._server.attempt(lambda: self._redis.xdel(self._hits_key, *ids))
+        return _read_answer(found) if found else None
 
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
         now = time.time()
         arguments: list[str | bytes | int] = [key.digest, str(now), str(now - self._ttl.total_seconds())]
         arguments += [int(self._ttl.total_seconds()), "corpus", key.corpus, "events", answer.events]
-        arguments += ["last_id", answer.last_id, "done", answer.done, "sum", _sum_up(answer)]
+        arguments += ["done", answer.done, "sum", _sum_up(answer)]
         arguments += ["components", orjson.dumps(components), "stored_at", str(now)]
         await self._put.call([self._answer_key(key.digest), self._index_key(key.workspace_id)], arguments)
 
@@ -188,10 +148,13 @@ class RedisAnswerCache:
 
         await self._server.attempt(drop)
 
-    async def lead(self, key: AnswerKey, run_id: str) -> str:
-        keys = [self._lead_key(key), self._counts_key(key.workspace_id)]
-        leader = await self._lead.call(keys, [run_id, LEAD_SECONDS])
-        return leader.decode() if leader else run_id
+    async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
+        keys = [self._answer_key(key.digest), self._lead_key(key), self._counts_key(key.workspace_id)]
+        found = await self._lead.call(keys, [key.corpus, run_id, LEAD_SECONDS])
+        if isinstance(found, list):
+            # One that cannot be read is answered again, and replaced.
+            return _read_answer(found) or run_id
+        return found.decode() if found else run_id
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
         await self._release.call([self._lead_key(key)], [run_id])
@@ -277,10 +240,10 @@ class RedisAnswerCache:
 
 def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:
     """Decode the fields. Returns None where they are not what was stored, through a fault or by another hand."""
-    _, events, last_id, done, checksum = stored
-    if not (events and last_id and done):
+    _, events, done, checksum = stored
+    if not (events and done):
         return None
-    answer = EncodedAnswer(events, last_id.decode("latin-1"), done)
+    answer = EncodedAnswer(events, done)
     if checksum != _sum_up(answer).encode():
         logger.warning("A cached answer fails its checksum, and is ignored.")
         return None
@@ -288,10 +251,7 @@ def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:
 
 
 def _sum_up(answer: EncodedAnswer) -> str:
-    checksum = zlib.crc32(answer.events)
-    for part in (answer.last_id.encode(), answer.done):
-        checksum = zlib.crc32(part, checksum)
-    return str(checksum)
+    return str(zlib.crc32(answer.done, zlib.crc32(answer.events)))
 
 
 def _name_scope(scope: Scope) -> str:

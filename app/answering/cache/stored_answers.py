@@ -1,19 +1,17 @@
 """Finished answers as the cache stores them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import orjson
 
 from domain.events import Done, Event, data_of
 from domain.outcome import ANSWERS
 from domain.ports.answers import EncodedAnswer
+from domain.runs import RunRequest
 
 OF_ONE_ASKING = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url")
 """Fields of `done` that are different each time the question is asked."""
-
-UNPAID: Mapping[str, Any] = {"cached": True, "usage": [], "cost": 0.0, "trace_url": None}
-"""Fields of `done` of an answer that another run has written."""
 
 
 def is_storable(done: Done) -> bool:
@@ -36,16 +34,25 @@ def encode_answer(events: Sequence[Event]) -> EncodedAnswer:
     *shown, done = [event for event in events if event["type"] != "thinking"]
     return EncodedAnswer(
         events=orjson.dumps(shown),
-        last_id=f"1-{len(shown) + 1}",
         done=orjson.dumps({name: value for name, value in data_of(done).items() if name not in OF_ONE_ASKING}),
     )
 
 
-def decode_answer(answer: EncodedAnswer, own: Mapping[str, Any]) -> list[Event]:
-    """Decode the events. `own` holds the `run_id`, `thread_id` and `timings` of this asking, for `done`."""
-    return [*cast("list[Event]", orjson.loads(answer.events)), decode_done(answer.done, own)]
+def decode_answer(answer: EncodedAnswer, request: RunRequest, total_ms: float) -> tuple[list[Event], Done]:
+    """Decode the answer as that of another run, which took so long: its events, and the last of them."""
+    done = cast(Done, {"type": "done", **orjson.loads(answer.done)})
+    return orjson.loads(answer.events), make_own(done, request, total_ms)
 
 
-def decode_done(done: bytes, own: Mapping[str, Any]) -> Done:
-    """Decode the last event alone."""
-    return cast(Done, {"type": "done", **orjson.loads(done), **UNPAID, **own})
+def make_own(done: Done, request: RunRequest, total_ms: float) -> Done:
+    """Return the end of another run as that of this one."""
+    own = {
+        "run_id": request.run_id,
+        "thread_id": request.thread_id,
+        "cached": True,
+        "usage": [],
+        "cost": 0.0,
+        "timings": {"total": round(total_ms, 2)},
+        "trace_url": None,
+    }
+    return cast(Done, {**done, **own})

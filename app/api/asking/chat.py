@@ -1,10 +1,12 @@
 """Asking a question."""
 
+from functools import partial
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.asking.streams import locate, respond, respond_with_hit
-from app.api.dependencies import begins_run, get_cached_answers, get_caller, get_run_manager, needs
+from app.api.asking.streams import locate, respond
+from app.api.dependencies import begins_run, get_caller, get_run_manager, needs
 from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with_run
 from app.api.schema.responses import AnswerBody
@@ -25,19 +27,7 @@ async def chat(
 
     The answer is written whether the client stays or not, unless `on_disconnect` is `cancel`. `Location` is the address
     of the run; `/events` below it continues the stream."""
-    ask = body.as_ask(get_caller(request))
-    if hit := await get_cached_answers(request).find(ask):
-        return respond_with_hit(request, hit, stream)
     manager = get_run_manager(request)
-    started = await manager.start(ask)
-
-    async def stop() -> None:
-        await manager.stop(started.workspace_id, started.run_id)
-
-    return await respond(
-        request,
-        manager.follow(started),
-        stream,
-        headers=locate(started),
-        on_leave=stop if body.on_disconnect == "cancel" else None,
-    )
+    run = await manager.start(body.as_ask(get_caller(request)))
+    on_leave = partial(manager.stop, run.workspace_id, run.run_id) if body.on_disconnect == "cancel" else None
+    return await respond(request, manager.follow(run), stream, headers=locate(run), on_leave=on_leave)

@@ -3,17 +3,15 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import orjson
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.answering.cache.cached_answers import Hit
 from app.answering.requests import AcceptedRun, collect, read_events
-from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
+from app.api.asking.sse import STREAM_HEADERS, encode_frame, number_events
 from app.api.perimeter.errors import respond_to, status_of_failure
 from app.api.schema.descriptions import describe_answer
 from app.support.cancelling import end_tasks, finish
@@ -37,7 +35,7 @@ def wants_json(accept: str, stream: bool | None) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-def locate(run: AcceptedRun | Hit) -> dict[str, str]:
+def locate(run: AcceptedRun) -> dict[str, str]:
     """Make the headers that identify the run before its first event."""
     return {
         "X-Run-Id": run.run_id,
@@ -74,16 +72,6 @@ async def respond(
         refused.headers.update(headers)
         return refused
     return JSONResponse(describe_answer(ended, seen), headers=headers)
-
-
-def respond_with_hit(request: Request, hit: Hit, stream: bool | None) -> Response:
-    """Make the response that the client asked for from a cached answer."""
-    headers = locate(hit)
-    if wants_json(request.headers.get("accept", ""), stream):
-        done = cast(Done, hit.events[-1])
-        return Response(orjson.dumps(describe_answer(done, hit.events)), 200, headers, "application/json")
-    frames = b"".join(map(encode_frame, number_events(hit.events)))
-    return Response(frames, 200, headers | STREAM_HEADERS, MEDIA_TYPE)
 
 
 async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:

@@ -1,17 +1,12 @@
-"""Begins to answer a question, for every protocol alike."""
+"""Conversations that clients keep, and send whole with each question."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
 
 from pydantic import BaseModel
 
-from app.answering.cache.cached_answers import CachedAnswers, Hit
 from app.answering.cache.key import digest
-from app.answering.manager import RunManager
-from app.answering.requests import AcceptedRun, Ask, read_events
 from domain.errors import InputError
-from domain.events import Event
 from domain.people.access import Caller
 from domain.ports.conversations import ConversationIndex
 from domain.state import Turn
@@ -19,36 +14,6 @@ from domain.state import Turn
 SIDES = ("user", "assistant")
 """The roles whose messages are heard. Instructions to the model are not: answers come from the documents, and those of
 the team are in the mode's profile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """An answer that has begun."""
-
-    run: AcceptedRun | Hit
-    events: AsyncGenerator[Event]
-    stop: Callable[[], Awaitable[object]]
-    """Stops the run; does nothing where the answer came from the cache, complete."""
-
-
-async def begin(cached_answers: CachedAnswers, manager: RunManager, ask: Ask) -> Begun:
-    """Look for a cached answer, else start a run. Raises what `RunManager.start` raises."""
-    if hit := await cached_answers.find(ask):
-
-        async def repeat() -> AsyncGenerator[Event]:
-            for event in hit.events:
-                yield event
-
-        async def leave() -> None:
-            """Leave the answer, which is complete."""
-
-        return Begun(hit, repeat(), leave)
-    run = await manager.start(ask)
-
-    async def stop() -> None:
-        await manager.stop(run.workspace_id, run.run_id)
-
-    return Begun(run, read_events(manager.follow(run)), stop)
 
 
 class Conversation:

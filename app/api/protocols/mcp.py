@@ -15,7 +15,6 @@ from app.api.dependencies import (
     CallerDep,
     DocumentsDep,
     ModesDep,
-    get_cached_answers,
     get_run_manager,
     needs,
     read_services,
@@ -69,7 +68,6 @@ async def speak(
         documents=documents,
         explain=read_services(request).make_debugger().explain,
         manager=get_run_manager(request),
-        cached_answers=get_cached_answers(request),
         make_context=read_services(request).make_context,
     )
     return ProtocolResponse(protocol, tools)

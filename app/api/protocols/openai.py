@@ -7,6 +7,7 @@ import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -16,14 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.answering.requests import Ask
+from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import GONE, PING_SECONDS, collect_while_connected, locate
+from app.api.asking.streams import GONE, PING_SECONDS, Leave, collect_while_connected, locate
 from app.api.dependencies import (
     ConversationsDep,
     ModesDep,
     begins_run,
-    get_cached_answers,
     get_caller,
     get_run_manager,
     read_services,
@@ -31,10 +31,8 @@ from app.api.dependencies import (
 from app.api.perimeter.errors import status_of_failure
 from app.api.protocols.beginning import (
     SIDES,
-    Begun,
     Conversation,
     Part,
-    begin,
     join_text,
     remember_answer,
     split_conversation,
@@ -165,17 +163,19 @@ async def complete(
         caller=caller,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
-    begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
+    manager = get_run_manager(request)
+    run = await manager.start(ask)
+    events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
     await conversation.go_on()
 
     async def remember(answer: str) -> None:
-        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
+        await remember_answer(conversations, conversation.asked, answer, run.thread_id)
 
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        frames = _stream(completion, begun.run.run_id, begun.events, begun.stop, remember, with_usage=with_usage)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
-    return await answer_whole(request, begun, remember, completion.describe)
+        frames = _stream(completion, run.run_id, events, stop, remember, with_usage=with_usage)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
+    return await answer_whole(request, events, stop, locate(run), remember, completion.describe)
 
 
 @router.post("/embeddings")
@@ -203,21 +203,23 @@ async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
 
 async def answer_whole(
     request: Request,
-    begun: Begun,
+    events: AsyncGenerator[Event],
+    stop: Leave,
+    headers: dict[str, str],
     remember: Callable[[str], Awaitable[None]],
     describe: Callable[[Done], dict[str, Any]],
 ) -> Response:
     """Wait for the answer and describe it. A client that leaves has stopped its run."""
-    followed = await collect_while_connected(request, begun.events)
+    followed = await collect_while_connected(request, events)
     if followed is None:
-        await begun.stop()
+        await stop()
         return Response(status_code=GONE)
     ended, _ = followed
     if ended["type"] == "error":
         status = status_of_failure(ended)
         return refuse(400 if status == 422 else status, ended["message"], ended["code"])
     await remember(ended["answer"])
-    return JSONResponse(describe(ended), headers=locate(begun.run))
+    return JSONResponse(describe(ended), headers=headers)
 
 
 class Completion:

@@ -6,6 +6,7 @@ The conversation goes on by the id of the response before, or by all its message
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -14,12 +15,12 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
-from app.answering.requests import Ask
+from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
-from app.api.dependencies import ConversationsDep, ModesDep, begins_run, get_cached_answers, get_caller, get_run_manager
+from app.api.dependencies import ConversationsDep, ModesDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
+from app.api.protocols.beginning import SIDES, Conversation, Part, join_text, remember_answer, split_conversation
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
 from app.api.protocols.translating import encode_named, list_marks, locate_evidence, translate_text
 from app.support.cancelling import finish
@@ -98,19 +99,22 @@ async def respond(
         history=conversation.make_turns(),
         caller=caller,
     )
-    begun = await begin(get_cached_answers(request), manager, ask)
+    run = await manager.start(ask)
+    events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
     await conversation.go_on()
 
     async def remember(answer: str) -> None:
         if body.previous_response_id is not None:
             return  # What came before is not in this request, so its messages are no transcript.
-        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
+        await remember_answer(conversations, conversation.asked, answer, run.thread_id)
 
-    translation = Translation(begun.run.run_id, body, str(request.base_url), scope.workspace_id)
+    translation = Translation(run.run_id, body, str(request.base_url), scope.workspace_id)
     if body.stream:
-        frames = translation.stream(begun.events, begun.stop, remember)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
-    return await answer_whole(request, begun, remember, lambda done: translation.describe_end(done, done["answer"], 0))
+        frames = translation.stream(events, stop, remember)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
+    return await answer_whole(
+        request, events, stop, locate(run), remember, lambda done: translation.describe_end(done, done["answer"], 0)
+    )
 
 
 async def _find_thread(manager: RunManager, scope: Scope, response_id: str) -> str:

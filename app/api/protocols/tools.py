@@ -3,16 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.answering.cache.cached_answers import CachedAnswers
 from app.answering.manager import RunManager
-from app.answering.requests import Ask
+from app.answering.requests import Ask, read_events
 from app.api.library.documents import find_document, read_revision
 from app.api.library.search import find_passages
-from app.api.protocols.beginning import begin
 from app.api.schema.descriptions import describe_answer, describe_document
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
@@ -111,7 +110,6 @@ class Tools:
     explain: Callable[[Scope, str], Awaitable[dict[str, Any]]]
     """Says why a run ended as it did."""
     manager: RunManager
-    cached_answers: CachedAnswers
     make_context: Callable[[], Context]
 
     async def ask(self, given: AskArguments, report: Report) -> ToolResult:
@@ -123,17 +121,17 @@ class Tools:
             mode=given.mode,
             caller=self.caller,
         )
-        begun = await begin(self.cached_answers, self.manager, ask)
+        run = await self.manager.start(ask)
         seen: list[Event] = []
         try:
-            async with aclosing(begun.events) as events:
+            async with aclosing(read_events(self.manager.follow(run))) as events:
                 async for event in events:
                     seen.append(event)
                     if event["type"] == "thinking":
                         await report(event["step"])
         finally:
             if not seen or seen[-1]["type"] not in ("done", "error"):
-                await finish(begun.stop)
+                await finish(partial(self.manager.stop, run.workspace_id, run.run_id))
         ended = seen[-1]
         if ended["type"] != "done":
             raise RunFailed(cast(Failed, ended))

@@ -6,6 +6,7 @@ it has lost sight of.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -24,12 +25,11 @@ from app.api.dependencies import (
     ConversationsDep,
     RunManagerDep,
     begins_run,
-    get_cached_answers,
     get_caller,
     get_run_manager,
     read_services,
 )
-from app.api.protocols.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
+from app.api.protocols.beginning import SIDES, Conversation, Part, join_text, remember_answer, split_conversation
 from app.api.protocols.refusing import refuse_in
 from app.api.protocols.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schema.schemas import WorkspaceId
@@ -98,8 +98,9 @@ async def chat(body: ChatRequest, request: Request, conversations: Conversations
         history=conversation.make_turns(),
         caller=caller,
     )
-    begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
-    thread_id = begun.run.thread_id
+    manager = get_run_manager(request)
+    run = await manager.start(ask)
+    thread_id = run.thread_id
     await conversation.go_on()
     # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.
     await conversations.remember(_name_chat(caller, workspace_id, body.id), f"{thread_id} {conversation.asked}")
@@ -107,9 +108,10 @@ async def chat(body: ChatRequest, request: Request, conversations: Conversations
     async def remember(answer: str) -> None:
         await remember_answer(conversations, conversation.asked, answer, thread_id)
 
-    on_leave = begun.stop if body.on_disconnect == "cancel" else None
-    translation = Translation(begun.run.run_id, thread_id, str(request.base_url), workspace_id)
-    return _respond(translation.stream(begun.events, remember, on_leave), locate(begun.run))
+    on_leave = partial(manager.stop, workspace_id, run.run_id) if body.on_disconnect == "cancel" else None
+    translation = Translation(run.run_id, thread_id, str(request.base_url), workspace_id)
+    events = read_events(manager.follow(run))
+    return _respond(translation.stream(events, remember, on_leave), locate(run))
 
 
 @router.get("/{chat_id}/stream")

@@ -37,7 +37,6 @@ def mcp() -> None:
             return await _serve(mcp_protocol.make_bridge(client))
 
     async def serve_here() -> int:
-        from app.answering.hit_log import HitRecorder
         from app.api.protocols.tools import Tools
         from app.wiring.services import open_services
         from domain.people.access import OWNER
@@ -45,7 +44,6 @@ def mcp() -> None:
         async with (
             open_services(settings) as services,
             services.make_run_manager() as manager,
-            HitRecorder(services.runs.hit_log) as recorder,
         ):
             tools = Tools(
                 caller=OWNER,
@@ -53,7 +51,6 @@ def mcp() -> None:
                 documents=services.library.documents,
                 explain=services.make_debugger().explain,
                 manager=manager,
-                cached_answers=services.make_cached_answers(recorder),
                 make_context=services.make_context,
             )
             return await _serve(mcp_protocol.make_server(tools))

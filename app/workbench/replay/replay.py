@@ -16,7 +16,6 @@ from uuid import uuid4
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
 
-from app.answering.hit_log import HitLog
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Branch, read_events
@@ -104,13 +103,7 @@ class Replayer:
     """Opens replays."""
 
     def __init__(
-        self,
-        manager: RunManager,
-        parts: RunParts,
-        tapes: Tapes,
-        log: RunLog,
-        thread_store: ThreadStore,
-        hit_log: HitLog,
+        self, manager: RunManager, parts: RunParts, tapes: Tapes, log: RunLog, thread_store: ThreadStore
     ) -> None:
         self._manager = manager
         self._parts = parts
@@ -119,7 +112,6 @@ class Replayer:
         self._graph = parts.states.graph
         self._log = log
         self._thread_store = thread_store
-        self._hit_log = hit_log
 
     async def run(self, replay: Replay) -> AsyncGenerator[Event]:
         """Open a replay and return its events. Raises what `open` raises."""
@@ -150,7 +142,6 @@ class Replayer:
             await self._parts.limits.check_run(replay.caller)
         run: RunRecord | None = None
         thread_id = replay.thread_id
-        await self._hit_log.record_all()
         if replay.run_id is not None:
             run = await self._log.get(replay.workspace_id, replay.run_id)
             if run is None or thread_id not in (None, run.thread_id):

@@ -3,8 +3,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
+from app.adapters.postgres.conversations.served_runs import PostgresServedRuns
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
@@ -14,6 +16,7 @@ from tests.contracts.conversations import CostContract, RunLogContract, ThreadSt
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.feedback import FeedbackStoreContract
 from tests.contracts.library import LibraryContract
+from tests.contracts.served_runs import ServedRunsContract
 
 
 @pytest_asyncio.fixture
@@ -63,6 +66,15 @@ class TestPostgresFeedbackStore(FeedbackStoreContract):
     @pytest.fixture
     def feedback(self, pool: Pool) -> PostgresFeedbackStore:
         return PostgresFeedbackStore(pool)
+
+
+class TestPostgresServedRuns(ServedRunsContract):
+    @pytest_asyncio.fixture
+    async def served(self, pool: Pool) -> AsyncIterator[PostgresServedRuns]:
+        async with open_saver(pool) as saver:
+            served = PostgresServedRuns(pool, saver)
+            yield served
+            await served.close()
 
 
 class TestPostgresThreadStore(ThreadStoreContract):

@@ -37,7 +37,7 @@ from psycopg import AsyncCursor
 from psycopg.rows import DictRow, dict_row, scalar_row
 
 from app.adapters.postgres.checkpoints.buffer import WriteBuffer
-from app.adapters.postgres.checkpoints.packs import PACKED, Blob, TaskWrites, unpack
+from app.adapters.postgres.checkpoints.packs import PACKED, Blob, Pack, TaskWrites, unpack
 from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, translated_errors
 from app.adapters.postgres.row_security import secure
 from domain.errors import DamagedState
@@ -162,6 +162,30 @@ class PackedSaver(AsyncPostgresSaver):
         pack = await self._buffer.open_pack(workspace_id, thread_id, namespace)
         parent = config["configurable"].get("checkpoint_id")
         known = self._places.get((thread_id, namespace, parent), {}) if parent else {}
+        places = self._put(pack, config, checkpoint, metadata, known)
+        self._remember((thread_id, namespace, checkpoint["id"]), places)
+        self._buffer.note_put(thread_id)
+        return _make_config(workspace_id, thread_id, namespace, checkpoint["id"])
+
+    def pack_alone(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> tuple[str, bytes, str]:
+        """Pack the first checkpoint of a thread, for whoever stores it with other rows of the thread. Returns the name
+        and the content of its pack, and its row of `checkpoints` as JSON."""
+        pack = Pack()
+        self._put(pack, config, checkpoint, metadata, {})
+        return pack.name, pack.encode(), pack.rows[checkpoint["id"]]
+
+    def _put(
+        self,
+        pack: Pack,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        known: _Places,
+    ) -> _Places:
+        """Put a checkpoint into a pack, without the values that are in other packs already. Returns the places of all
+        values."""
         plain: dict[str, Any] = {}
         places: _Places = {}
         for channel, value in checkpoint["channel_values"].items():
@@ -175,9 +199,9 @@ class PackedSaver(AsyncPostgresSaver):
                 place = (version, pack.name)
             places[channel] = place
         row = {
-            "ns": namespace,
+            "ns": _read_place(config)[1],
             "id": checkpoint["id"],
-            "parent": parent,
+            "parent": config["configurable"].get("checkpoint_id"),
             "checkpoint": {
                 "v": checkpoint["v"],
                 "pack": pack.name,
@@ -187,9 +211,7 @@ class PackedSaver(AsyncPostgresSaver):
         }
         held = self.serde.dumps_typed({**checkpoint, "channel_values": plain})
         pack.put_checkpoint(checkpoint["id"], held, json.dumps(row))
-        self._remember((thread_id, namespace, checkpoint["id"]), places)
-        self._buffer.note_put(thread_id)
-        return _make_config(workspace_id, thread_id, namespace, checkpoint["id"])
+        return places
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""

@@ -5,16 +5,14 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, LiteralString
 
-import orjson
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
 from app.adapters.postgres.library.filters import write_test
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.history.run_lists import RunFilter, RunSummary
 from domain.library.where import Where
-from domain.runs import CostKey, RunRecord, ServedRun, Spending
+from domain.runs import CostKey, RunRecord, Spending
 from domain.scope import Scope
 
 _FIELDS = [field.name for field in fields(RunRecord)]
@@ -77,39 +75,6 @@ _LIST_RUNS: LiteralString = f"""
     LIMIT %(limit)s
 """
 
-# Up to the run that began it all, and from there down to all that continue one of them.
-# Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock. Somebody may have
-# gone on with a thread before its first run is recorded.
-_RECORD_SERVED_RUNS: LiteralString = f"""
-    WITH served AS MATERIALIZED (
-        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown
-        FROM jsonb_to_recordset(%(runs)s)
-                AS s (request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz, shown jsonb),
-            jsonb_populate_record(NULL::runs, s.record) AS r
-        ORDER BY r.run_id
-    ),
-    thread AS (
-        INSERT INTO threads (thread_id, workspace_id, asked, updated_at, asked_by, groups)
-        SELECT thread_id, workspace_id, question, started_at, ARRAY[coalesce(request ->> 'caller', '')],
-            CASE WHEN scope ? 'groups' THEN ARRAY(SELECT jsonb_array_elements_text(scope -> 'groups') ORDER BY 1) END
-        FROM served WHERE NOT EXISTS (
-            SELECT FROM runs WHERE runs.workspace_id = served.workspace_id AND runs.run_id = served.run_id
-        )
-        ON CONFLICT (thread_id) DO UPDATE SET
-            asked = left(concat_ws(E'\\n', excluded.asked, nullif(threads.asked, '')), {MOST_ASKED}),
-            asked_by = {MERGED_CALLERS}, groups = {MERGED_GROUPS}
-            WHERE threads.workspace_id = excluded.workspace_id
-    ),
-    run AS (INSERT INTO runs ({RUN_COLUMNS}) SELECT {RUN_COLUMNS} FROM served ON CONFLICT DO NOTHING)
-    INSERT INTO accepted_runs
-        (workspace_id, run_id, thread_id, request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id,
-         shown, job_id)
-    SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id,
-        shown, 0
-    FROM served
-    ON CONFLICT DO NOTHING
-"""
-
 
 def _sum_costs(by: LiteralString) -> LiteralString:
     # The last row is the total of all runs. A run without a model call has no usage, and so neither node nor model.
@@ -149,10 +114,6 @@ class PostgresRunLog:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-
-    async def record_served(self, runs: Sequence[ServedRun]) -> None:
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            await session.execute(_RECORD_SERVED_RUNS, runs=Jsonb(runs, orjson.dumps))
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
         async with open_session(self._pool, workspace_id) as session:

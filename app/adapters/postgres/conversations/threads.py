@@ -1,8 +1,6 @@
 """Threads and the workspaces that own them."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
@@ -48,11 +46,6 @@ _THREAD_EXISTS: LiteralString = """
 _IS_OPEN: LiteralString = f"""
     SELECT {OPEN} IS TRUE AS is_open FROM threads
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-"""
-
-# An advisory lock, because a lock on the thread's row would block foreign key checks of other transactions.
-_HOLD_THREAD: LiteralString = """
-    SELECT pg_advisory_xact_lock(hashtextextended(%(workspace_id)s || '/' || %(thread_id)s, 0))
 """
 
 _CONVERSATION: LiteralString = f"""
@@ -106,7 +99,6 @@ class PostgresThreadStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._holding = asyncio.Lock()
 
     async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
         async with open_session(self._pool, workspace_id) as session:
@@ -168,10 +160,3 @@ class PostgresThreadStore:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(_RENAME, thread_id=thread_id, title=title)
         return None if row is None else Conversation(**row)
-
-    @asynccontextmanager
-    async def hold(self, workspace_id: str, thread_id: str) -> AsyncIterator[None]:
-        # One holder per process at a time, because each keeps a connection while its work needs others.
-        async with self._holding, open_session(self._pool, workspace_id, transaction=True) as session:
-            await session.execute(_HOLD_THREAD, thread_id=thread_id)
-            yield

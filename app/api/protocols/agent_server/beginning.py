@@ -2,14 +2,13 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from fastapi import Request
 
-from app.answering.cache.cached_answers import Hit
 from app.answering.requests import AcceptedRun, Branch
-from app.api.asking.sse import number_events
-from app.api.dependencies import get_cached_answers, get_caller, get_run_manager, read_services
+from app.api.dependencies import get_caller, get_run_manager, read_services
 from app.api.protocols.agent_server.assistants import find_mode_of
 from app.api.protocols.agent_server.messages import Message, make_human, name_question
 from app.api.protocols.agent_server.protocol import name_assistant
@@ -28,7 +27,7 @@ from domain.state import AnswerState, read_turns
 class Started:
     """A run that has begun."""
 
-    run: AcceptedRun | Hit
+    run: AcceptedRun
     thread_id: str
     """The thread as the client knows it, of which the run's may be a branch."""
     mode: str
@@ -101,13 +100,11 @@ class Beginning:
 
     async def _ask(self, given: Given, thread: ClientThread | None, head: str | None) -> Started:
         ask = self._body.as_ask(given, self._caller, self._workspace_id, self._mode, head, given.turns)
-        hit = await get_cached_answers(self._request).find(ask)
-        run = hit or await self._manager.start(ask)
+        run = await self._manager.start(ask)
         if given.before or thread is None:
             return self._make(run, thread.thread_id if thread else run.thread_id, given.before, given)
         before = (await self._reader.read_conversation(thread.head)).list_before(run.run_id)
-        waits = isinstance(run, AcceptedRun) and run.broadcast is None
-        return self._make(run, thread.thread_id, before, given, self._reader if waits else None)
+        return self._make(run, thread.thread_id, before, given, self._reader if run.broadcast is None else None)
 
     async def _fork(self, thread: ClientThread, given: Given, start: str) -> Started:
         """Ask in a new branch, which begins with the conversation of a checkpoint."""
@@ -145,23 +142,12 @@ class Beginning:
 
     def _make(
         self,
-        run: AcceptedRun | Hit,
+        run: AcceptedRun,
         thread_id: str,
         before: Sequence[Message],
         given: Given,
         waits_for: ThreadReader | None = None,
     ) -> Started:
-        manager = self._manager
-
-        async def stop() -> None:
-            if not isinstance(run, Hit):
-                await manager.stop(run.workspace_id, run.run_id)
-
         question = given.message or make_human(given.question, name_question(run.run_id))
-        events = _repeat(run) if isinstance(run, Hit) else manager.follow(run)
+        events, stop = self._manager.follow(run), partial(self._manager.stop, run.workspace_id, run.run_id)
         return Started(run, thread_id, self._mode, question, before, events, stop, waits_for)
-
-
-async def _repeat(hit: Hit) -> AsyncGenerator[StreamedEvent]:
-    for event in number_events(hit.events):
-        yield event
