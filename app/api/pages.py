@@ -1,14 +1,19 @@
 """The pages for people: the files of `app/web`. They need no build, and nothing from elsewhere."""
 
 import gzip
+import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+
+from domain.text.languages import FOLDER, LANGUAGES, Language, read_file
 
 WEB = Path(__file__).parents[1] / "web"
 
@@ -46,6 +51,11 @@ def _shorten(text: bytes) -> bytes:
     return _INDENTATION.sub(b"", _TYPE.sub(b"", bare))
 
 
+def _pack(media_type: str, content: bytes) -> WebFile:
+    tag = f'"{sha256(content).hexdigest()[:32]}"'
+    return WebFile(media_type, content, gzip.compress(content, mtime=0), tag)
+
+
 def _read_files() -> dict[str, WebFile]:
     files = {}
     for path in sorted(WEB.rglob("*")):
@@ -53,14 +63,30 @@ def _read_files() -> dict[str, WebFile]:
             content = path.read_bytes()
             if path.parent.name != "vendor":
                 content = _shorten(content)
-            tag = f'"{sha256(content).hexdigest()[:32]}"'
-            compressed = gzip.compress(content, mtime=0)
-            files[path.relative_to(WEB).as_posix()] = WebFile(_TYPES[path.suffix], content, compressed, tag)
+            files[path.relative_to(WEB).as_posix()] = _pack(_TYPES[path.suffix], content)
     return files
 
 
 FILES = _read_files()
 """Every file that a browser may ask for, by its path below `/web/`."""
+
+
+def list_texts(texts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts of a `page.toml` with their keys, such as `composer.ask`."""
+    for name, text in texts.items():
+        if isinstance(text, str):
+            yield f"{path}{name}", text
+        else:
+            yield from list_texts(text, f"{path}{name}.")
+
+
+def _read_texts(language: Language) -> WebFile:
+    texts = {key: text for each in ("en", language) for key, text in list_texts(read_file(each, "page"))}
+    return _pack("application/json", json.dumps({"language": language, "texts": texts}).encode())
+
+
+TEXTS = {each: _read_texts(each) for each in LANGUAGES if (FOLDER / each / "page.toml").exists()}
+"""What the page on which people ask says, in each language that has a `page.toml`."""
 
 
 @router.get("/")
@@ -77,6 +103,14 @@ async def show_debugger(request: Request) -> Response:
     return _send(request, FILES["debug.html"])
 
 
+@router.get("/web/page.json")
+async def get_texts(request: Request) -> Response:
+    """Return what the page says, in the first language of the browser that has it, or else in English."""
+    # Browsers list their languages from the best to the worst.
+    wanted = (each.strip()[:2].lower() for each in request.headers.get("accept-language", "").split(","))
+    return _send(request, TEXTS[next((each for each in wanted if each in TEXTS), "en")])
+
+
 @router.get("/web/{path:path}")
 async def get_file(request: Request, path: str) -> Response:
     """Return a script or a style sheet of the pages."""
@@ -91,7 +125,7 @@ def _send(request: Request, file: WebFile) -> Response:
         "Cache-Control": "no-cache",
         "Content-Security-Policy": POLICY,
         "ETag": file.tag,
-        "Vary": "Accept-Encoding",
+        "Vary": "Accept-Encoding, Accept-Language",
         "X-Content-Type-Options": "nosniff",
     }
     if file.tag in request.headers.get("if-none-match", ""):

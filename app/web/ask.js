@@ -3,6 +3,7 @@
 import { html, render } from "./vendor/preact-htm.js";
 import { address, fetchJson } from "./lib/api.js";
 import { listThreads, loadNewest, readAddress, showAddress, showThread } from "./lib/conversations.js";
+import { language } from "./lib/language.js";
 import { followIngestions, listDocuments } from "./lib/library.js";
 import { getState, setState } from "./lib/store.js";
 import { onChange } from "./lib/tabs.js";
@@ -25,10 +26,12 @@ onChange((changed, elsewhere) => {
   if (changed !== null && changed === getState().thread?.id) loadNewest();
 });
 
+document.documentElement.lang = language;
 const root = /** @type {Element} */ (document.getElementById("app"));
 root.replaceChildren();
 render(html`<${App} />`, root);
-showThread(thread);
+// Answers name their steps, which the server knows.
+loadSteps().then(() => showThread(thread));
 start();
 
 function refresh() {
@@ -44,7 +47,6 @@ function loadLists() {
 
 async function start() {
   loadLists();
-  loadSteps();
   const [caller, health, workspaces] = await Promise.all([
     fetchJson("/api/session").catch(() => null),
     fetchJson("/readyz").catch((error) => error.body ?? { problem: error.message }),

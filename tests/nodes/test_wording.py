@@ -29,8 +29,8 @@ def read_texts(language: Language, name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_has_the_same_files(language: Language) -> None:
-    assert {file.name for file in (FOLDER / language).iterdir()} == {file.name for file in (FOLDER / "en").iterdir()}
+def test_every_language_has_the_files_of_the_english_one(language: Language) -> None:
+    assert {"reading.toml", "notices.toml"} <= {file.name for file in (FOLDER / language).iterdir()}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

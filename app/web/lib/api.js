@@ -1,5 +1,6 @@
 /** Requests to the service's public API. */
 
+import { phrase } from "./language.js";
 import { getState, setState } from "./store.js";
 
 /** What the API says of an error. */
@@ -20,7 +21,7 @@ export class ApiError extends Error {
 const UNREACHABLE = {
   code: "unreachable",
   retryable: true,
-  message: "The server cannot be reached. Check that askgraph is running, then try again.",
+  message: phrase("server.unreachable"),
 };
 
 /** The address of a resource in the workspace that is shown.
@@ -49,7 +50,7 @@ export async function request(path, options = {}) {
 async function readError(response) {
   const { status } = response;
   const body = await response.json().catch(() => ({}));
-  const plain = { code: `http_${status}`, retryable: status >= 500, message: `The server answered with status ${status}.` };
+  const plain = { code: `http_${status}`, retryable: status >= 500, message: phrase("server.status", { status }) };
   if (status === 401) setState({ signedOut: true });
   const retryAfter = status === 503 || status === 429 ? Number(response.headers.get("Retry-After")) : 0;
   return new ApiError(body.error ?? plain, status, retryAfter, body);
@@ -81,7 +82,7 @@ export function upload(path, form, tell) {
       const { status, response } = sender;
       if (status === 401) setState({ signedOut: true });
       if (status < 400 || response?.documents) resolve(response);
-      else reject(new ApiError(response?.error ?? { ...UNREACHABLE, message: `The server answered with status ${status}.` }));
+      else reject(new ApiError(response?.error ?? { ...UNREACHABLE, message: phrase("server.status", { status }) }));
     };
     sender.send(form);
   });

@@ -1,6 +1,7 @@
 /** The conversations of the workspace, and the one that is shown. The address names it. */
 
 import { address, ApiError, attempt, fetchJson, sending } from "./api.js";
+import { phrase } from "./language.js";
 import { leaveRuns, takeUp } from "./runs.js";
 import { getState, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
@@ -76,9 +77,9 @@ export async function loadNewest() {
     if (thread?.identity !== shown.identity || !thread.loading) return;
     if (error.code === "unknown_thread" || error.status === 422) {
       history.replaceState(null, "", address("/"));
-      setState({ thread: makeThread(null), trouble: "There is no conversation at this address. A question starts a new one." });
+      setState({ thread: makeThread(null), trouble: phrase("conversations.unknown") });
     } else {
-      setState({ thread: { ...thread, loading: false, trouble: `What was said before cannot be shown. ${error.message}` } });
+      setState({ thread: { ...thread, loading: false, trouble: phrase("conversations.not_shown", { reason: error.message }) } });
     }
   }
 }

@@ -2,6 +2,7 @@
 
 import { address, ApiError, request, sending } from "./api.js";
 import { readEvents, SILENCE_SECONDS } from "./events.js";
+import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
 import { count } from "./text.js";
@@ -45,7 +46,7 @@ export function ask(question, options, replaced) {
   const { thread } = getState();
   if (!thread || runs.length >= MOST_RUNS) return false;
   const before = runs.at(-1);
-  const turn = { ...makeTurn(question, options), waiting: before ? "Waiting for the answer before it…" : "Asking…" };
+  const turn = { ...makeTurn(question, options), waiting: phrase(before ? "runs.waiting" : "runs.asking") };
   const others = thread.turns.filter(({ key }) => key !== replaced);
   setState({ thread: { ...thread, turns: [...others, turn] }, trouble: "" });
   const run = makeRun(turn, thread.identity);
@@ -59,7 +60,7 @@ export function ask(question, options, replaced) {
 export function takeUp(turn) {
   const { thread } = getState();
   if (!thread) return;
-  wait(turn.key, "Reconnecting…");
+  wait(turn.key, phrase("runs.reconnecting"));
   attend(makeRun(turn, thread.identity), null);
 }
 
@@ -85,11 +86,11 @@ async function attend(run, accepted) {
     await follow(run, await accepted);
   } catch (error) {
     if (run.left) {
-      if (!run.id) setState({ trouble: `“${run.question}” could not be asked. ${/** @type {Error} */ (error).message}` });
+      if (!run.id) setState({ trouble: phrase("runs.not_asked", { question: run.question, reason: /** @type {Error} */ (error).message }) });
       return;
     }
     const { signal } = run.leaving;
-    if (signal.aborted) changeTurn(run.key, (turn) => ({ ...turn, state: "over", waiting: "", note: { text: String(signal.reason), label: "Ask again" } }));
+    if (signal.aborted) changeTurn(run.key, (turn) => ({ ...turn, state: "over", waiting: "", note: { text: String(signal.reason), label: phrase("ask_again") } }));
     else if (error instanceof ApiError && error.code === "unknown_run") changeTurn(run.key, breakOff);
     else if (error instanceof ApiError) changeTurn(run.key, (turn) => applyEvent(turn, { type: "error", ...asData(error) }));
     else throw error;
@@ -121,7 +122,7 @@ async function accept(run, before) {
       return response;
     } catch (error) {
       if (!(error instanceof ApiError && error.retryAfter) || Date.now() - started > 1000 * PATIENCE_SECONDS) throw error;
-      wait(run.key, `${error.message} Trying again…`);
+      wait(run.key, phrase("runs.again", { reason: error.message }));
       await pause(error.retryAfter, signal);
     }
   }
@@ -145,14 +146,14 @@ async function follow(run, response) {
     try {
       if (run.left) return void response?.body?.cancel();
       const stream = response ?? (await reconnect(run));
-      if (failures) wait(run.key, "Connected again. Waiting for the answer to go on…");
+      if (failures) wait(run.key, phrase("runs.connected"));
       for await (const event of readEvents(stream)) {
         if (run.left) return;
         // What the server retells of a run whose stream has expired has no id.
         run.last = event.id || run.last;
         failures = 0;
         changeTurn(run.key, (turn) => applyEvent(turn, event));
-        if (event.type === "done") say(event.citations?.length ? `Answered from ${count(event.citations.length, "source")}.` : "Answered without sources.");
+        if (event.type === "done") say(event.citations?.length ? phrase("runs.answered", { count: event.citations.length }) : phrase("runs.without_sources"));
         if (event.type === "done" || event.type === "error") return;
       }
     } catch (error) {
@@ -162,19 +163,19 @@ async function follow(run, response) {
     }
     response = null;
     if (failures === MOST_FAILURES) return lose(run);
-    wait(run.key, "The connection broke. Reconnecting…");
+    wait(run.key, phrase("runs.broke"));
     await pause(delay, signal);
   }
 }
 
 /** The server stays away. What it has of the answer is not lost. @param {Run} run */
 function lose(run) {
-  const text = "The connection broke before the answer was finished, and the server cannot be reached. What you see is only a part; the rest is not lost.";
+  const text = phrase("runs.lost");
   const resume = () => {
-    changeTurn(run.key, (turn) => ({ ...turn, state: "working", note: null, waiting: "Reconnecting…" }));
+    changeTurn(run.key, (turn) => ({ ...turn, state: "working", note: null, waiting: phrase("runs.reconnecting") }));
     attend(run, null);
   };
-  changeTurn(run.key, (turn) => ({ ...turn, state: "over", waiting: "", note: { text, bad: true, label: "Reconnect", act: resume } }));
+  changeTurn(run.key, (turn) => ({ ...turn, state: "over", waiting: "", note: { text, bad: true, label: phrase("runs.reconnect"), act: resume } }));
 }
 
 /** @param {Run} run */
@@ -198,7 +199,7 @@ export function stopAnswer(key) {
   changeTurn(key, (turn) => ({ ...turn, stopping: true }));
   if (run.id) sendStop(run);
   // A question that was turned away for now. One that is just being accepted is stopped as soon as it has an id.
-  else setTimeout(() => { if (!run.id) run.leaving.abort("You stopped this question."); }, 2000);
+  else setTimeout(() => { if (!run.id) run.leaving.abort(phrase("runs.stopped")); }, 2000);
 }
 
 /** @param {Run} run */
@@ -208,7 +209,7 @@ async function sendStop(run) {
       method: "POST", keepalive: true, signal: AbortSignal.timeout(10_000),
     });
   } catch (error) {
-    run.leaving.abort(`What you see is only a part. The answer may go on without you: ${/** @type {Error} */ (error).message}`);
+    run.leaving.abort(phrase("runs.not_stopped", { reason: /** @type {Error} */ (error).message }));
   }
 }
 

@@ -1,5 +1,7 @@
 /** Text of documents and models as people may see it. It is hostile: it becomes text nodes, never markup. */
 
+import { language, phrase } from "./language.js";
+
 /** Characters that turn text around, take no room or steer a terminal. Joiners and marks that scripts need stay. */
 const HIDDEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
@@ -23,16 +25,16 @@ export const count = (number, word) => `${number.toLocaleString("en")} ${word}${
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
 /** @param {number} ms */
-export const duration = (ms) => (ms < 10 ? "under 10 ms" : ms < 100 ? `${Math.ceil(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const duration = (ms) => (ms < 10 ? phrase("facts.under") : ms < 100 ? `${Math.ceil(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 /** How long ago, in the fewest words. @param {string} time */
 export function ago(time) {
   const minutes = (Date.now() - Date.parse(time)) / 60_000;
-  if (minutes < 1) return "now";
-  if (minutes < 60) return `${Math.floor(minutes)} min`;
-  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
-  if (minutes < 7 * 24 * 60) return `${Math.floor(minutes / 60 / 24)} d`;
-  return new Date(time).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+  if (minutes < 1) return phrase("conversations.now");
+  if (minutes < 60) return phrase("conversations.minutes", { count: Math.floor(minutes) });
+  if (minutes < 24 * 60) return phrase("conversations.hours", { count: Math.floor(minutes / 60) });
+  if (minutes < 7 * 24 * 60) return phrase("conversations.days", { count: Math.floor(minutes / 60 / 24) });
+  return new Date(time).toLocaleDateString(language, { day: "numeric", month: "short", year: "numeric" });
 }
 
 /** The file's name, of a path or an address. @param {string} source */
@@ -44,7 +46,7 @@ export const nearPlace = (citation) => place({ ...citation, heading_path: citati
 /** Where a citation stands, in words. @param {Citation} citation */
 export function place(citation) {
   const path = citation.heading_path.filter((heading) => heading !== citation.title);
-  return [path.join(" › "), citation.page ? `page ${citation.page}` : ""].filter(Boolean).join(" · ");
+  return [path.join(" › "), citation.page ? phrase("page", { page: citation.page }) : ""].filter(Boolean).join(" · ");
 }
 
 /** Text of an address as it was before it was encoded; as it stands where it is no encoded text. @param {string} text */

@@ -1,6 +1,8 @@
 /** A question and its answer, made from the events of its run or from what the server keeps of it: the same turn
  * either way, so that a reload changes nothing. */
 
+import { phrase } from "./language.js";
+
 let made = 0;
 
 /** @param {string} question @param {Options} options @param {string | null} [runId]
@@ -71,7 +73,7 @@ export function applyEvent(turn, event) {
 /** What was shown so far is void; the event's answer, often nothing, is where the answer goes on.
  * @param {Turn} turn @param {any} event */
 function restart(turn, { answer, citations }) {
-  const restarted = `The service was interrupted. The answer ${answer ? "goes on" : "starts again"}.`;
+  const restarted = phrase(answer ? "turn.goes_on" : "turn.starts_again");
   return { ...turn, text: answer, cited: citations, read: [], steps: [], corrections: [], verification: null, restarted };
 }
 
@@ -90,13 +92,13 @@ function finish(turn, done) {
     cited: done.citations ?? [],
     verification: done.verification?.claims?.length ? done.verification : turn.verification,
     done,
-    note: done.stopped ? { text: "You stopped this answer. What you see is only a part.", label: "Ask again" } : null,
+    note: done.stopped ? { text: phrase("turn.stopped"), label: phrase("ask_again") } : null,
   };
 }
 
 /** Nobody knows any more how the answer went on. @param {Turn} turn @returns {Turn} */
 export function breakOff(turn) {
-  const note = { text: "This answer was broken off. What you see is only a part.", label: "Try again", bad: true };
+  const note = { text: phrase("turn.broken_off"), label: phrase("try_again"), bad: true };
   return { ...turn, state: "over", waiting: "", note };
 }
 

@@ -1,4 +1,5 @@
 import { html, useState } from "../vendor/preact-htm.js";
+import { phrase } from "../lib/language.js";
 import { ask } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
 import { place } from "../lib/text.js";
@@ -18,11 +19,11 @@ export function Actions({ turn, sources }) {
   return html`
     <div class="actions">
       <${Copy} turn=${turn} sources=${sources} />
-      <button type="button" class="quiet" onClick=${() => setState({ draft: question })}>Edit question</button>
+      <button type="button" class="quiet" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>
       ${others.length > 0 && html`
-        <select class="quiet" aria-label="Ask again in another mode" onChange=${askAgain}>
-          <option value="">Ask again…</option>
-          ${others.map((mode) => html`<option key=${mode} value=${mode}>in mode ${mode}</option>`)}
+        <select class="quiet" aria-label=${phrase("actions.other_mode")} onChange=${askAgain}>
+          <option value="">${phrase("actions.again")}</option>
+          ${others.map((mode) => html`<option key=${mode} value=${mode}>${phrase("actions.in_mode", { mode })}</option>`)}
         </select>`}
       ${turn.runId && html`<${Feedback} turn=${turn} />`}
     </div>`;
@@ -38,13 +39,13 @@ function Copy({ turn, sources }) {
     const text = [turn.text, lines.join("\n")].filter(Boolean).join("\n\n");
     try {
       await navigator.clipboard.writeText(text);
-      setCopied("Copied");
+      setCopied(phrase("actions.copied"));
     } catch {
       // Outside localhost and https there is no clipboard; the answer is then selected, ready to copy.
       const answer = document.querySelector(`[data-turn="${turn.key}"] .answer`);
       if (answer) getSelection()?.selectAllChildren(answer);
-      setCopied("Selected");
+      setCopied(phrase("actions.selected"));
     }
   };
-  return html`<button type="button" class="quiet copy" onClick=${copy}>${copied || "Copy with sources"}</button>`;
+  return html`<button type="button" class="quiet copy" onClick=${copy}>${copied || phrase("actions.copy")}</button>`;
 }

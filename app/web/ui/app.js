@@ -1,5 +1,6 @@
 import { html, useEffect } from "../vendor/preact-htm.js";
 import { closeEvidence, leaf } from "../lib/evidence.js";
+import { phrase } from "../lib/language.js";
 import { getState, setState, useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
 import { Composer } from "./composer.js";
@@ -44,7 +45,7 @@ function Bar() {
   }, [title]);
   return html`
     <div class="bar">
-      <button type="button" class="quiet" onClick=${() => setState({ pane: "left" })}>Conversations</button>
+      <button type="button" class="quiet" onClick=${() => setState({ pane: "left" })}>${phrase("app.conversations")}</button>
       <h1 class="bar-title"><bdi>${short(title, 60)}</bdi></h1>
     </div>`;
 }
@@ -55,10 +56,10 @@ function Notices() {
   const offline = useStore((state) => state.offline);
   return html`
     <div class="notices" role="alert">
-      ${offline && html`<p class="note">You are offline. What you see stays, and answers go on when the network is back.</p>`}
+      ${offline && html`<p class="note">${phrase("app.offline")}</p>`}
       ${trouble && html`
         <p class="note bad" id="trouble"><span>${visible(trouble)}</span>
-          <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>Close</button></p>`}
+          <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>${phrase("close")}</button></p>`}
     </div>`;
 }
 

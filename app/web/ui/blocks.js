@@ -1,5 +1,6 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { quotedRanges, readBlocks } from "../lib/evidence.js";
+import { phrase } from "../lib/language.js";
 import { visible } from "../lib/text.js";
 
 /** Blocks that are shown around a passage; the others on request. */
@@ -26,14 +27,14 @@ export function Blocks({ document, revision, citation }) {
   const ranges = useMemo(() => (blocks && citation ? quotedRanges(citation, slicer(blocks)) : []), [blocks, citation]);
 
   if (trouble) return html`${citation && html`<blockquote class="quote" dir="auto">${visible(citation.text)}</blockquote>`}<p class="note">${visible(trouble)}</p>`;
-  if (!blocks) return html`<p class="soft">Loading the text…</p>`;
+  if (!blocks) return html`<p class="soft">${phrase("evidence.loading_text")}</p>`;
   const first = Math.max(0, blocks.findIndex(({ end }) => ranges.some(([start]) => start < end)));
   const [from, to] = [Math.max(0, first - around), first + 2 * around];
   return html`
     <div class="text" ref=${box}>
-      ${from > 0 && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>Show what stands before</button>`}
+      ${from > 0 && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>${phrase("evidence.before")}</button>`}
       ${blocks.slice(from, to).map((block) => html`<${Block} key=${block.start} block=${block} ranges=${ranges} />`)}
-      ${to < blocks.length && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>Show more</button>`}
+      ${to < blocks.length && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>${phrase("show_more")}</button>`}
     </div>`;
 }
 

@@ -1,7 +1,7 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
+import { phrase } from "../lib/language.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
-import { count } from "../lib/text.js";
 
 /** Where questions are written. */
 export function Composer() {
@@ -46,22 +46,22 @@ export function Composer() {
     box.current?.focus();
   };
   return html`
-    <section class="composer" aria-label="Ask">
+    <section class="composer" aria-label=${phrase("composer.ask")}>
       <form class="column" onSubmit=${(event) => { event.preventDefault(); send(); }}>
-        <label class="unseen" for="question">Question</label>
-        <textarea id="question" rows="1" placeholder="Ask a question" aria-describedby="keys" ref=${box}
+        <label class="unseen" for="question">${phrase("composer.question")}</label>
+        <textarea id="question" rows="1" placeholder=${phrase("composer.placeholder")} aria-describedby="keys" ref=${box}
           onKeyDown=${onKeyDown} onInput=${(event) => fit(/** @type {HTMLTextAreaElement} */ (event.currentTarget))}></textarea>
-        <span class="unseen" id="keys">Enter sends, Shift and Enter begins a new line.</span>
+        <span class="unseen" id="keys">${phrase("composer.keys")}</span>
         <div class="row">
-          <label><span class="soft">Mode</span>
-            <select id="mode" aria-label="Mode" value=${mode} onChange=${(event) => setState({ mode: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
+          <label><span class="soft">${phrase("composer.mode")}</span>
+            <select id="mode" aria-label=${phrase("composer.mode")} value=${mode} onChange=${(event) => setState({ mode: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
               ${modes.map((each) => html`<option key=${each} value=${each} selected=${each === mode}>${each}</option>`)}
             </select></label>
-          <button type="button" class="quiet" title="Choose what answers come from" onClick=${() => setState({ pane: "left", leftTab: "library" })}>
-            ${chosen.length ? count(chosen.length, "document") : "All documents"}</button>
+          <button type="button" class="quiet" title=${phrase("composer.choose")} onClick=${() => setState({ pane: "left", leftTab: "library" })}>
+            ${chosen.length ? phrase("documents", { count: chosen.length }) : phrase("composer.all")}</button>
           <span class="ends">
-            ${working.length === 1 && html`<button type="button" id="stop" onClick=${stop}>${working[0].stopping ? "Stopping…" : "Stop"}</button>`}
-            <button id="send" class="main" type="submit" disabled=${full}>Ask</button>
+            ${working.length === 1 && html`<button type="button" id="stop" onClick=${stop}>${working[0].stopping ? phrase("stopping") : phrase("stop")}</button>`}
+            <button id="send" class="main" type="submit" disabled=${full}>${phrase("composer.ask")}</button>
           </span>
         </div>
       </form>

@@ -1,6 +1,7 @@
 import { html, useRef, useState } from "../vendor/preact-htm.js";
 import { address } from "../lib/api.js";
 import { deleteThread, goTo, listThreads, renameThread } from "../lib/conversations.js";
+import { phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
 import { ago, short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
@@ -18,12 +19,12 @@ export function Conversations() {
     timer.current = setTimeout(listThreads, 200);
   };
   return html`
-    <input type="search" class="search" aria-label="Search conversations" placeholder="Search" onInput=${find} />
-    ${!threads.length && html`<p class="soft empty">${search ? "No conversation has these words." : "No conversations yet. The first question begins one."}</p>`}
+    <input type="search" class="search" aria-label=${phrase("conversations.search")} placeholder=${phrase("conversations.find")} onInput=${find} />
+    ${!threads.length && html`<p class="soft empty">${phrase(search ? "conversations.none_found" : "conversations.none")}</p>`}
     <ul class="list">
       ${threads.map((thread) => html`<${Entry} key=${thread.thread_id} thread=${thread} current=${thread.thread_id === shown} />`)}
     </ul>
-    ${more && html`<button type="button" class="quiet" onClick=${() => listThreads(true)}>Show more</button>`}`;
+    ${more && html`<button type="button" class="quiet" onClick=${() => listThreads(true)}>${phrase("show_more")}</button>`}`;
 }
 
 /** @param {{thread: ThreadEntry, current: boolean}} props */
@@ -40,11 +41,11 @@ function Entry({ thread, current }) {
     <li class="entry ${current ? "current" : ""}">
       <a href=${address(`/t/${encodeURIComponent(id)}`)} onClick=${open} aria-current=${current ? "page" : undefined}>
         <span class="entry-title"><bdi>${short(title, 200)}</bdi></span>
-        <span class="soft">${running ? html`<span class="dot"></span>answering` : ago(updated_at)}</span>
+        <span class="soft">${running ? html`<span class="dot"></span>${phrase("conversations.answering")}` : ago(updated_at)}</span>
       </a>
       <span class="entry-actions">
-        <button type="button" class="quiet" aria-label="Rename ${short(title, 60)}" onClick=${() => setRenaming(true)}>Rename</button>
-        <${Confirm} label="Delete" of=${short(title, 60)} act=${() => deleteThread(id)} />
+        <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>
+        <${Confirm} of=${short(title, 60)} act=${() => deleteThread(id)} />
       </span>
     </li>`;
 }
@@ -64,9 +65,9 @@ function Rename({ id, title, close }) {
   };
   return html`
     <form class="rename" onSubmit=${save} onKeyDown=${leave}>
-      <input name="title" aria-label="Title" maxlength="200" value=${visible(title).slice(0, 200)} ref=${focusOnce} />
-      <button type="submit" class="quiet">Save</button>
-      <button type="button" class="quiet" onClick=${close}>Cancel</button>
+      <input name="title" aria-label=${phrase("conversations.title")} maxlength="200" value=${visible(title).slice(0, 200)} ref=${focusOnce} />
+      <button type="submit" class="quiet">${phrase("save")}</button>
+      <button type="button" class="quiet" onClick=${close}>${phrase("cancel")}</button>
     </form>`;
 }
 

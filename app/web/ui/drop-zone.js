@@ -1,4 +1,5 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
+import { phrase } from "../lib/language.js";
 import { addFiles } from "../lib/library.js";
 
 /** Takes files that are dropped anywhere on the page. */
@@ -21,7 +22,7 @@ export function DropZone() {
     addEventListener("dragleave", leave);
     addEventListener("drop", drop);
   }, []);
-  return over && html`<div class="drop">Drop files to add them to the library</div>`;
+  return over && html`<div class="drop">${phrase("app.drop")}</div>`;
 }
 
 /** @param {DragEvent} event */

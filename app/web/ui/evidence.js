@@ -1,5 +1,6 @@
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
 import { closeEvidence, fileAddress, leaf, leafThrough, openDocument } from "../lib/evidence.js";
+import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { fileName, percent, place, short, visible } from "../lib/text.js";
 import { listSources } from "../lib/turns.js";
@@ -25,13 +26,13 @@ function CitationPane({ turn, citation }) {
   const citations = leafThrough(turn);
   const number = citations.findIndex((each) => each.marker === marker) + 1;
   return html`
-    <${Pane} name="Source ${marker}" focus="${turn.key}-${marker}" heading=${html`<span class="number">${marker}</span> <bdi>${short(title, 160)}</bdi>`}
+    <${Pane} name=${phrase("evidence.source", { marker })} focus="${turn.key}-${marker}" heading=${html`<span class="number">${marker}</span> <bdi>${short(title, 160)}</bdi>`}
       tools=${html`
-        <button type="button" class="quiet" aria-label="Previous citation" title="Previous citation: [" disabled=${citations.length < 2} onClick=${() => leaf(-1)}>‹</button>
-        <span class="soft">${number ? `${number} of ${citations.length}` : "not cited"}</span>
-        <button type="button" class="quiet" aria-label="Next citation" title="Next citation: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
+        <button type="button" class="quiet" aria-label=${phrase("evidence.previous")} title="${phrase("evidence.previous")}: [" disabled=${citations.length < 2} onClick=${() => leaf(-1)}>‹</button>
+        <span class="soft">${number ? phrase("evidence.of", { number, total: citations.length }) : phrase("evidence.not_cited")}</span>
+        <button type="button" class="quiet" aria-label=${phrase("evidence.next")} title="${phrase("evidence.next")}: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
       <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
-      <p class="soft where"><bdi>${short(fileName(source ?? ""), 100)}</bdi> · relevance ${percent(score)} · <a href=${fileAddress(document_id, revision)} download>Download</a></p>
+      <p class="soft where"><bdi>${short(fileName(source ?? ""), 100)}</bdi> · ${phrase("evidence.relevance", { share: percent(score) })} · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a></p>
       ${citation.page ? html`<${Pages} key="${turn.key}-${marker}" citation=${citation} />` : html`<${Blocks} key="${turn.key}-${marker}" document=${document_id} revision=${revision} citation=${citation} />`}
     <//>`;
 }
@@ -40,12 +41,12 @@ function CitationPane({ turn, citation }) {
 function DocumentPane({ item: { id, title, source, pages, media_type }, page }) {
   const hasPages = pages && media_type === "application/pdf";
   return html`
-    <${Pane} name="Document" focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}
+    <${Pane} name=${phrase("evidence.document")} focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}
       tools=${hasPages && html`
-        <button type="button" class="quiet" aria-label="Previous page" disabled=${page <= 1} onClick=${() => openDocument(id, page - 1)}>‹</button>
-        <span class="soft">page ${page} of ${pages}</span>
-        <button type="button" class="quiet" aria-label="Next page" disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
-      <p class="soft where"><bdi>${short(fileName(source), 100)}</bdi> · <a href=${fileAddress(id)} download>Download</a></p>
+        <button type="button" class="quiet" aria-label=${phrase("evidence.previous_page")} disabled=${page <= 1} onClick=${() => openDocument(id, page - 1)}>‹</button>
+        <span class="soft">${phrase("evidence.page_of", { page, total: pages })}</span>
+        <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
+      <p class="soft where"><bdi>${short(fileName(source), 100)}</bdi> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
       ${hasPages ? html`<${Pages} key="${id}-${page}" citation=${{ document_id: id, page, title, boxes: [] }} />` : html`<${Blocks} key=${id} document=${id} />`}
     <//>`;
 }
@@ -58,8 +59,8 @@ function Pane({ name, focus, heading, tools, children }) {
     <aside class="evidence" aria-label=${name}>
       <div class="evidence-top">
         <h2 tabindex="-1" ref=${title}>${heading}</h2>
-        <div class="tools">${tools}<button type="button" class="quiet" onClick=${closeEvidence}>Close</button></div>
+        <div class="tools">${tools}<button type="button" class="quiet" onClick=${closeEvidence}>${phrase("close")}</button></div>
       </div>
-      <div class="evidence-body" tabindex="0" role="group" aria-label="${name}, where it stands">${children}</div>
+      <div class="evidence-body" tabindex="0" role="group" aria-label=${phrase("evidence.where", { name })}>${children}</div>
     </aside>`;
 }

@@ -1,7 +1,8 @@
 import { html } from "../vendor/preact-htm.js";
 import { openCitation } from "../lib/evidence.js";
+import { phrase, texts } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
-import { count, duration, nearPlace, percent, short, visible } from "../lib/text.js";
+import { duration, nearPlace, percent, short, visible } from "../lib/text.js";
 import { level } from "../lib/turns.js";
 import { STEPS } from "./steps.js";
 import { Why } from "./why.js";
@@ -12,24 +13,24 @@ export function Facts({ turn, sources }) {
   const { key, done } = turn;
   const cited = sources.filter((source) => source.cited);
   const others = sources.filter((source) => !source.cited);
-  if (!done) return html`<${Chips} turn=${key} sources=${cited} label="Sources" />`;
+  if (!done) return html`<${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />`;
   return html`
-    <${Chips} turn=${key} sources=${cited} label="Sources" />
+    <${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />
     ${cited.length > 0 && caveat(done) && html`<p class="caveat soft">${caveat(done)}</p>`}
     <details class="facts">
       <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
       <${Claims} turn=${turn} />
-      ${others.length > 0 && html`<h3>Read, not cited</h3><${Chips} turn=${key} sources=${others} label="Read, not cited" />`}
+      ${others.length > 0 && html`<h3>${phrase("facts.others")}</h3><${Chips} turn=${key} sources=${others} label=${phrase("facts.others")} />`}
       <${Steps} turn=${turn} />
       ${turn.runId && html`<${Why} runId=${turn.runId} />`}
-      <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">Trace</a>`}</p>
+      <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">${phrase("facts.trace")}</a>`}</p>
     </details>`;
 }
 
 /** What to mind, unless the answer says so itself. @param {any} done */
 function caveat({ stopped, framing, confidence }) {
   if (stopped || framing?.opening) return "";
-  const words = { high: "", medium: "Check the sources before you rely on it.", low: "The documents may answer this only in part." };
+  const words = { high: "", medium: phrase("facts.check"), low: phrase("facts.partly") };
   return words[level(confidence ?? 0)];
 }
 
@@ -37,14 +38,14 @@ function caveat({ stopped, framing, confidence }) {
 function summarise({ done, verification }, cited) {
   const claims = verification?.status === "skipped" ? [] : verification?.claims ?? [];
   const held = claims.filter(({ verdict }) => verdict === "supported").length;
-  const outcome = done.stopped ? "Stopped"
-    : done.abstained || done.outcome === "abstained" ? "Not in the documents"
-    : cited ? count(cited, "source") : "Without sources";
+  const outcome = done.stopped ? phrase("facts.stopped")
+    : done.abstained || done.outcome === "abstained" ? phrase("facts.not_answered")
+    : cited ? phrase("sources", { count: cited }) : phrase("facts.no_sources");
   return [
     outcome,
-    claims.length ? `${held} of ${count(claims.length, "statement")} checked and supported` : "",
-    cited && !done.stopped ? `confidence ${level(done.confidence ?? 0)}` : "",
-    done.cached ? "from the cache" : "",
+    claims.length ? phrase("facts.held", { held, count: claims.length }) : "",
+    cited && !done.stopped ? phrase("confidence", { confidence: phrase(`facts.${level(done.confidence ?? 0)}`) }) : "",
+    done.cached ? phrase("facts.cached") : "",
   ].filter(Boolean);
 }
 
@@ -66,11 +67,11 @@ function Chips({ turn, sources, label }) {
 function Claims({ turn: { verification } }) {
   if (!verification?.claims?.length || verification.status === "skipped") return null;
   return html`
-    <h3>Statements</h3>
+    <h3>${phrase("facts.statements")}</h3>
     <ul class="claims">
       ${verification.claims.map((claim, number) => html`
         <li key=${number}>
-          <span class=${claim.verdict === "supported" ? "right" : "wrong"}>${claim.verdict === "supported" ? "✓ Supported" : "✗ Not supported"}</span>
+          <span class=${claim.verdict === "supported" ? "right" : "wrong"}>${phrase(claim.verdict === "supported" ? "facts.supported" : "facts.unsupported")}</span>
           ${` (${percent(claim.score)}): `}<bdi>“${visible(claim.text)}”</bdi>
           ${claim.reason && html` <bdi class="soft">${visible(claim.reason)}</bdi>`}
         </li>`)}
@@ -81,23 +82,23 @@ function Claims({ turn: { verification } }) {
 function Steps({ turn: { steps, done } }) {
   if (!steps.length) return null;
   return html`
-    <h3>Steps</h3>
+    <h3>${phrase("facts.steps")}</h3>
     <ol class="steps">
       ${steps.map((step, number) => {
         const last = steps.lastIndexOf(step) === number;
         const ms = done.timings?.[step];
-        return html`<li key=${number}>${visible(STEPS[step] ?? step)}${last && ms ? html` <span class="soft">${duration(ms)}</span>` : ""}</li>`;
+        return html`<li key=${number}>${visible(texts[`steps.${step}`] ?? STEPS[step] ?? step)}${last && ms ? html` <span class="soft">${duration(ms)}</span>` : ""}</li>`;
       })}
     </ol>
-    ${done.standalone_question && html`<p class="soft">Searched for: <bdi>“${visible(done.standalone_question)}”</bdi></p>`}`;
+    ${done.standalone_question && html`<p class="soft">${phrase("facts.searched")} <bdi>“${visible(done.standalone_question)}”</bdi></p>`}`;
 }
 
 function describeRun({ mode, cached, timings, cost, confidence, citations, answered_by }) {
   return [
     visible(mode),
     timings?.total && !cached ? duration(timings.total) : "",
-    citations?.length ? `confidence ${percent(confidence ?? 0)}` : "",
-    answered_by && answered_by !== "local" ? `written by ${visible(answered_by)}` : "",
+    citations?.length ? phrase("confidence", { confidence: percent(confidence ?? 0) }) : "",
+    answered_by && answered_by !== "local" ? phrase("facts.written_by", { model: visible(answered_by) }) : "",
     cost ? `$${cost.toFixed(4)}` : "",
   ].filter(Boolean).join(" · ");
 }

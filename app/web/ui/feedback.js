@@ -1,16 +1,11 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { ApiError } from "../lib/api.js";
 import { sendFeedback } from "../lib/conversations.js";
+import { phrase } from "../lib/language.js";
 import { changeTurn } from "../lib/runs.js";
 import { setState } from "../lib/store.js";
 
-const REASONS = {
-  wrong: "It is wrong",
-  incomplete: "Something is missing",
-  not_found: "The documents do say it",
-  bad_source: "The source does not fit",
-  other: "Something else",
-};
+const REASONS = ["wrong", "incomplete", "not_found", "bad_source", "other"];
 
 /** Whether an answer helped, and if not, why. @param {{turn: Turn}} props */
 export function Feedback({ turn: { key, runId, feedback } }) {
@@ -38,19 +33,19 @@ export function Feedback({ turn: { key, runId, feedback } }) {
     setAsking(false);
   };
   return html`
-    <span class="rating" role="group" aria-label="Did this answer help?">
-      <button type="button" class="quiet" aria-pressed=${rating === "up"} onClick=${() => rate("up")}>Helpful</button>
-      <button type="button" class="quiet" aria-pressed=${rating === "down"} onClick=${() => rate("down")}>Not helpful</button>
+    <span class="rating" role="group" aria-label=${phrase("feedback.helped")}>
+      <button type="button" class="quiet" aria-pressed=${rating === "up"} onClick=${() => rate("up")}>${phrase("feedback.up")}</button>
+      <button type="button" class="quiet" aria-pressed=${rating === "down"} onClick=${() => rate("down")}>${phrase("feedback.down")}</button>
     </span>
     ${asking && html`
       <form class="reasons" onSubmit=${explain}>
-        <label>What is wrong with it?${" "}
+        <label>${phrase("feedback.what")}${" "}
           <select name="reason">
-            <option value="">Choose…</option>
-            ${Object.entries(REASONS).map(([reason, words]) => html`<option key=${reason} value=${reason}>${words}</option>`)}
+            <option value="">${phrase("feedback.choose")}</option>
+            ${REASONS.map((reason) => html`<option key=${reason} value=${reason}>${phrase(`feedback.${reason}`)}</option>`)}
           </select></label>
-        <input name="comment" aria-label="Comment" placeholder="In your words (optional)" maxlength="1000" />
-        <button type="submit">Send</button>
-        <button type="button" class="quiet" onClick=${() => setAsking(false)}>Close</button>
+        <input name="comment" aria-label=${phrase("feedback.comment")} placeholder=${phrase("feedback.in_words")} maxlength="1000" />
+        <button type="submit">${phrase("send")}</button>
+        <button type="button" class="quiet" onClick=${() => setAsking(false)}>${phrase("close")}</button>
       </form>`}`;
 }

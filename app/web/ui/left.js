@@ -1,5 +1,6 @@
 import { html, useEffect } from "../vendor/preact-htm.js";
 import { goTo } from "../lib/conversations.js";
+import { phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
 import { Conversations } from "./conversations.js";
 import { Library } from "./library.js";
@@ -25,17 +26,17 @@ export function Left() {
     <button type="button" role="tab" id="tab-${name}" aria-selected=${tab === name} aria-controls="left-panel"
       tabindex=${tab === name ? 0 : -1} onClick=${() => setState({ leftTab: name })}>${label}</button>`;
   return html`
-    <nav class="left" aria-label="Conversations and library">
+    <nav class="left" aria-label=${phrase("app.left")}>
       <div class="left-top">
         <h1>askgraph</h1>
-        <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>Close</button>
-        ${signedIn && html`<button type="button" class="quiet" onClick=${signOut}>Sign out</button>`}
+        <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>${phrase("close")}</button>
+        ${signedIn && html`<button type="button" class="quiet" onClick=${signOut}>${phrase("app.sign_out")}</button>`}
       </div>
       <${Workspaces} />
-      <button type="button" class="new" onClick=${() => startNew()}>New conversation</button>
-      <div class="tabs" role="tablist" aria-label="Left pane" onKeyDown=${onArrow}>
-        ${choice("conversations", "Conversations")}
-        ${choice("library", html`Library <span class="soft">${arriving ? `${arriving} arriving` : documents ?? ""}</span>`)}
+      <button type="button" class="new" onClick=${() => startNew()}>${phrase("app.new")}</button>
+      <div class="tabs" role="tablist" aria-label=${phrase("app.pane")} onKeyDown=${onArrow}>
+        ${choice("conversations", phrase("app.conversations"))}
+        ${choice("library", html`${phrase("app.library")} <span class="soft">${arriving ? phrase("app.arriving", { count: arriving }) : documents ?? ""}</span>`)}
       </div>
       <div class="left-panel" id="left-panel" role="tabpanel" aria-labelledby="tab-${tab}">
         ${tab === "conversations" ? html`<${Conversations} />` : html`<${Library} />`}

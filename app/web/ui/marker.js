@@ -1,5 +1,6 @@
 import { html } from "../vendor/preact-htm.js";
 import { openCitation, prefetchPage } from "../lib/evidence.js";
+import { phrase } from "../lib/language.js";
 import { setState } from "../lib/store.js";
 import { short } from "../lib/text.js";
 
@@ -10,11 +11,11 @@ export function Marker({ turn, citation }) {
   const show = (event) => {
     prefetchPage(citation);
     const anchor = /** @type {Element} */ (event.currentTarget);
-    setState({ tip: { anchor, title: `${short(title)}${page ? `, page ${page}` : ""}`, text: short(text, 500) } });
+    setState({ tip: { anchor, title: `${short(title)}${page ? `, ${phrase("page", { page })}` : ""}`, text: short(text, 500) } });
   };
   const hide = () => setState({ tip: null });
   return html`
-    <button type="button" class="marker" data-marker=${marker} aria-label="Source ${marker}: ${short(title)}"
+    <button type="button" class="marker" data-marker=${marker} aria-label=${phrase("evidence.source_of", { marker, title: short(title) })}
       aria-describedby="tip" onClick=${() => openCitation(turn, marker)}
       onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}>${marker}</button>`;
 }

@@ -1,5 +1,6 @@
 import { html, useRef, useState } from "../vendor/preact-htm.js";
 import { pageAddress } from "../lib/evidence.js";
+import { phrase } from "../lib/language.js";
 import { short, visible } from "../lib/text.js";
 import { Blocks } from "./blocks.js";
 
@@ -12,7 +13,7 @@ export function Pages({ citation }) {
   // A document from before files were kept has text only.
   if (failed) return html`<${Blocks} document=${document_id} revision=${revision} citation=${citation.text ? citation : undefined} />`;
   return html`
-    ${citation.text && html`<details class="quoted"><summary class="soft">The passage as text</summary>
+    ${citation.text && html`<details class="quoted"><summary class="soft">${phrase("evidence.as_text")}</summary>
       <blockquote class="quote" dir="auto">${visible(citation.text)}</blockquote></details>`}
     ${(numbers.length ? numbers : [page ?? 1]).map((number, place) => html`
       <${Page} key=${number} citation=${citation} number=${number} boxes=${boxes.filter((box) => box.page === number)}
@@ -30,9 +31,9 @@ function Page({ citation: { document_id, revision, title }, number, boxes, isFir
   };
   return html`
     <figure class="sheet ${loaded ? "" : "loading"}" ref=${figure}>
-      <figcaption class="soft">Page ${number}${loaded ? "" : ": loading…"}</figcaption>
+      <figcaption class="soft">${phrase(loaded ? "evidence.sheet" : "evidence.sheet_loading", { page: number })}</figcaption>
       <div class="picture">
-        <img src=${pageAddress(document_id, number, revision)} alt="Page ${number} of ${short(title, 100)}" onLoad=${show} onError=${fail} />
+        <img src=${pageAddress(document_id, number, revision)} alt=${phrase("evidence.picture", { page: number, title: short(title, 100) })} onLoad=${show} onError=${fail} />
         <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
           ${boxes.map(({ x, y, width, height }, place) => html`<rect key=${place} x=${x} y=${y} width=${width} height=${height} />`)}
         </svg>

@@ -1,5 +1,6 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { ApiError, request, sending } from "../lib/api.js";
+import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 
 /** Asks for a key. The server keeps it in a cookie that no script can read. */
@@ -20,13 +21,13 @@ export function SignIn() {
   return html`
     <section class="sign-in">
       <h1>askgraph</h1>
-      <h2>Sign in</h2>
+      <h2>${phrase("sign_in.title")}</h2>
       <form onSubmit=${signIn}>
-        <label for="key">Your key</label>
+        <label for="key">${phrase("sign_in.key")}</label>
         <input id="key" name="key" type="password" autocomplete="current-password" required autofocus />
-        <button class="main" type="submit">Sign in</button>
+        <button class="main" type="submit">${phrase("sign_in.title")}</button>
       </form>
-      ${provider && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>Sign in with your account</a></p>`}
+      ${provider && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>${phrase("sign_in.account")}</a></p>`}
       <p role="alert" class="wrong">${refused}</p>
     </section>`;
 }

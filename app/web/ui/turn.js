@@ -1,4 +1,5 @@
 import { html, useMemo } from "../vendor/preact-htm.js";
+import { phrase, texts } from "../lib/language.js";
 import { memo } from "../lib/memo.js";
 import { ask, stopAnswer } from "../lib/runs.js";
 import { goTo } from "../lib/conversations.js";
@@ -34,7 +35,7 @@ export const Turn = memo(TurnView);
 
 /** What happens now. @param {{turn: Turn, several: boolean}} props */
 function Progress({ turn: { key, question, waiting, step, detail, stopping }, several }) {
-  const now = step ? `${STEPS[step] ?? step}…${detail ? ` ${detail}` : ""}` : "";
+  const now = step ? `${texts[`steps.${step}`] ?? STEPS[step] ?? step}…${detail ? ` ${detail}` : ""}` : "";
   const stop = () => {
     stopAnswer(key);
     // The button goes with the answer's end, and the focus would go with it.
@@ -43,7 +44,7 @@ function Progress({ turn: { key, question, waiting, step, detail, stopping }, se
   return html`
     <div class="status">
       <p class="step">${visible(waiting || now)}</p>
-      ${several && html`<button type="button" aria-label="Stop: ${short(question)}" onClick=${stop}>${stopping ? "Stopping…" : "Stop"}</button>`}
+      ${several && html`<button type="button" aria-label=${phrase("turn.stop", { question: short(question) })} onClick=${stop}>${stopping ? phrase("stopping") : phrase("stop")}</button>`}
     </div>`;
 }
 
@@ -51,9 +52,9 @@ function Progress({ turn: { key, question, waiting, step, detail, stopping }, se
 function Correction({ correction: { reason, withdrawn } }) {
   return html`
     <div class="correction">
-      <p class="note" role="alert">This answer was corrected. ${visible(reason)}</p>
+      <p class="note" role="alert">${phrase("turn.corrected")} ${visible(reason)}</p>
       <details open>
-        <summary>The answer before the correction</summary>
+        <summary>${phrase("turn.before")}</summary>
         <del dir="auto">${visible(withdrawn)}</del>
       </details>
     </div>`;
@@ -62,12 +63,12 @@ function Correction({ correction: { reason, withdrawn } }) {
 /** @param {{turn: Turn}} props */
 function Failure({ turn }) {
   const { code, message, retryable } = turn.error;
-  if (code !== "damaged_state") return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${retryable ? "Try again" : "Ask again"} />`;
+  if (code !== "damaged_state") return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${phrase(retryable ? "try_again" : "ask_again")} />`;
   const move = async () => {
     await goTo(null);
     ask(turn.question, turn.options);
   };
-  return html`<${Offer} turn=${turn} text=${message} bad=${true} label="Ask in a new conversation" act=${move} />`;
+  return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${phrase("turn.ask_elsewhere")} act=${move} />`;
 }
 
 /** Says what is wrong, and offers what to do about it: to ask once more, unless `act` is something else.

@@ -1,5 +1,6 @@
 import { html, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 import { loadAgain, loadEarlier } from "../lib/conversations.js";
+import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { Turn } from "./turn.js";
 import { Welcome } from "./welcome.js";
@@ -19,9 +20,9 @@ export function Turns() {
   return html`
     <div class="turns" ref=${box} tabindex="-1">
       <div class="column">
-        ${thread?.loading && html`<p class="soft">Loading the conversation…</p>`}
-        ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>Try again</button></p>`}
-        ${thread?.earlier && html`<button type="button" onClick=${loadEarlier}>Show earlier questions</button>`}
+        ${thread?.loading && html`<p class="soft">${phrase("conversations.loading")}</p>`}
+        ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>${phrase("try_again")}</button></p>`}
+        ${thread?.earlier && html`<button type="button" onClick=${loadEarlier}>${phrase("conversations.earlier")}</button>`}
         ${thread && !turns.length && !thread.loading && !thread.trouble && html`<${Welcome} />`}
         ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} />`)}
       </div>

@@ -1,5 +1,6 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { readBlocks } from "../lib/evidence.js";
+import { phrase } from "../lib/language.js";
 import { ask } from "../lib/runs.js";
 import { getState, setState, useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
@@ -12,13 +13,13 @@ export function Welcome() {
   const askThis = (question) => ask(question, { mode: getState().mode, document_ids: null });
   return html`
     <section class="welcome">
-      <h2>Ask your documents.</h2>
-      <p class="soft">Every answer shows where it comes from. What the documents do not say is not answered.</p>
+      <h2>${phrase("welcome.title")}</h2>
+      <p class="soft">${phrase("welcome.promise")}</p>
       ${documents?.length === 0 && html`
-        <p>The library is empty. ${mayAdd ? "Add files, or drop them anywhere on this page: PDF, Word, PowerPoint, Excel, Markdown, HTML and more." : "Ask whoever looks after it to add documents."}</p>
-        ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>Open the library</button>`}`}
+        <p>${phrase("welcome.empty")} ${phrase(mayAdd ? "welcome.add" : "welcome.ask_to_add")}</p>
+        ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>${phrase("welcome.open")}</button>`}`}
       ${starters.length > 0 && html`
-        <ul class="starters" aria-label="To begin with">
+        <ul class="starters" aria-label=${phrase("welcome.begin")}>
           ${starters.map((question) => html`<li key=${question}><button type="button" onClick=${() => askThis(question)}><bdi>${visible(question)}</bdi></button></li>`)}
         </ul>`}
     </section>`;
@@ -42,7 +43,7 @@ function useStarters(documents) {
   }, [documents]);
   if (!documents?.length) return [];
   const newest = documents.reduce((one, other) => (other.updated_at > one.updated_at ? other : one));
-  return ["Which documents are there?", newest.title && `What is “${short(newest.title, 70)}” about?`, ...headings].filter(Boolean).slice(0, 4);
+  return [phrase("welcome.which"), newest.title && phrase("welcome.about", { title: short(newest.title, 70) }), ...headings].filter(Boolean).slice(0, 4);
 }
 
 /** @param {LibraryDocument} document */
@@ -50,5 +51,5 @@ async function askAboutHeading({ id, title }) {
   const { blocks } = await readBlocks(id);
   const headings = blocks.filter(({ kind }) => kind === "heading").map(({ text }) => text.replace(/^#+\s*/, ""));
   const telling = headings.find((each, place) => place && each.length < 60 && !PLAIN.test(each) && each !== title);
-  return telling ? `What does “${short(title, 60)}” say about “${telling}”?` : "";
+  return telling ? phrase("welcome.says", { title: short(title, 60), heading: telling }) : "";
 }

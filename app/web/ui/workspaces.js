@@ -1,6 +1,6 @@
 import { html } from "../vendor/preact-htm.js";
+import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
-import { count } from "../lib/text.js";
 
 /** Chooses the workspace; the address keeps it. Who has one only is not asked. */
 export function Workspaces() {
@@ -14,8 +14,8 @@ export function Workspaces() {
     location.assign(`/?${new URLSearchParams({ workspace: value })}`);
   };
   return html`
-    <label class="workspace"><span class="soft">Workspace</span>
+    <label class="workspace"><span class="soft">${phrase("app.workspace")}</span>
       <select onChange=${choose} value=${shown}>
-        ${all.map(({ id, documents }) => html`<option key=${id} value=${id} selected=${id === shown}>${id} (${count(documents, "document")})</option>`)}
+        ${all.map(({ id, documents }) => html`<option key=${id} value=${id} selected=${id === shown}>${id} (${phrase("documents", { count: documents })})</option>`)}
       </select></label>`;
 }

@@ -1,0 +1,16 @@
+/** What the page says, in the browser's language: `page.toml` of a folder of `domain/languages`, or English. */
+
+/** @type {{language: string, texts: Record<string, string>}} */
+export const { language, texts } = await (await fetch("/web/page.json")).json();
+
+const plurals = new Intl.PluralRules(language);
+
+/** The text with this key, with the values in place of the names in braces. `count` chooses the plural form.
+ * @param {string} key @param {Record<string, string | number>} [values] */
+export function phrase(key, values = {}) {
+  const template = texts[key] ?? texts[`${key}.${plurals.select(Number(values.count))}`] ?? texts[`${key}.other`] ?? key;
+  return template.replace(/\{(\w+)\}/g, (_, name) => {
+    const value = values[name];
+    return typeof value === "number" ? value.toLocaleString(language) : String(value);
+  });
+}
