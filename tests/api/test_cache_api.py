@@ -84,24 +84,6 @@ async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClien
     assert last.type == "done"
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"question": ""}, 422),
-        ({"question": QUESTION, "mode": "none"}, 422),
-        ({"question": QUESTION, "document_ids": ["none"]}, 404),
-        ({"question": QUESTION, "nothing": 1}, 422),
-        ({}, 422),
-    ],
-)
-async def test_a_wrong_question_is_refused_in_the_usual_words(
-    client: httpx.AsyncClient, body: dict[str, object], status: int
-) -> None:
-    answers = [await client.post(path, json=body) for path in ("/api/chat?stream=false", "/api/chat?stream=0")]
-    assert [answer.status_code for answer in answers] == [status] * 2
-    assert answers[0].json() == answers[1].json()
-
-
 async def test_a_question_in_pieces_is_read_to_its_end(client: httpx.AsyncClient) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"question": '

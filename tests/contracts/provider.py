@@ -1,5 +1,6 @@
 """Contract of every `ChatModel` over a provider's own protocol and SDK. An adapter's tests inherit from the class and
-provide the fixtures `provider`, `server` (a test server of that provider) and `model` (a model served by it)."""
+provide the fixture `provider`, of which `server` (a test server of that provider) and `model` (a model served by it) are
+made."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,7 @@ import pytest
 from app.adapters.chat.connections import Connections
 from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
-from domain.errors import ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
 from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
 
@@ -58,6 +59,17 @@ class Provider:
             yield server, connections, model
 
 
+async def check_fault(provider: Provider, how: Call, fault: str, expected: type[AskgraphError]) -> None:
+    """The fault becomes this error, after as many requests as it is worth."""
+    async with provider.open(fault=fault) as (server, _, model):
+        with pytest.raises(AskgraphError) as caught:
+            await call(model, how)
+        # Of a judgement that is empty some SDKs make an error, and others a text that can be repaired.
+        wanted = {3} if expected is ModelUnavailable else {1, 2} if (how, fault) == ("judge", "empty") else {1}
+        assert len(server.requests) in wanted, "the SDK must not try again by itself"
+    assert type(caught.value) is expected
+
+
 asked = pytest.mark.parametrize("how", ["judge", "act", "stream"])
 
 
@@ -73,6 +85,15 @@ class ProviderContract(ChatModelContract):
         async with provider.open(faults=["early_stream_error"]) as (server, _, model):
             assert "six weeks" in await call(model, "stream")
             assert len(server.requests) == 2
+
+    async def test_repairs_once_with_the_error_in_hand(self, model: ChatModel, server: Server) -> None:
+        server.behaviour.faults = ["misfit"]
+        sink = Sink()
+        await call(model, "judge", sink)
+        [asked, again] = server.requests
+        assert "Field required" not in str(asked)
+        assert "Field required" in str(again)
+        assert len(sink.usage) == 2
 
     @asked
     async def test_does_not_wait_for_longer_than_a_reader_would(self, provider: Provider, how: Call) -> None:

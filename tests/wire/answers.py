@@ -53,8 +53,6 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
         return json.dumps(_verify(last))
     if "rewrites" in fields:
         return json.dumps(_repair(last))
-    if "better" in fields:
-        return json.dumps(_prefer(last))
     if "scores" in fields:
         return json.dumps(_rank(last))
     if "queries" in fields:
@@ -75,14 +73,6 @@ def act_on(messages: list[Json], tools: list[Json]) -> list[Json] | None:
     texts = [field for field, kind in schema.get("properties", {}).items() if kind.get("type") == "string"]
     filled = _fill(schema, schema.get("$defs", {}))
     return [{"name": name, "arguments": {**filled, **dict.fromkeys(texts, _question(messages[-1]["content"]))}}]
-
-
-def _prefer(text: str) -> Json:
-    """The longer answer is the better one."""
-    answers = re.findall(r"(?:First|Second) answer:\n(.*?)(?=\n\nSources of the second answer:|\Z)", text, re.DOTALL)
-    first, second = map(len, answers)
-    better = "equal" if first == second else "first" if first > second else "second"
-    return {"better": better, "reason": f"{first} against {second} characters"}
 
 
 def _schema_in(messages: list[Json]) -> Json | None:

@@ -5,11 +5,8 @@ relevant a document is comes from the words that it shares with the question. In
 
     async with serve_cohere(faults=["rate_limit"]) as server:
         ...  # server.base_url, server.requests, server.behaviour
-
-As a process: ``python -m tests.wire.cohere --port 8200 --delay 0.1``.
 """
 
-import argparse
 import asyncio
 import json
 import math
@@ -17,9 +14,8 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -59,7 +55,6 @@ class Behaviour:
     """The valid key; any other gets 401."""
     bills: bool = True
     """False: no `meta`, as on servers of one's own."""
-    delay: float = 0.0
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault] = field(default_factory=list)
@@ -106,7 +101,6 @@ class CohereServer:
         body: Json = json.loads(await request.body())
         self.requests.append(body)
         self.headers.append(dict(request.headers))
-        await asyncio.sleep(behaviour.delay)
         fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
         if fault == "stall":
             await asyncio.sleep(behaviour.stall)
@@ -194,18 +188,3 @@ async def serve_cohere(**behaviour: Any) -> AsyncIterator[CohereServer]:
     async with serve_app(server.app) as address:
         server.base_url = address
         yield server
-
-
-def main() -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description="Cohere's rerank protocol on loopback")
-    parser.add_argument("--port", type=int, default=8200)
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each reply")
-    parser.add_argument("--fault", choices=get_args(Fault), default=None, help="for every request")
-    given = parser.parse_args()
-    server = CohereServer(Behaviour(delay=given.delay, fault=given.fault))
-    uvicorn.run(server.app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,10 +2,9 @@
 
 From https://platform.openai.com/docs/api-reference/embeddings/create. The vectors are those of the model that ships,
 turned and brought to the dimension asked for: texts that are alike are near each other, and none is near the vector
-that the local model itself makes of it. Runs by itself too: ``python -m tests.wire.embeddings --port 8101``.
+that the local model itself makes of it.
 """
 
-import argparse
 import asyncio
 import base64
 from collections.abc import AsyncIterator
@@ -15,7 +14,6 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -72,13 +70,7 @@ class EmbeddingsServer:
         """Set when a request is kept waiting."""
         self.base_url = ""
         self._embedder = embedder
-        self.routes = [
-            Route("/v1/embeddings", self._embed, methods=["POST"]),
-            Route("/embedded", self._report),
-        ]
-
-    async def _report(self, request: Request) -> Response:
-        return JSONResponse({"requests": len(self.requests), "texts": self.served})
+        self.routes = [Route("/v1/embeddings", self._embed, methods=["POST"])]
 
     async def _embed(self, request: Request) -> Response:
         body = await request.json()
@@ -174,18 +166,3 @@ async def serve_embeddings(embedder: OnnxEmbedder, **behaviour: Any) -> AsyncIte
     async with serve_app(Starlette(routes=server.routes)) as address:
         server.base_url = f"{address}/v1"
         yield server
-
-
-def main() -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description="OpenAI's embeddings protocol on loopback")
-    parser.add_argument("--port", type=int, default=8101)
-    parser.add_argument("--seconds", type=float, default=0.0, help="before each reply")
-    given = parser.parse_args()
-    server = EmbeddingsServer(Behaviour(seconds=given.seconds))
-    app = Starlette(routes=server.routes)
-    uvicorn.run(app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
-
-
-if __name__ == "__main__":
-    main()

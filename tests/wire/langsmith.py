@@ -6,18 +6,15 @@ single `/runs`; `/info` and `/sessions` answer as the service does, and so does 
     async with serve_langsmith() as recorder:
         ...  # recorder.url, recorder.runs, recorder.tree()
 
-The SDK sends from threads; wait for it with ``await asyncio.to_thread(client.flush)``. As a process:
-``python -m tests.wire.langsmith --port 8200``; `GET /recorded` returns the runs.
+The SDK sends from threads; wait for it with ``await asyncio.to_thread(client.flush)``.
 """
 
-import argparse
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from email.parser import BytesParser
 from typing import Any
 
-import uvicorn
 import zstandard
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -53,7 +50,6 @@ class LangSmithRecorder:
                 Route("/runs/batch", self._take_batch, methods=["POST"]),
                 Route("/runs", self._take_run, methods=["POST"]),
                 Route("/runs/{run_id}", self._take_run, methods=["PATCH"]),
-                Route("/recorded", self._report),
             ]
         )
 
@@ -128,9 +124,6 @@ class LangSmithRecorder:
         self.requests.append("/runs")
         return JSONResponse({}, status_code=202)
 
-    async def _report(self, request: Request) -> Response:
-        return JSONResponse(self.runs)
-
     def _merge(self, run_id: str, update: Json) -> None:
         run = self._runs.setdefault(run_id, {"id": run_id})
         run.update({key: value for key, value in update.items() if value is not None})
@@ -163,15 +156,3 @@ async def serve_langsmith(*, compressed: bool = False) -> AsyncIterator[LangSmit
     async with serve_app(recorder.app) as address:
         recorder.url = address
         yield recorder
-
-
-def main() -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description="LangSmith's ingestion on loopback")
-    parser.add_argument("--port", type=int, default=8200)
-    given = parser.parse_args()
-    uvicorn.run(LangSmithRecorder().app, host="127.0.0.1", port=given.port, log_level="warning", lifespan="off")
-
-
-if __name__ == "__main__":
-    main()

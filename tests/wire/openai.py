@@ -53,6 +53,7 @@ Fault = Literal[
     "stall_within",  # headers and one delta, then nothing for `stall` seconds
     "cut",  # the socket closes in the middle of the reply
     "no_finish",  # the stream ends in good order, but finish_reason never came
+    "early_stream_error",  # an error object as the first of the stream
     "stream_error",  # an error object in the middle of the stream
     "malformed",  # not JSON
     "empty",  # no choices
@@ -63,6 +64,7 @@ Fault = Literal[
 
 # Keywords that strict structured outputs refuse. https://platform.openai.com/docs/guides/structured-outputs
 _REFUSED_KEYWORDS = ("default", "minLength", "maxLength")
+_STREAM_ERROR = {"error": {"message": "The server had an error.", "type": "server_error"}}
 
 
 @dataclass
@@ -273,6 +275,9 @@ class OpenAIServer:
         behaviour = self.behaviour
         try:
             await asyncio.sleep(behaviour.ttft)
+            if fault == "early_stream_error":
+                yield _event(_STREAM_ERROR)
+                return
             if fault == "empty":
                 yield _event(reply.chunk([]))
                 yield b"data: [DONE]\n\n"
@@ -290,7 +295,7 @@ class OpenAIServer:
                     if fault == "cut":
                         raise ConnectionAbortedError
                     if fault == "stream_error":
-                        yield _event({"error": {"message": "The server had an error.", "type": "server_error"}})
+                        yield _event(_STREAM_ERROR)
                         return
             if fault != "no_finish":
                 yield _event(reply.chunk([reply.choice({}, finish=reply.finish)]))

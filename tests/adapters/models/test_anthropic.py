@@ -1,14 +1,11 @@
 """Claude by `anthropic:NAME`: langchain-anthropic and Anthropic's SDK, over the real protocol."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
 from domain.ports.models import ChatModel
 from tests.contracts.chat_model import Call, Sink, call
-from tests.contracts.provider import Provider, ProviderContract, connect
+from tests.contracts.provider import Provider, ProviderContract, check_fault
 from tests.wire.anthropic import AnthropicServer, Fault, serve_anthropic
 
 NAME = "anthropic:claude-haiku-4-5"
@@ -20,18 +17,6 @@ pytestmark = pytest.mark.usefixtures("short_pauses")
 @pytest.fixture
 def provider() -> Provider:
     return PROVIDER
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[AnthropicServer]:
-    async with serve_anthropic() as server:
-        yield server
-
-
-@pytest_asyncio.fixture
-async def model(server: AnthropicServer) -> AsyncIterator[ChatModel]:
-    async with connect(server, NAME) as (_, model):
-        yield model
 
 
 class TestContract(ProviderContract):
@@ -63,14 +48,6 @@ async def test_costs_what_the_price_table_says(model: ChatModel) -> None:
         assert usage.cost == pytest.approx(usage.input_tokens * 1e-6 + usage.output_tokens * 5e-6)
 
 
-async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: AnthropicServer) -> None:
-    server.behaviour.faults = ["misfit"]
-    sink = Sink()
-    await call(model, "judge", sink)
-    assert "Field required" in str(server.requests[1]["messages"][-1]["content"])
-    assert len(sink.usage) == 2
-
-
 @pytest.mark.parametrize("how", ["judge", "stream"])
 @pytest.mark.parametrize(
     ("fault", "expected"),
@@ -88,7 +65,4 @@ async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: Ant
     ],
 )
 async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    async with PROVIDER.open(fault=fault) as (_, _, model):
-        with pytest.raises(AskgraphError) as caught:
-            await call(model, how)
-    assert type(caught.value) is expected
+    await check_fault(PROVIDER, how, fault, expected)

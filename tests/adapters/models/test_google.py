@@ -1,11 +1,9 @@
 """Gemini by `google_genai:NAME`: langchain-google-genai and Google's SDK, over the real protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from pydantic import SecretStr
 
 from app.settings import Settings
@@ -14,7 +12,7 @@ from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefuse
 from domain.ports.models import ChatModel
 from tests.asking import ask
 from tests.contracts.chat_model import Call, Sink, call
-from tests.contracts.provider import Provider, ProviderContract, connect
+from tests.contracts.provider import Provider, ProviderContract, check_fault, connect
 from tests.wire.google import Fault, GoogleServer, serve_google
 
 pytest.importorskip("langchain_google_genai", reason="needs the extra: pip install -e '.[google]'")
@@ -29,18 +27,6 @@ pytestmark = pytest.mark.usefixtures("short_pauses")
 @pytest.fixture
 def provider() -> Provider:
     return PROVIDER
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[GoogleServer]:
-    async with serve_google() as server:
-        yield server
-
-
-@pytest_asyncio.fixture
-async def model(server: GoogleServer) -> AsyncIterator[ChatModel]:
-    async with connect(server, NAME) as (_, model):
-        yield model
 
 
 class TestContract(ProviderContract):
@@ -105,14 +91,6 @@ async def test_thoughts_are_paid_for_and_what_was_cached_costs_less(how: Call) -
     assert usage.cost == pytest.approx(fresh * 0.3e-6 + 5 * 0.03e-6 + usage.output_tokens * 2.5e-6)
 
 
-async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: GoogleServer) -> None:
-    server.behaviour.faults = ["misfit"]
-    sink = Sink()
-    await call(model, "judge", sink)
-    assert "Field required" in str(server.requests[1]["contents"][-1]["parts"])
-    assert len(sink.usage) == 2
-
-
 @pytest.mark.parametrize("how", ["judge", "stream"])
 @pytest.mark.parametrize(
     ("fault", "expected"),
@@ -136,12 +114,7 @@ async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: Goo
     ],
 )
 async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    async with PROVIDER.open(fault=fault) as (server, _, model):
-        with pytest.raises(AskgraphError) as caught:
-            await call(model, how)
-        asked = 3 if expected is ModelUnavailable else 2 if (how, fault) == ("judge", "empty") else 1
-        assert len(server.requests) == asked, "the SDK must not try again by itself"
-    assert type(caught.value) is expected
+    await check_fault(PROVIDER, how, fault, expected)
 
 
 @pytest.mark.parametrize(

@@ -9,29 +9,36 @@ import pytest_asyncio
 from pydantic import BaseModel, Field
 
 from app.adapters.chat.openai import OpenAIChat
-from domain.errors import ModelError, ModelRefused
+from domain.errors import (
+    AskgraphError,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelRejectedKey,
+    ModelReplyCut,
+    ModelTimeout,
+    ModelUnavailable,
+)
 from domain.ports.models import ChatModel, Message
-from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, ChatModelContract, Judgement, Sink
+from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, Call, Judgement, Sink, call
+from tests.contracts.provider import Provider, ProviderContract, check_fault
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
+PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai)
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
 
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[OpenAIServer]:
-    async with serve_openai() as server:
-        yield server
+
+@pytest.fixture
+def provider() -> Provider:
+    return PROVIDER
 
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
     async with openai.DefaultAsyncHttpxClient() as http:
         yield http
-
-
-@pytest.fixture
-def model(server: OpenAIServer, http: httpx2.AsyncClient) -> OpenAIChat:
-    return chat(server, http)
 
 
 def chat(server: OpenAIServer, http: httpx2.AsyncClient, name: str = "gpt-4.1-mini", timeout: float = 10) -> OpenAIChat:
@@ -44,7 +51,7 @@ async def read(model: ChatModel, sink: Sink | None = None, question: str = "How 
     return "".join(pieces)
 
 
-class TestContract(ChatModelContract):
+class TestContract(ProviderContract):
     """`OpenAIChat` over the real protocol."""
 
 
@@ -192,10 +199,63 @@ async def test_a_line_separator_in_the_text_does_not_split_a_chunk(model: OpenAI
     assert await read(model) == said
 
 
-async def test_leaving_a_stream_closes_the_connection(model: OpenAIChat, server: OpenAIServer) -> None:
-    server.behaviour.rate = 20
-    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
-    async for _ in stream:
-        break
-    await stream.aclose()  # type: ignore[attr-defined]
-    await asyncio.wait_for(server.abandoned.wait(), 10)
+@pytest.mark.parametrize("how", ["judge", "stream"])
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("unauthorized", ModelRejectedKey),
+        ("forbidden", ModelRejectedKey),
+        ("context_length", ContextTooLong),
+        ("policy", ModelRefused),
+        ("content_filter", ModelRefused),
+        ("rate_limit", ModelUnavailable),
+        ("server_error", ModelUnavailable),
+        ("no_quota", ModelError),
+        ("silent_length", ModelError),
+    ],
+)
+async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
+    await check_fault(PROVIDER, how, fault, expected)
+
+
+@pytest.mark.parametrize(
+    ("how", "fault", "expected"),
+    [("judge", "refusal", ModelRefused), ("judge", "empty", ModelError), ("stream", "empty", ModelReplyCut)],
+)
+async def test_a_reply_that_says_nothing_is_an_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
+    await check_fault(PROVIDER, how, fault, expected)
+
+
+@pytest.mark.parametrize("timeout", [10, 3])
+async def test_waits_as_long_as_the_server_says_and_not_past_its_own_time(timeout: float) -> None:
+    async with PROVIDER.open(timeout, faults=["rate_limit"], retry_after=4) as (server, _, model):
+        # The wait itself would make the test slow: our own pauses end long before this.
+        with pytest.raises(TimeoutError if timeout == 10 else ModelUnavailable) as caught:
+            async with asyncio.timeout(0.5):
+                await call(model, "judge")
+        assert type(caught.value) is not ModelTimeout, "said by the provider, not waited for"
+        assert len(server.requests) == 1
+
+
+async def test_a_reply_that_reached_its_length_says_so_though_nothing_was_counted(
+    model: OpenAIChat, server: OpenAIServer
+) -> None:
+    server.behaviour.faults, server.behaviour.sends_usage = ["length"], False
+    sink = Sink()
+    for _ in range(2):
+        await call(model, "stream", sink)
+    assert [used.full for used in sink.usage] == [True, False]
+
+
+async def test_a_judgement_that_reached_its_length_costs(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.fault = "length"
+    sink = Sink()
+    with pytest.raises(ModelError):
+        await call(model, "judge", sink)
+    assert sink.usage[0].input_tokens > 0
+
+
+async def test_an_unknown_model_is_named(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.models = ("another",)
+    with pytest.raises(ModelError, match="no language model gpt"):
+        await call(model, "judge")
