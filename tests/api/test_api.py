@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
@@ -23,12 +23,6 @@ from tests.wire.openai import serve_openai
 QUESTION = {"question": "How long is the warranty of the Falke?"}
 
 
-@pytest.fixture
-async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_client(make_app(services)) as opened:
-        yield opened
-
-
 def parse_events(body: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [(frame.id, frame.type, json.loads(frame.data)) for frame in read_frames([body.encode()])]
 
@@ -44,45 +38,42 @@ async def test_chat_streams_numbered_events_that_end_with_done(client: httpx.Asy
     assert {name for _, name, _ in events} >= {"thinking", "sources", "content", "citation", "done"}
 
 
-@pytest.mark.parametrize(
-    "options", [{"params": {"stream": "false"}}, {"headers": {"Accept": "application/json"}}], ids=["query", "header"]
-)
-async def test_chat_as_json_has_the_same_content(client: httpx.AsyncClient, options: Any) -> None:
-    response = await client.post("/api/chat", json=QUESTION, **options)
-    answer = response.json()
+async def test_chat_as_json_has_the_same_content(client: httpx.AsyncClient) -> None:
     wanted = "answer citations route confidence verification thread_id run_id cached usage timings sources"
-    assert set(wanted.split()) <= set(answer)
-    assert "36 months" in answer["answer"]
-    assert {c["marker"] for c in answer["citations"]} <= {c["marker"] for c in answer["sources"]}
+    asked: list[Any] = [{"params": {"stream": "false"}}, {"headers": {"Accept": "application/json"}}]
+    for options in asked:
+        answer = (await client.post("/api/chat", json=QUESTION, **options)).json()
+        assert set(wanted.split()) <= set(answer)
+        assert "36 months" in answer["answer"]
+        assert {c["marker"] for c in answer["citations"]} <= {c["marker"] for c in answer["sources"]}
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "code", "says"),
-    [
-        ({"question": ""}, 422, "question_error", "empty"),
-        ({"question": "x" * 2001}, 422, "question_error", "2,000"),
-        ({"question": 7}, 422, "invalid_request", "string"),
-        ({}, 422, "invalid_request", "question"),
-        (QUESTION | {"threshold": 1.5}, 422, "invalid_request", "threshold"),
-        (QUESTION | {"limit": 0}, 422, "invalid_request", "limit"),
-        (QUESTION | {"mode": "nonsense"}, 422, "unknown_mode", "standard"),
-        (QUESTION | {"document_ids": ["nonsense"]}, 404, "unknown_document", "nonsense"),
-        (QUESTION | {"document_ids": []}, 422, "invalid_request", "document_ids"),
-        (QUESTION | {"thread_id": "../etc"}, 422, "invalid_request", "thread_id"),
-        (QUESTION | {"workspace": "a b"}, 422, "invalid_request", "workspace"),
-        (QUESTION | {"typo": 1}, 422, "invalid_request", "typo"),
-        (QUESTION | {"filter": "team=legal"}, 422, "invalid_request", "filter"),
-        (QUESTION | {"filter": {"team": {"like": "x"}}}, 422, "filter_error", "Use eq, in"),
-        (QUESTION | {"filter": {"team": None}}, 422, "filter_error", "'team' has a value"),
-    ],
-)
-async def test_bad_requests_are_refused_with_what_is_wrong(
-    client: httpx.AsyncClient, body: Any, status: int, code: str, says: str
-) -> None:
-    response = await client.post("/api/chat", json=body)
-    error = response.json()["error"]
-    assert (response.status_code, error["code"]) == (status, code)
-    assert says in error["message"]
+REFUSED = [
+    ({"question": ""}, 422, "question_error", "empty"),
+    ({"question": "x" * 2001}, 422, "question_error", "2,000"),
+    ({"question": 7}, 422, "invalid_request", "string"),
+    ({}, 422, "invalid_request", "question"),
+    (QUESTION | {"threshold": 1.5}, 422, "invalid_request", "threshold"),
+    (QUESTION | {"limit": 0}, 422, "invalid_request", "limit"),
+    (QUESTION | {"mode": "nonsense"}, 422, "unknown_mode", "standard"),
+    (QUESTION | {"document_ids": ["nonsense"]}, 404, "unknown_document", "nonsense"),
+    (QUESTION | {"document_ids": []}, 422, "invalid_request", "document_ids"),
+    (QUESTION | {"thread_id": "../etc"}, 422, "invalid_request", "thread_id"),
+    (QUESTION | {"workspace": "a b"}, 422, "invalid_request", "workspace"),
+    (QUESTION | {"typo": 1}, 422, "invalid_request", "typo"),
+    (QUESTION | {"filter": "team=legal"}, 422, "invalid_request", "filter"),
+    (QUESTION | {"filter": {"team": {"like": "x"}}}, 422, "filter_error", "Use eq, in"),
+    (QUESTION | {"filter": {"team": None}}, 422, "filter_error", "'team' has a value"),
+]
+"""Body, and the status, code and part of the message that it gets."""
+
+
+async def test_bad_requests_are_refused_with_what_is_wrong(client: httpx.AsyncClient) -> None:
+    for body, status, code, says in REFUSED:
+        response = await client.post("/api/chat", json=body)
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (status, code), body
+        assert says in error["message"]
 
 
 async def test_a_filter_travels_from_the_request_to_the_answer(client: httpx.AsyncClient) -> None:
@@ -107,15 +98,13 @@ async def test_a_filter_travels_from_the_request_to_the_answer(client: httpx.Asy
         assert (refused.status_code, refused.json()["error"]["code"]) == (422, "filter_error")
 
 
-@pytest.mark.parametrize(
-    ("metadata", "says"), [("{", "is not JSON"), ("[]", "JSON object"), ('{"team": null}', "'team' needs text")]
-)
-async def test_metadata_that_cannot_be_stored_is_refused(client: httpx.AsyncClient, metadata: str, says: str) -> None:
-    files = [("files", ("a.md", b"# A\n\nText.\n"))]
-    response = await client.post("/api/documents", files=files, data={"workspace": "w", "metadata": metadata})
-    error = response.json()["error"]
-    assert (response.status_code, error["code"]) == (422, "metadata_error")
-    assert says in error["message"]
+async def test_metadata_that_cannot_be_stored_is_refused(client: httpx.AsyncClient) -> None:
+    for metadata, says in (("{", "is not JSON"), ("[]", "JSON object"), ('{"team": null}', "'team' needs text")):
+        files = [("files", ("a.md", b"# A\n\nText.\n"))]
+        response = await client.post("/api/documents", files=files, data={"workspace": "w", "metadata": metadata})
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (422, "metadata_error")
+        assert says in error["message"]
     assert (await client.get("/api/documents", params={"workspace": "w"})).json()["documents"] == []
 
 
@@ -336,6 +325,13 @@ async def test_two_files_of_one_name_do_not_replace_each_other(client: httpx.Asy
     assert [d["status"] for d in report["documents"]] == ["added", "failed"]
 
 
+def post_to(path: str, query: bytes = b"") -> dict[str, Any]:
+    """The scope of a request, for a client that leaves when the test wants it."""
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    given = {"path": path, "raw_path": path.encode(), "query_string": query, "headers": headers}
+    return {"type": "http", "http_version": "1.1", "method": "POST", **given}
+
+
 @pytest.mark.parametrize(("on_disconnect", "state", "ttft"), [("cancel", "stopped", 60), ("continue", "done", 0)])
 async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so(
     settings: Settings, library: dict[str, str], on_disconnect: str, state: str, ttft: float
@@ -356,15 +352,7 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
     async def send(message: Any) -> None:
         pass
 
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "path": "/api/chat",
-        "raw_path": b"/api/chat",
-        "query_string": b"stream=false",
-        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-    }
+    scope = post_to("/api/chat", b"stream=false")
     async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
         async with run_app(make_app(services)) as app:
             await app(scope, receive, send)
@@ -389,16 +377,7 @@ async def test_what_if_ends_with_its_client(services: Services, library: dict[st
     async def send(message: Any) -> None:
         sent.append(message)
 
-    path = f"/api/runs/{done['run_id']}/whatif"
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-    }
+    scope = post_to(f"/api/runs/{done['run_id']}/whatif")
     async with run_app(make_app(services)) as app:
         await app(scope, receive, send)
         assert (sent[0]["status"], services.admission.running) == (499, 0)

@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator
 
 import httpx
-import pytest
-import pytest_asyncio
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,22 +15,13 @@ from tests.http_client import open_client
 QUESTION = "How long is the warranty of the Falke?"
 
 
-@pytest_asyncio.fixture
-async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_client(make_app(services)) as opened:
-        yield opened
-
-
 async def refuse_without_key(request: Request, call_next: RequestResponseEndpoint) -> Response:
     if request.headers.get("authorization") != "Bearer key":
         return Response("Who are you?", 401)
     return await call_next(request)
 
 
-@pytest.mark.parametrize("query", ["", "?stream=true", "?stream=false"])
-async def test_a_cached_answer_is_given_behind_every_middleware(
-    services: Services, library: dict[str, str], query: str
-) -> None:
+async def test_a_cached_answer_is_given_behind_every_middleware(services: Services, library: dict[str, str]) -> None:
     app = make_app(services)
     app.add_middleware(BaseHTTPMiddleware, dispatch=refuse_without_key)
     key = {"Authorization": "Bearer key"}
@@ -40,8 +29,9 @@ async def test_a_cached_answer_is_given_behind_every_middleware(
         for cached in (False, True):
             answer = await client.post("/api/chat?stream=false", json={"question": QUESTION}, headers=key)
             assert answer.json()["cached"] == cached
-        refused = await client.post(f"/api/chat{query}", json={"question": QUESTION})
-    assert (refused.status_code, refused.text) == (401, "Who are you?")
+        for query in ("", "?stream=true", "?stream=false"):
+            refused = await client.post(f"/api/chat{query}", json={"question": QUESTION})
+            assert (refused.status_code, refused.text) == (401, "Who are you?")
 
 
 async def test_counts_and_explains(client: httpx.AsyncClient) -> None:
@@ -60,13 +50,11 @@ async def test_counts_and_explains(client: httpx.AsyncClient) -> None:
     assert (await client.get("/api/cache")).json() == counts
 
 
-@pytest.mark.parametrize(
-    ("query", "status"), [({"mode": "none"}, 422), ({"thread_id": "none"}, 404), ({"document": "none"}, 404)]
-)
-async def test_what_cannot_be_explained(client: httpx.AsyncClient, query: dict[str, str], status: int) -> None:
-    refused = await client.get("/api/cache/explain", params={"question": QUESTION, **query})
-    assert refused.status_code == status
-    assert refused.json()["error"]["message"]
+async def test_what_cannot_be_explained(client: httpx.AsyncClient) -> None:
+    for query, status in (({"mode": "none"}, 422), ({"thread_id": "none"}, 404), ({"document": "none"}, 404)):
+        refused = await client.get("/api/cache/explain", params={"question": QUESTION, **query})
+        assert refused.status_code == status
+        assert refused.json()["error"]["message"]
 
 
 async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClient) -> None:

@@ -72,25 +72,20 @@ async def test_a_pdf_page_is_drawn_at_the_resolution_asked_for(client: httpx.Asy
     assert (await client.get(f"/api/documents/{document}/pages/1.gif")).status_code == 422
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "path", "status", "says"),
-    [
-        ("manual.pdf", MANUAL, "pages/99.png", 404, "there is no page 99"),
-        ("manual.pdf", MANUAL, "pages/0.png", 422, "greater than or equal to 1"),
-        ("manual.pdf", MANUAL, "pages/1.png?dpi=9999", 422, "less than or equal to 220"),
-        ("notes.md", NOTES, "pages/1.png", 404, "Only pages of PDF files"),
-        ("notes.md", NOTES, "file?workspace=other", 404, "no document"),
-        ("notes.md", NOTES, "text?workspace=other", 404, "no document"),
-        ("manual.pdf", MANUAL, "pages/1.png?workspace=other", 404, "no document"),
-    ],
-)
-async def test_what_is_not_there_is_said(
-    client: httpx.AsyncClient, name: str, data: bytes, path: str, status: int, says: str
-) -> None:
-    document = await add(client, name, data)
-    response = await client.get(f"/api/documents/{document}/{path}")
-    assert response.status_code == status
-    assert says in response.json()["error"]["message"]
+async def test_what_is_not_there_is_said(client: httpx.AsyncClient) -> None:
+    manual, notes = await add(client, "manual.pdf", MANUAL), await add(client, "notes.md", NOTES)
+    for document, path, status, says in (
+        (manual, "pages/99.png", 404, "there is no page 99"),
+        (manual, "pages/0.png", 422, "greater than or equal to 1"),
+        (manual, "pages/1.png?dpi=9999", 422, "less than or equal to 220"),
+        (notes, "pages/1.png", 404, "Only pages of PDF files"),
+        (notes, "file?workspace=other", 404, "no document"),
+        (notes, "text?workspace=other", 404, "no document"),
+        (manual, "pages/1.png?workspace=other", 404, "no document"),
+    ):
+        response = await client.get(f"/api/documents/{document}/{path}")
+        assert response.status_code == status, path
+        assert says in response.json()["error"]["message"]
 
 
 async def test_a_document_from_before_files_were_kept_says_what_to_do(

@@ -54,9 +54,8 @@ async def test_only_the_names_of_the_service_are_served(client: httpx.AsyncClien
         assert await send(client, "GET", "/api/cache", headers={"Host": host}) == (400, "unknown_host"), host
 
 
-@pytest.mark.parametrize(
-    ("headers", "refused"),
-    [
+async def test_only_pages_of_the_service_may_write(client: httpx.AsyncClient) -> None:
+    sent: list[tuple[dict[str, str], bool]] = [
         ({}, False),
         ({"Sec-Fetch-Site": "same-origin"}, False),
         ({"Sec-Fetch-Site": "none"}, False),
@@ -67,25 +66,20 @@ async def test_only_the_names_of_the_service_are_served(client: httpx.AsyncClien
         ({"Origin": "https://evil.example"}, True),
         ({"Origin": "http://localhost:3000"}, True),
         ({"Origin": "null"}, True),
-    ],
-)
-async def test_only_pages_of_the_service_may_write(
-    client: httpx.AsyncClient, headers: dict[str, str], refused: bool
-) -> None:
-    for method, path in (("POST", "/api/chat"), ("DELETE", "/api/documents/none")):
-        status, code = await send(client, method, path, headers=headers)
-        assert ((status, code) == (403, "cross_origin")) is refused
-    assert (await client.get("/api/cache", headers=headers)).status_code == 200
+    ]
+    for headers, refused in sent:
+        for method, path in (("POST", "/api/chat"), ("DELETE", "/api/documents/none")):
+            status, code = await send(client, method, path, headers=headers)
+            assert ((status, code) == (403, "cross_origin")) is refused, headers
+        assert (await client.get("/api/cache", headers=headers)).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/docs", "/openapi.json", "/healthz", "/api/documents", "/api/runs/none", "/none"]
-)
-async def test_every_response_has_the_headers_that_protect(client: httpx.AsyncClient, path: str) -> None:
-    response = await client.get(path)
-    assert {name.lower() for name in HEADERS} <= set(response.headers)
-    assert response.headers["x-content-type-options"] == "nosniff"
-    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+async def test_every_response_has_the_headers_that_protect(client: httpx.AsyncClient) -> None:
+    for path in ("/", "/docs", "/openapi.json", "/healthz", "/api/documents", "/api/runs/none", "/none"):
+        response = await client.get(path)
+        assert {name.lower() for name in HEADERS} <= set(response.headers), path
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
 
 
 async def test_an_unexpected_error_has_them_too(client: httpx.AsyncClient, services: Services) -> None:

@@ -1,28 +1,18 @@
 """Conversations over HTTP: the list, and turns as their readers saw them."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import psycopg
-import pytest_asyncio
 
 from app.answering.records import make_shown
 from app.answering.requests import Ask, collect
-from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.state import Step
 from tests.asking import QUESTION, ask
-from tests.http_client import open_client
 
 BATTERY = "How long does the battery of the Falke last?"
-
-
-@pytest_asyncio.fixture
-async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_client(make_app(services)) as opened:
-        yield opened
 
 
 async def get(client: httpx.AsyncClient, path: str, **params: Any) -> Any:

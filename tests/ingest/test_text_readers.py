@@ -1,16 +1,8 @@
-"""Markdown, HTML, Word and plain text: what is kept, what goes, and under which heading it stands."""
+"""Markdown, HTML and plain text: what is kept, what goes, and under which heading it stands."""
 
-import io
 import time
-from collections.abc import Iterable
 
 import pytest
-from docx import Document
-from docx.opc.constants import RELATIONSHIP_TYPE
-from docx.opc.packuri import PackURI
-from docx.opc.part import Part
-from docx.oxml import parse_xml
-from docx.oxml.ns import nsdecls
 
 from app.ingest.readers.plain import read_plain
 from app.ingest.reading import read_document
@@ -279,13 +271,6 @@ Figure 1: a fee"""
     ]
 
 
-def test_front_matter_of_34_kb_takes_linear_time() -> None:
-    started = time.process_time()
-    document = read_document("a.md", b"---\ntitle: a" + b" " * 34_000 + b"b\n---\nText.")
-    assert time.process_time() - started < 1
-    assert document.text == "Text."
-
-
 def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -> None:
     assert read_document("a/b_c.md", b"Text\n\n## Second\n").title == "Second"
     assert read_document("a/b_c.md", b"Text only").title == "b c"
@@ -338,93 +323,6 @@ def test_html_nested_thousands_deep_is_read() -> None:
 
 def test_html_without_title_is_named_by_its_heading() -> None:
     assert read_document("x.html", b"<h1>Hello <em>you</em></h1><p>Text").title == "Hello you"
-
-
-def write_docx(blocks: Iterable[tuple[str, str]], title: str = "") -> bytes:
-    document = Document()
-    document.core_properties.title = title
-    for style, text in blocks:
-        document.add_paragraph(text, style=style)
-    buffer = io.BytesIO()
-    document.save(buffer)
-    return buffer.getvalue()
-
-
-def test_word_headings_lists_and_text() -> None:
-    data = write_docx(
-        [
-            ("Title", "Annual report"),
-            ("Normal", "Preface"),
-            ("Heading 1", "Rain"),
-            ("List Bullet", "one"),
-            ("List Number", "two"),
-            ("Normal", "after"),
-            ("Heading 2", "Buckets"),
-            ("Normal", "Text"),
-            ("Heading 1", "Snow"),
-        ],
-        title="Template of 2003",
-    )
-    document = read_document("r.docx", data)
-    assert document.title == "Annual report"
-    check_cover(document)
-    assert list_sections(document) == [
-        ((), "Annual report\n\nPreface"),
-        (("Rain",), "# Rain\n\n- one\n\n1. two\n\nafter"),
-        (("Rain", "Buckets"), "## Buckets\n\nText"),
-        (("Snow",), "# Snow"),
-    ]
-
-
-def test_word_tables_stand_where_they_are() -> None:
-    document = Document()
-    document.add_paragraph("before")
-    table = document.add_table(rows=3, cols=3)
-    for row in range(3):
-        for column in range(3):
-            table.cell(row, column).text = f"{row}{column}"
-    table.cell(1, 0).merge(table.cell(1, 1)).text = "wide"
-    table.cell(2, 2).text = "two\nlines"
-    document.add_paragraph("after")
-    buffer = io.BytesIO()
-    document.save(buffer)
-    text = read_document("t.docx", buffer.getvalue()).text
-    assert text == "before\n\n00 | 01 | 02\nwide |  | 12\n20 | 21 | two lines\n\nafter"
-
-
-def test_word_links_insertions_and_content_controls_are_read_and_deletions_are_not() -> None:
-    document = Document()
-    paragraph = document.add_paragraph("See ")
-    for xml in (
-        "<w:hyperlink {}><w:r><w:t>the manual</w:t></w:r></w:hyperlink>",
-        '<w:ins {} w:id="1" w:author="a"><w:r><w:t xml:space="preserve"> now</w:t></w:r></w:ins>',
-        '<w:del {} w:id="2" w:author="a"><w:r><w:delText>never</w:delText></w:r></w:del>',
-        "<w:r {}><w:tab/><w:t>x</w:t><w:noBreakHyphen/><w:t>y</w:t></w:r>",
-    ):
-        paragraph._p.append(parse_xml(xml.format(nsdecls("w"))))
-    control = parse_xml(
-        f"<w:sdt {nsdecls('w')}><w:sdtContent><w:p><w:r><w:t>form field</w:t></w:r></w:p></w:sdtContent></w:sdt>"
-    )
-    paragraph._p.addnext(control)
-    buffer = io.BytesIO()
-    document.save(buffer)
-    assert read_document("l.docx", buffer.getvalue()).text == "See the manual now x-y\n\nform field"
-
-
-def test_word_footnotes_come_last() -> None:
-    document = Document()
-    document.add_paragraph("Text")
-    note = f"<w:footnotes {nsdecls('w')}><w:footnote w:id='2'><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>"
-    part = Part(
-        PackURI("/word/footnotes.xml"),
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml",
-        note.encode(),
-        document.part.package,
-    )
-    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
-    buffer = io.BytesIO()
-    document.save(buffer)
-    assert read_document("n.docx", buffer.getvalue()).text == "Text\n\nA note."
 
 
 PLAIN = """\

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from docx import Document
 from docx.document import Document as WordDocument
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from docx.shared import Pt, RGBColor
@@ -170,3 +173,73 @@ def test_long_chains_of_merged_cells_are_read() -> None:
     rows = "<w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr><w:p/></w:tc><w:tc><w:p><w:r><w:t>x</w:t></w:r></w:p></w:tc></w:tr>"
     insert(document, f"<w:tbl>{rows * 5000}</w:tbl>")
     assert read(document).text.count("x") == 5000
+
+
+def test_headings_lists_and_text() -> None:
+    document = Document()
+    document.core_properties.title = "Template of 2003"
+    for style, text in [
+        ("Title", "Annual report"),
+        ("Normal", "Preface"),
+        ("Heading 1", "Rain"),
+        ("List Bullet", "one"),
+        ("List Number", "two"),
+        ("Normal", "after"),
+        ("Heading 2", "Buckets"),
+        ("Normal", "Text"),
+        ("Heading 1", "Snow"),
+    ]:
+        document.add_paragraph(text, style=style)
+    parsed = read(document)
+    assert parsed.title == "Annual report"
+    assert parsed.sections[-1].end == len(parsed.text)
+    assert [(s.heading_path, parsed.text[s.start : s.end].strip()) for s in parsed.sections] == [
+        ((), "Annual report\n\nPreface"),
+        (("Rain",), "# Rain\n\n- one\n\n1. two\n\nafter"),
+        (("Rain", "Buckets"), "## Buckets\n\nText"),
+        (("Snow",), "# Snow"),
+    ]
+
+
+def test_tables_stand_where_they_are() -> None:
+    document = Document()
+    document.add_paragraph("before")
+    table = document.add_table(rows=3, cols=3)
+    for row in range(3):
+        for column in range(3):
+            table.cell(row, column).text = f"{row}{column}"
+    table.cell(1, 0).merge(table.cell(1, 1)).text = "wide"
+    table.cell(2, 2).text = "two\nlines"
+    document.add_paragraph("after")
+    assert read(document).text == "before\n\n00 | 01 | 02\nwide |  | 12\n20 | 21 | two lines\n\nafter"
+
+
+def test_links_insertions_and_content_controls_are_read_and_deletions_are_not() -> None:
+    document = Document()
+    paragraph = document.add_paragraph("See ")
+    for xml in (
+        "<w:hyperlink {}><w:r><w:t>the manual</w:t></w:r></w:hyperlink>",
+        '<w:ins {} w:id="1" w:author="a"><w:r><w:t xml:space="preserve"> now</w:t></w:r></w:ins>',
+        '<w:del {} w:id="2" w:author="a"><w:r><w:delText>never</w:delText></w:r></w:del>',
+        "<w:r {}><w:tab/><w:t>x</w:t><w:noBreakHyphen/><w:t>y</w:t></w:r>",
+    ):
+        paragraph._p.append(parse_xml(xml.format(nsdecls("w"))))
+    control = parse_xml(
+        f"<w:sdt {nsdecls('w')}><w:sdtContent><w:p><w:r><w:t>form field</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+    )
+    paragraph._p.addnext(control)
+    assert read(document).text == "See the manual now x-y\n\nform field"
+
+
+def test_footnotes_come_last() -> None:
+    document = Document()
+    document.add_paragraph("Text")
+    note = f"<w:footnotes {nsdecls('w')}><w:footnote w:id='2'><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>"
+    part = Part(
+        PackURI("/word/footnotes.xml"),
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml",
+        note.encode(),
+        document.part.package,
+    )
+    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    assert read(document).text == "Text\n\nA note."

@@ -204,6 +204,12 @@ def citation(marker: int, **changes: Any) -> dict[str, Any]:
     }
 
 
+def claim(text: str, **changes: Any) -> dict[str, Any]:
+    """A checked statement as the API sends it."""
+    checked = {"markers": [1], "verdict": "supported", "reason": "", "score": 0.9}
+    return {"text": text, "start": 0, "end": len(text), **checked, **changes}
+
+
 def document(document_id: str, **changes: Any) -> dict[str, Any]:
     """A document of the library as the API lists it."""
     fields = {"title": "A document", "source": "a.md", "media_type": "text/markdown", "pages": None, "characters": 900}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.scripted import WAIT, Script, ask, citation, document, done, event, ingestion, send, turn
+from tests.page.scripted import WAIT, Script, ask, citation, claim, document, done, event, ingestion, send, turn
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -97,21 +97,13 @@ async def test_a_server_that_is_gone_is_named(page: Page, script: Script) -> Non
 
 
 async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
-    claim = {
-        "text": "It is 30.",
-        "start": 0,
-        "end": 9,
-        "markers": [1],
-        "verdict": "unsupported",
-        "reason": "It says 25.",
-        "score": 0.2,
-    }
+    wrong = claim("It is 30.", verdict="unsupported", reason="It says 25.", score=0.2)
     await page.goto(
         await script(
             [
                 event("sources", citations=[citation(1)]),
                 event("content", token="It is 30 [1]."),
-                event("verification", status="unsupported", claims=[claim]),
+                event("verification", status="unsupported", claims=[wrong]),
                 event(
                     "correction",
                     reason="1 of 1 statement rewritten.",
@@ -146,20 +138,11 @@ async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: 
     page.on("request", lambda request: elsewhere.append(request.url))
     page.on("dialog", lambda dialog: elsewhere.append(dialog.message))
     source = citation(1, title=HOSTILE, heading_path=[HOSTILE], text=HOSTILE, source=HOSTILE)
-    claim = {
-        "text": HOSTILE,
-        "start": 0,
-        "end": 1,
-        "markers": [1],
-        "verdict": "supported",
-        "reason": HOSTILE,
-        "score": 1,
-    }
     end = done(
         f"{HOSTILE} [1] **{HOSTILE}**\n\n{HOSTILE}\n\n[1]: https://evil.example/definition\n",
         [source],
         warnings=[HOSTILE],
-        verification={"status": "supported", "claims": [claim]},
+        verification={"status": "supported", "claims": [claim(HOSTILE, reason=HOSTILE)]},
         mode=HOSTILE,
         standalone_question=HOSTILE,
         trace_url="javascript:window.hurt=true",
@@ -274,8 +257,7 @@ ENDINGS: dict[str, dict[str, Any]] = {
 
 
 async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script) -> None:
-    claim = {"text": "It is.", "start": 0, "end": 6, "markers": [1], "verdict": "supported", "reason": "", "score": 0.9}
-    checked = {"status": "supported", "claims": [claim]}
+    checked = {"status": "supported", "claims": [claim("It is.")]}
     read, cited = citation(2), citation(1)
     begun = [event("thinking", step="retrieve"), event("sources", citations=[cited, read])]
     steps = [{"node": "retrieve", "ms": 3.0}]

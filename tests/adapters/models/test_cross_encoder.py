@@ -7,19 +7,12 @@ import pytest
 
 from app.adapters.rerankers import cross_encoder
 from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
-from domain.documents import Passage
 from domain.errors import ConfigurationError
-from domain.scope import Scope
 from nodes.context import Ledger
-from tests.contracts.reranker import RerankerContract
+from tests.contracts.reranker import SCOPE, RerankerContract, make_passage
 from tests.tiny_cross_encoder import write_cross_encoder
 
-SCOPE = Scope("default")
 QUESTION = "smoke detectors tested"
-
-
-def passage(text: str, title: str = "Rules", heading: str = "Safety") -> Passage:
-    return Passage("c", 0, "d", title, text, 0, len(text), heading_path=(title, heading))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +33,7 @@ class TestOnnxCrossEncoder(RerankerContract):
 
 async def test_scores_are_probabilities_in_the_order_of_the_passages(reranker: OnnxCrossEncoder) -> None:
     texts = ["Bread is baked at dawn.", "Smoke detectors are tested in May.", "Detectors were bought in 2019."]
-    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, [passage(text) for text in texts], Ledger())
+    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, [make_passage(text) for text in texts], Ledger())
     # The logit: shared tokens, and the separator that both sides end with, less six.
     assert unrelated == pytest.approx(1 / (1 + 2.718281828**5))
     assert answer == pytest.approx(1 / (1 + 2.718281828**2))
@@ -48,43 +41,26 @@ async def test_scores_are_probabilities_in_the_order_of_the_passages(reranker: O
 
 
 async def test_batches_give_what_single_pairs_give(reranker: OnnxCrossEncoder) -> None:
-    passages = [passage(f"Smoke {'detectors ' * (n % 4)} and {'more words ' * (n % 7)}") for n in range(20)]
+    passages = [make_passage(f"Smoke {'detectors ' * (n % 4)} and {'more words ' * (n % 7)}") for n in range(20)]
     assert len(passages) > 2 * cross_encoder.BATCH
     together = await reranker.score(SCOPE, QUESTION, passages, Ledger())
     assert together == [(await reranker.score(SCOPE, QUESTION, [one], Ledger()))[0] for one in passages]
     assert len(set(together)) == 4
 
 
-async def test_title_and_heading_are_scored_with_the_text(reranker: OnnxCrossEncoder) -> None:
-    bare, titled, headed = await reranker.score(
-        SCOPE,
-        QUESTION,
-        [passage("Once a month."), passage("Once a month.", title="Smoke"), passage("Once a month.", heading="Smoke")],
-        Ledger(),
-    )
-    assert bare < titled
-    assert bare < headed
-
-
 async def test_a_pair_is_cut_to_the_window_and_the_question_stays(reranker: OnnxCrossEncoder) -> None:
     near, far = await reranker.score(
-        SCOPE, QUESTION, [passage("smoke " + "word " * 2000), passage("word " * 2000 + "smoke")], Ledger()
+        SCOPE, QUESTION, [make_passage("smoke " + "word " * 2000), make_passage("word " * 2000 + "smoke")], Ledger()
     )
     assert near > far
-    [long_question] = await reranker.score(SCOPE, "smoke " * 1500, [passage("fire")], Ledger())
+    [long_question] = await reranker.score(SCOPE, "smoke " * 1500, [make_passage("fire")], Ledger())
     assert 0 <= long_question < 0.5
-
-
-async def test_nothing_and_broken_text_are_scored(reranker: OnnxCrossEncoder) -> None:
-    assert await reranker.score(SCOPE, QUESTION, [], Ledger()) == []
-    [score] = await reranker.score(SCOPE, "\ud800", [passage("\udfff")], Ledger())
-    assert 0 <= score <= 1
 
 
 async def test_a_model_without_token_types_is_used_too(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "m", inputs=("input_ids", "attention_mask", "attention_mask"))
     loaded = OnnxCrossEncoder.load(folder)
-    scores = await loaded.score(SCOPE, QUESTION, [passage("Smoke.")], Ledger())
+    scores = await loaded.score(SCOPE, QUESTION, [make_passage("Smoke.")], Ledger())
     loaded.close()
     assert scores == [pytest.approx(1 / (1 + 2.718281828**6))]
 
