@@ -19,6 +19,7 @@ async def run_embedded() -> int:
         if address := find_server(settings):
             _tell(url=address.url, key=reveal(settings.api_key) or address.token)
             return 0
+        # Imports the models and the web framework, which takes seconds: only who becomes the server pays.
         from app.serving.server import serve_owner
 
         await serve_owner(settings, lambda url, token: _tell(url=url, key=token))

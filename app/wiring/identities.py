@@ -25,6 +25,7 @@ async def open_identities(settings: Settings) -> AsyncIterator[Identities]:
     if settings.oidc_issuer is None:
         yield Identities()
         return
+    # Importing joserfc takes 0.1 s, so only a deployment with a provider pays.
     from app.adapters.oidc.provider import OidcProvider
     from app.adapters.oidc.sign_in import Client, OidcSignIn
     from app.adapters.oidc.tokens import Claims, OidcTokens
@@ -45,6 +46,7 @@ async def examine_provider(settings: Settings) -> Diagnosis | None:
     """Examine the provider; None without one."""
     if settings.oidc_issuer is None:
         return None
+    # As above.
     from app.adapters.oidc.provider import OidcProvider
 
     async with aclosing(OidcProvider(settings.oidc_issuer)) as provider:

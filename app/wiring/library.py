@@ -29,8 +29,8 @@ from app.ingest.encoding import TwoModelEncoder
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from app.settings import Settings, reveal
+from app.wiring.object_storage import open_object_storage
 from app.wiring.servers import Servers, open_servers
-from app.wiring.stores import open_object_storage
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable, StorageUnavailable
 from domain.health import Check
 from domain.library.similarity import Scale

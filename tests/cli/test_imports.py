@@ -32,8 +32,6 @@ COMMANDS = (
     ("costs",),
     ("runs", "--where", "retries > 0"),
     ("costs", "--by", "model", "--json"),
-    ("graph",),
-    ("graph", "--format", "mermaid"),
 )
 
 

@@ -11,7 +11,7 @@ from app.cli.support.running import print_json, run
 from app.history.costs import parse_since
 from app.settings import Settings, read_settings
 from app.support.terminal import count, new_table, out, print_table
-from app.wiring.stores import open_feedback
+from app.wiring.stores import open_catalog, open_stores
 from domain.history.feedback import RatedRun, Rating
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def feedback(
 
     async def work() -> int:
         settings = read_settings()
-        async with open_feedback(settings) as store:
-            rated = await store.list(workspace, parse_since(since), limit, rating)
+        async with open_stores(settings) as stores:
+            rated = await stores.feedback.list(workspace, parse_since(since), limit, rating)
         if export is not None:
             print_export(export, await _export(settings, export, rated))
         elif as_json:
@@ -53,10 +53,9 @@ def feedback(
 
 async def _export(settings: Settings, folder: Path, rated: Sequence[RatedRun]) -> "Exported":
     from app.evaluation.feedback_set import FeedbackSet
-    from app.wiring.stores import open_files
 
-    async with open_files(settings) as (catalog, originals):
-        written = FeedbackSet(folder, originals.read)
+    async with open_stores(settings) as stores, open_catalog(settings) as catalog:
+        written = FeedbackSet(folder, stores.originals.read)
         for workspace_id in dict.fromkeys(each.workspace_id for each in rated):
             await written.add_library(workspace_id, await catalog.list(workspace_id))
     written.add_questions(rated)

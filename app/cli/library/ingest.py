@@ -21,7 +21,7 @@ from app.ingest.sidecars import read_sidecar
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, out, show_progress
-from app.wiring.stores import open_backlog, open_ingestions
+from app.wiring.stores import open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
@@ -65,8 +65,8 @@ def ingest(
     async def work() -> int:
         settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
         if background:
-            async with open_ingestions(settings) as queue:
-                handed = await _hand_over(settings, queue, workspace, paths, given)
+            async with open_stores(settings) as stores:
+                handed = await _hand_over(settings, stores.ingestions, workspace, paths, given)
                 return _report_handed_over(handed, workspace, as_json)
         with show_progress(transient=True, log=False) as progress:
             if find_server(settings) is not None:
@@ -168,7 +168,8 @@ async def _read_on_server(
     Raises `Unavailable` if the server stops.
     """
     started = perf_counter()
-    async with open_ingestions(settings) as queue:
+    async with open_stores(settings) as stores:
+        queue = stores.ingestions
         handed = await _hand_over(settings, queue, workspace_id, paths, given)
         documents = list(handed.refused)
         try:
@@ -193,7 +194,8 @@ async def _wait_for_embeddings(settings: Settings, workspace_id: str, progress: 
 
     Raises `Unavailable` if the server stops.
     """
-    async with open_backlog(settings) as backlog:
+    async with open_stores(settings) as stores:
+        backlog = stores.backlog
         total = left = await backlog.count(workspace_id)
         while left:
             if find_server(settings) is None:

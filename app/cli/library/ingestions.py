@@ -9,7 +9,7 @@ from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
 from app.settings import read_settings
 from app.support.terminal import count, new_table, print_table
-from app.wiring.stores import open_ingestions
+from app.wiring.stores import open_stores
 from domain.errors import UnknownIngestion
 from domain.library.ingestions import IngestionStatus
 
@@ -33,11 +33,10 @@ def ingestions(
     result."""
 
     async def work() -> int:
-        async with open_ingestions(read_settings()) as queue:
-            found = [await _cancel(queue, workspace, each) for each in cancel or ()] or await queue.list(
-                workspace, limit
-            )
-            return show(found)
+        async with open_stores(read_settings()) as stores:
+            queue = stores.ingestions
+            cancelled = [await _cancel(queue, workspace, each) for each in cancel or ()]
+            return show(cancelled or await queue.list(workspace, limit))
 
     def work_there(server: "ServerClient") -> int:
         return show(

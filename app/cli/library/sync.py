@@ -19,7 +19,7 @@ from app.ingest.syncing import watch as watch_folder
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import count, err, out
-from app.wiring.stores import open_ingestions, open_synced_files
+from app.wiring.stores import open_stores
 from domain.documents import DocumentReport
 from domain.errors import NotFound, Unavailable
 from domain.library.synced import SyncAction, SyncedFiles
@@ -87,12 +87,9 @@ def sync(
         settings = read_settings()
         server = ServerClient.find(settings)
         if server is not None:
-            async with (
-                open_ingestions(settings) as queue,
-                open_synced_files(settings) as (files, catalog),
-                ParserWorkers() as workers,
-            ):
-                return await follow(_OnServer(settings, server, queue, workers), files, catalog, settings)
+            async with open_stores(settings) as stores, ParserWorkers() as workers:
+                via = _OnServer(settings, server, stores.ingestions, workers)
+                return await follow(via, stores.synced, stores.catalog, settings)
         # Loads the embedding model.
         from app.wiring.services import open_services
 

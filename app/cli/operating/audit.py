@@ -10,7 +10,7 @@ from app.cli.support.running import print_json, run
 from app.history.costs import parse_since
 from app.settings import read_settings
 from app.support.terminal import new_table, print_table
-from app.wiring.stores import open_audit_log
+from app.wiring.stores import open_stores
 from domain.people.audit import AuditEntry
 
 cli = new_cli()
@@ -25,8 +25,8 @@ def audit(
     """Show who changed what: documents, conversations, keys."""
 
     async def work() -> int:
-        async with open_audit_log(read_settings()) as log:
-            entries = await log.list(parse_since(since), limit)
+        async with open_stores(read_settings()) as stores:
+            entries = await stores.audit.list(parse_since(since), limit)
         if as_json:
             print_json([asdict(entry) for entry in entries], default=str)
         else:

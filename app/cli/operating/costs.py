@@ -9,7 +9,7 @@ from app.cli.support.running import choose_output, run, run_on_server
 from app.history.costs import parse_since, read_costs
 from app.settings import read_settings
 from app.support.terminal import count, new_table, out, print_table
-from app.wiring.stores import open_run_log
+from app.wiring.stores import open_stores
 from domain.runs import CostKey
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def costs(
 
     async def read_here() -> int:
         start = parse_since(since)
-        async with open_run_log(read_settings()) as log:
-            return show(await read_costs(log, workspace, start, by))
+        async with open_stores(read_settings()) as stores:
+            return show(await read_costs(stores.runs, workspace, start, by))
 
     def read_there(server: "ServerClient") -> int:
         return show(server.get("costs", workspace=workspace, since=since, by=by))

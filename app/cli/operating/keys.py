@@ -11,7 +11,7 @@ from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import print_json, run
 from app.settings import read_settings
 from app.support.terminal import err, new_table, out, print_table
-from app.wiring.stores import open_keys
+from app.wiring.stores import open_stores
 from domain.errors import InputError, UnknownKey
 from domain.people.access import OWNER, RIGHTS, ApiKey, Right
 from domain.people.audit import AuditEntry
@@ -71,9 +71,9 @@ def create(
             limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
             expires_at=None if span is None else datetime.now(UTC) + span,
         )
-        async with open_keys(read_settings()) as (keys, log):
-            key, token = await make_key(keys, wanted)
-            await log.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
+        async with open_stores(read_settings()) as stores:
+            key, token = await make_key(stores.keys, wanted)
+            await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
         if as_json:
             print_json({"key_id": key.key_id, "key": token})
         else:
@@ -89,8 +89,8 @@ def list_keys(as_json: JsonOption = False) -> None:
     """List the keys, without their secrets."""
 
     async def work() -> int:
-        async with open_keys(read_settings()) as (keys, _):
-            found = await keys.list()
+        async with open_stores(read_settings()) as stores:
+            found = await stores.keys.list()
         if as_json:
             print_json([asdict(key) for key in found], default=lambda value: _to_json(value))
         else:
@@ -105,10 +105,10 @@ def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, from `askgr
     """Revoke a key for good. Every process refuses it within five seconds."""
 
     async def work() -> int:
-        async with open_keys(read_settings()) as (keys, log):
-            if not await keys.revoke(key_id):
+        async with open_stores(read_settings()) as stores:
+            if not await stores.keys.revoke(key_id):
                 raise UnknownKey(f"There is no key {key_id!r}.")
-            await log.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
+            await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
         out.print(f"Revoked {escape(key_id)}.")
         return 0
 

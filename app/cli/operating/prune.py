@@ -9,7 +9,7 @@ from app.history.retention import override_policy, read_policy
 from app.history.retention import prune as delete_old
 from app.settings import read_settings
 from app.support.terminal import count, out
-from app.wiring.stores import open_retention
+from app.wiring.stores import open_stores
 from domain.history.retention import Pruned
 
 cli = new_cli()
@@ -44,7 +44,7 @@ def prune(
     async def work() -> int:
         settings = read_settings()
         policy = override_policy(read_policy(settings), older_than, keep_steps_of, workspace)
-        async with open_retention(settings) as retention:
+        async with open_stores(settings) as stores, stores.open_retention() as retention:
             pruned = await delete_old(retention, policy, workspace_id=workspace, dry_run=dry_run)
             if as_json:
                 print_json(asdict(pruned) | {"dry_run": dry_run})

@@ -34,10 +34,11 @@ def runs(
         # Opening the log takes a driver, and a filter a parser, which a command that asks a server does without.
         from app.history.run_list import list_runs
         from app.settings import read_settings
-        from app.wiring.stores import open_run_log
+        from app.wiring.stores import open_stores
 
-        async with open_run_log(read_settings()) as log:
-            return show(await list_runs(log, Scope(workspace), since=since, where=where, limit=limit, after=after))
+        async with open_stores(read_settings()) as stores:
+            found = await list_runs(stores.runs, Scope(workspace), since=since, where=where, limit=limit, after=after)
+        return show(found)
 
     run_on_server(
         lambda server: show(server.get("runs", workspace=workspace, since=since, where=where, limit=limit, after=after))

@@ -9,7 +9,7 @@ from app.history.costs import parse_since
 from app.history.statistics import compare
 from app.settings import read_settings
 from app.support.terminal import count, new_table, out, print_table
-from app.wiring.stores import read_run_statistics
+from app.wiring.stores import open_stores
 from domain.runs import RunStatistics
 
 cli = new_cli()
@@ -26,7 +26,8 @@ def stats(
 
     async def work() -> int:
         start = parse_since(since)
-        found = await read_run_statistics(read_settings(), start)
+        async with open_stores(read_settings()) as stores:
+            found = await stores.read_statistics(start)
         compared = compare(found)
         if as_json:
             print_json({"since": start.isoformat(timespec="seconds"), "runs": asdict(found), "targets": compared})

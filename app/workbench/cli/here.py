@@ -9,7 +9,7 @@ from app.evaluation.feedback_set import FeedbackSet
 from app.settings import read_settings
 from app.wiring.offline import open_offline
 from app.wiring.services import open_services
-from app.wiring.stores import open_run_log
+from app.wiring.stores import open_stores
 from app.workbench.cli.reading_runs import is_file
 from app.workbench.compare import difference
 from app.workbench.explain import failures, trace
@@ -48,8 +48,8 @@ async def diff(one: str, other: str, workspace: str) -> difference.RunDifference
 
 async def group_failures(workspace: str, since: str) -> failures.Failures:
     """Group the runs that did not go well."""
-    async with open_run_log(read_settings()) as log:
-        return await failures.group_failures(log, Scope(workspace), since)
+    async with open_stores(read_settings()) as stores:
+        return await failures.group_failures(stores.runs, Scope(workspace), since)
 
 
 async def try_variants(target: str, workspace: str, sets: Sequence[Mapping[str, Any]], *, models: bool) -> WhatIf:
