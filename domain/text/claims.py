@@ -26,13 +26,19 @@ class ClaimSpan:
 
 
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
-    """Return the answer's statements with their markers: those in or right behind the sentence or, where it has none,
-    those of the next sentence with markers in its paragraph or list, or below its table. Questions, headings, lines
-    that introduce a list, and remarks about the documents as such are no statements, and neither is code. `chunk_ids`
-    are those of the sources, in order."""
+    """Return the answer's statements with their markers.
+
+    These are the markers in or right behind the sentence. Where it has none, they are those of the next sentence with
+    markers in its paragraph or list, or below its table; behind the last marker of a paragraph, those of the sentence
+    before. Items, rows and definitions without markers of their own also have those of their lead-in, caption or term.
+
+    Questions, headings, lines that introduce a list, and remarks about the documents as such are no statements, and
+    neither is code. `chunk_ids` are those of the sources, in order.
+    """
     markers = find_markers(answer, chunk_ids)
     claims: list[ClaimSpan] = []
     uncited: list[int] = []
+    bare: set[int] = set()
     blocks = read_blocks(answer)
     for start, end in _split_prose(answer, blocks):
         numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
@@ -49,7 +55,19 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
         else:
             uncited.append(len(claims))
         if sentence:
+            if not numbers:
+                bare.add(len(claims))
             claims.append(ClaimSpan(start, end, numbers))
+    for position in sorted(bare):
+        claim = claims[position]
+        block = next((block for block in blocks if block.start <= claim.start < block.end), None)
+        if block is None:
+            continue
+        if block.lead is not None and claim.start >= block.lead[0]:
+            of_lead = (n for span in markers if block.lead[0] <= span.start <= block.lead[1] for n in span.numbers)
+            claims[position] = replace(claim, markers=tuple(dict.fromkeys((*claim.markers, *of_lead))))
+        elif not claim.markers and block.kind == "paragraph" and position and claims[position - 1].start >= block.start:
+            claims[position] = replace(claim, markers=claims[position - 1].markers)
     return claims
 
 

@@ -178,7 +178,8 @@ async def _check_rewrites(
         prose.finish()
         text = written.text.strip()
         checked, _ = await check_claims(text, Framing(opening=0, closing=0), state["sources"], context.judges.verifier)
-        if checked and all(c["verdict"] == "supported" for c in checked):
+        cites = find_markers(text, [source["chunk_id"] for source in state["sources"]])
+        if checked and cites and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs
 

@@ -10,11 +10,13 @@ from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
 from domain.outcome import Framing
 from domain.ports.models import ChatModel
+from domain.text.claims import is_statement
+from domain.text.markers import strip_markers
 from nodes.context import Context
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, number_lines, show_sources
 from nodes.step import Step
-from nodes.writing.claims import check_claims, find_ordering
+from nodes.writing.claims import check_claims, find_ordering, find_quoted
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
 cites state it or directly entail it. A number, date, name, unit or negation that differs makes it unsupported, and so
@@ -60,7 +62,8 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span.
 
     The model judges where there is one; the local check judges the claims that it leaves out, and those that rest on
-    sources which give orders. An answer without citations counts as unsupported.
+    sources which give orders. A whole sentence of a source stands, whatever the model says. An answer without citations
+    counts as unsupported.
     """
     context = runtime.context
     claims, score = await check_claims(state["answer"], state["framing"], state["sources"], context.judges.verifier)
@@ -68,8 +71,13 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
         # A model that obeys a source would also support what the source dictates, so it neither sees such a source nor
         # judges a claim that rests on nothing else.
         ordering = find_ordering(state["sources"])
-        judged = [claim for claim in claims if not claim["markers"] or set(claim["markers"]) - ordering]
         evidence = [source for source in state["sources"] if source["number"] not in ordering]
+        judged = [
+            claim
+            for claim in claims
+            if (not claim["markers"] or set(claim["markers"]) - ordering)
+            and is_statement(strip_markers(claim["text"]).strip())
+        ]
         at_once = asyncio.Semaphore(_CALLS_AT_ONCE)
 
         async def ask_model(batch: list[Claim]) -> None:
@@ -101,7 +109,10 @@ async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source
     for judgement in reply.judgements:
         if 1 <= judgement.claim <= len(claims):
             claim = claims[judgement.claim - 1]
-            claim["verdict"] = "supported" if judgement.supported and claim["markers"] else "unsupported"
+            supports = judgement.supported and claim["markers"]
+            if not supports and find_quoted(claim["text"], sources):
+                continue
+            claim["verdict"] = "supported" if supports else "unsupported"
             claim["reason"] = judgement.reason or claim["reason"]
 
 

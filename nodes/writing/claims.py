@@ -1,12 +1,20 @@
 """Checks the claims of an answer against the sources that they cite, without a language model."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from domain.documents import Claim, Source
 from domain.outcome import Framing, find_claimed
 from domain.ports.judgement import ClaimVerifier
-from domain.text.claims import split_claims
+from domain.text.claims import is_statement, split_claims
 from domain.text.injections import gives_orders
+from domain.text.markers import strip_markers
+from domain.text.sentences import split_sentences
+
+_QUOTED = "The source says so in these words."
+
+_MARKS = re.compile(r"^[ \t]*(?:[-*+•>]|\d{1,3}[.)])[ \t]+|[*_`|]+", re.MULTILINE)
+"""Signs of items and quotations, emphasis, and the bars of table rows."""
 
 _ORDERING = "Its source gives orders to whoever answers, and is no evidence."
 
@@ -25,8 +33,9 @@ async def check_claims(
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
     cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
     checks, score = await verifier.verify(list(zip(texts, cited, strict=True)))
-    claims = [
-        Claim(
+    claims: list[Claim] = []
+    for text, span, evidence, outcome in zip(texts, spans, cited, checks, strict=True):
+        claim = Claim(
             text=text,
             start=span.start + stated,
             end=span.end + stated,
@@ -35,9 +44,35 @@ async def check_claims(
             reason=_ORDERING if not evidence and ordering & set(span.markers) else outcome.reason,
             score=round(outcome.score, 4),
         )
-        for text, span, evidence, outcome in zip(texts, spans, cited, checks, strict=True)
-    ]
+        if quoted := find_quoted(text, by_number.values()):
+            claim |= {
+                "markers": claim["markers"] or quoted[:1],
+                "verdict": "supported",
+                "reason": _QUOTED,
+                "score": 1.0,
+            }
+        claims.append(claim)
     return claims, round(score, 4)
+
+
+def find_quoted(statement: str, sources: Iterable[Source]) -> list[int]:
+    """Return the numbers of the sources that have the statement as a whole sentence or line. A part of a sentence may
+    say something else."""
+    level = _level(statement)
+    if not level or not is_statement(strip_markers(statement).strip()):
+        return []
+    found = []
+    for source in sources:
+        text = strip_markers(source["text"])
+        parts = [*(text[start:end] for start, end in split_sentences(text)), *text.splitlines()]
+        if level in map(_level, parts):
+            found.append(source["number"])
+    return found
+
+
+def _level(text: str) -> str:
+    """Level case, white space, marks of Markdown and final stops."""
+    return " ".join(_MARKS.sub(" ", strip_markers(text)).lower().split()).rstrip(" .!…")
 
 
 def find_ordering(sources: Sequence[Source]) -> set[int]:

@@ -16,7 +16,7 @@ from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source
 
 SOURCE = make_source("Lunch costs nine francs. The canteen opens at 11:30.")
-TRUE, FALSE, UNCITED = "Lunch costs nine francs [1].", "Dinner costs ninety dollars [1].", "Zurich has an airport."
+TRUE, FALSE, UNCITED = "A lunch costs nine francs [1].", "Dinner costs ninety dollars [1].", "Zurich has an airport."
 
 
 @dataclass
@@ -82,8 +82,25 @@ async def test_what_the_model_leaves_out_keeps_its_local_verdict(embedder: OnnxE
 
 
 async def test_no_model_supports_a_claim_that_cites_nothing(embedder: OnnxEmbedder) -> None:
-    verdicts, status, _ = await run(embedder, f"{TRUE} {UNCITED}", Judge(supports=True))
+    verdicts, status, _ = await run(embedder, f"{TRUE}\n\n{UNCITED}", Judge(supports=True))
     assert (verdicts, status) == (["supported", "unsupported"], "unsupported")
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Lunch costs nine francs. [1]",
+        "- **Lunch costs nine francs** [1]",
+        "> The canteen opens at 11:30.",
+        "Lunch costs nine francs",
+    ],
+)
+async def test_a_sentence_of_a_source_stands_whatever_the_judge_says(embedder: OnnxEmbedder, quote: str) -> None:
+    assert (await run(embedder, quote, Judge(supports=False)))[:2] == (["supported"], "supported")
+
+
+async def test_a_part_of_a_sentence_is_not_its_quotation(embedder: OnnxEmbedder) -> None:
+    assert (await run(embedder, "The canteen opens [1].", Judge(supports=False)))[0] == ["unsupported"]
 
 
 async def test_an_answer_without_citations_is_unsupported(embedder: OnnxEmbedder) -> None:

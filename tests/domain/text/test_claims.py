@@ -3,6 +3,7 @@
 import pytest
 
 from domain.text.claims import is_statement, split_claims
+from domain.text.markers import strip_markers
 
 
 def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -78,3 +79,37 @@ def test_code_is_no_claim(fence: str) -> None:
 
 def test_code_that_is_never_closed_is_no_claim() -> None:
     assert claims("It stops [2].\n```\naskgraph stop. Now.\n") == [("It stops [2].", (2,))]
+
+
+def cite(answer: str) -> dict[str, tuple[int, ...]]:
+    """The statements of an answer, without markers, with what each cites."""
+    return {strip_markers(answer[c.start : c.end]).strip(): c.markers for c in split_claims(answer, ["a", "b", "c"])}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The plan includes [1]:\n\n- Support by telephone\n- Two users",
+        "The plan includes the following [1]:\n- Support by telephone\n- Two users",
+        "To reset it [1]:\n\n1. Support by telephone\n2. Two users",
+        "Plans and what they have [1]\n\nplan | has\n--- | ---\nSupport by telephone | yes\nTwo users | no",
+        "Support by telephone [1]\n: Two users",
+    ],
+)
+def test_the_marker_of_a_lead_in_a_caption_or_a_term_covers_its_block(answer: str) -> None:
+    for statement, markers in cite(answer).items():
+        assert markers == (1,), statement
+
+
+def test_an_item_keeps_its_own_marker_below_a_cited_lead_in() -> None:
+    cited = cite("The plan includes [1]:\n\n- Support by telephone [2]\n- Two users")
+    assert cited["- Support by telephone"] == (2,)
+    assert cited["- Two users"] == (1,)
+
+
+def test_a_statement_behind_the_last_marker_of_its_paragraph_rests_on_it() -> None:
+    assert cite("It lasts 24 months [2]. It is blue.")["It is blue."] == (2,)
+
+
+def test_a_marker_ends_with_its_paragraph() -> None:
+    assert cite("It lasts 24 months [2].\n\nIt is blue.")["It is blue."] == ()
