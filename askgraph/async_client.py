@@ -1,4 +1,4 @@
-"""The async twin of the client. It sends the same, and waits without blocking the event loop."""
+"""Sends what `askgraph.calls` describes. `client.py` is made from this file: python -m tests.client.generate"""
 
 import asyncio
 import os
@@ -40,14 +40,18 @@ POLL_SECONDS = 0.2
 
 
 class AsyncClient:
-    """`askgraph.Client` for asyncio: the same methods, to be awaited.
+    """Asks a server, or one that it starts for itself.
 
     ::
 
         async with AsyncClient("https://ask.example.com", key="…") as client:
             answer = await client.ask("How long is the warranty?")
 
-    Without an address it has to be entered with `async with`, which finds or starts the embedded service.
+    Without `url`, it is read from `ASKGRAPH_SERVER`; where that is unset, too, the server that runs in the home folder
+    is used, or one is started there, as a process of its own on a free loopback port, which ends with this object.
+    Entering it with `async with` waits until the service is ready, a few seconds.
+
+    All methods raise what `askgraph.errors` describes. An object belongs to one event loop.
     """
 
     def __init__(
@@ -59,18 +63,27 @@ class AsyncClient:
         home: str | os.PathLike[str] | None = None,
         http: Mapping[str, Any] | None = None,
     ) -> None:
-        """The arguments are those of `askgraph.Client`; `http` are further options of `httpx.AsyncClient`."""
-        url, self._key = read_target(url, key, home)
-        self._embedded = None if url else EmbeddedService(home)
-        self._options = http
-        self.url = (url or "").rstrip("/")
+        """`key` is read from `ASKGRAPH_API_KEY` unless given. `workspace` is that of all calls that name none. `home`
+        is the data folder of an embedded service, unless given `ASKGRAPH_HOME` or `~/.askgraph`. `http` are further
+        options of `httpx.AsyncClient`, such as `verify` or `timeout`.
+        """
+        url, key = read_target(url, key, home)
+        self.url = ""
         self.workspace = workspace
+        self._options = http
         self._opened: httpx.AsyncClient | None = None
+        self._embedded: EmbeddedService | None = None
+        if url is not None:
+            self._connect(url, key)
+        else:
+            self._embedded = EmbeddedService(home)
+            self._options = {"trust_env": False, **(http or {})}  # no proxy leads to this machine
+            # Client only: self.__enter__()
 
     async def __aenter__(self) -> Self:
-        if self._embedded is not None:
-            self.url, self._key = await asyncio.to_thread(self._embedded.start)
-            self._options = {"trust_env": False, **(self._options or {})}  # no proxy leads to this machine
+        """Start the embedded service if there is to be one. Raises `Unavailable` where it cannot start."""
+        if self._embedded is not None and self._opened is None:
+            self._connect(*await asyncio.to_thread(self._embedded.start))
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -83,12 +96,14 @@ class AsyncClient:
         if self._embedded is not None:
             await asyncio.to_thread(self._embedded.stop)
 
+    def _connect(self, url: str, key: str | None) -> None:
+        self.url = url.rstrip("/")
+        self._opened = httpx.AsyncClient(**http_options(self.url, key, self._options))
+
     @property
     def _http(self) -> httpx.AsyncClient:
-        if not self.url:
-            raise RuntimeError("Without an address, the client has to be entered: async with AsyncClient() as client")
         if self._opened is None:
-            self._opened = httpx.AsyncClient(**http_options(self.url, self._key, self._options))
+            raise RuntimeError("Without an address, the client has to be entered: async with AsyncClient() as client")
         return self._opened
 
     async def ask(self, question: str, **options: Unpack[Options]) -> "Answer":

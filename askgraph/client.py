@@ -1,8 +1,10 @@
-"""The client. It sends what `askgraph.calls` says, as does its async twin."""
+# Generated from async_client.py by `python -m tests.client.generate`; do not edit.
+"""Sends what `askgraph.calls` describes."""
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import httpx
@@ -65,20 +67,24 @@ class Client:
         """`key` is read from `ASKGRAPH_API_KEY` unless given. `workspace` is that of all calls that name none. `home`
         is the data folder of an embedded service, unless given `ASKGRAPH_HOME` or `~/.askgraph`. `http` are further
         options of `httpx.Client`, such as `verify` or `timeout`.
-
-        Raises `Unavailable` where an embedded service cannot start.
         """
         url, key = read_target(url, key, home)
-        self._embedded: EmbeddedService | None = None
-        if url is None:
-            self._embedded = EmbeddedService(home)
-            url, key = self._embedded.start()
-            http = {"trust_env": False, **(http or {})}  # no proxy leads to this machine
-        self.url = url.rstrip("/")
+        self.url = ""
         self.workspace = workspace
-        self._http = httpx.Client(**http_options(self.url, key, http))
+        self._options = http
+        self._opened: httpx.Client | None = None
+        self._embedded: EmbeddedService | None = None
+        if url is not None:
+            self._connect(url, key)
+        else:
+            self._embedded = EmbeddedService(home)
+            self._options = {"trust_env": False, **(http or {})}  # no proxy leads to this machine
+            self.__enter__()
 
     def __enter__(self) -> Self:
+        """Start the embedded service if there is to be one. Raises `Unavailable` where it cannot start."""
+        if self._embedded is not None and self._opened is None:
+            self._connect(*self._embedded.start())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -86,23 +92,34 @@ class Client:
 
     def close(self) -> None:
         """Close the connections, and stop the embedded service if there is one."""
-        self._http.close()
+        if self._opened is not None:
+            self._opened.close()
         if self._embedded is not None:
             self._embedded.stop()
+
+    def _connect(self, url: str, key: str | None) -> None:
+        self.url = url.rstrip("/")
+        self._opened = httpx.Client(**http_options(self.url, key, self._options))
+
+    @property
+    def _http(self) -> httpx.Client:
+        if self._opened is None:
+            raise RuntimeError("Without an address, the client has to be entered: with Client() as client")
+        return self._opened
 
     def ask(self, question: str, **options: Unpack[Options]) -> "Answer":
         """Ask a question and wait for the answer, however often the connection is cut."""
         from askgraph.events import Done
 
-        return next(event for event in self.stream(question, **options) if isinstance(event, Done))
+        return [event for event in self.stream(question, **options) if isinstance(event, Done)][-1]
 
-    def stream(self, question: str, **options: Unpack[Options]) -> Iterator["Event"]:
+    def stream(self, question: str, **options: Unpack[Options]) -> Generator["Event"]:
         """Ask a question and yield the events of its run, from `Accepted` to `Done`. After a cut connection it goes on
         where it was."""
         workspace = options.pop("workspace", None) or self.workspace
         return self._read_events(Following(workspace, ask=calls.ask(question, workspace, options)))
 
-    def follow(self, run_id: str, *, after: str = "", workspace: str | None = None) -> Iterator["Event"]:
+    def follow(self, run_id: str, *, after: str = "", workspace: str | None = None) -> Generator["Event"]:
         """Yield the events of a run, from the beginning or after the event with the id `after`."""
         return self._read_events(Following(workspace or self.workspace, run_id=run_id, after=after))
 
@@ -219,7 +236,7 @@ class Client:
             raise explain(error, self.url) from error
         return check(response, request)
 
-    def read_frames(self, following: Following) -> Iterator[Frame]:
+    def read_frames(self, following: Following) -> Generator[Frame]:
         """Yield the events of a run as the server sends them, as often as the connection is cut."""
         while not following.is_ended:
             time.sleep(following.pause)
@@ -229,9 +246,11 @@ class Client:
                         response.read()
                         following.fail(read_error(response.status_code, response.headers, response.content))
                         continue
-                    yield from following.begin(response.status_code, response.headers)
+                    for frame in following.begin(response.status_code, response.headers):
+                        yield frame
                     for piece in response.iter_bytes():
-                        yield from following.feed(piece)
+                        for frame in following.feed(piece):
+                            yield frame
                 following.interrupt()
             except httpx.RequestError as error:
                 following.fail(explain(error, self.url))
@@ -239,13 +258,14 @@ class Client:
     def _do(self, call: Call[Result]) -> Result:
         return call.read_reply(self.send(call.request))
 
-    def _read_events(self, following: Following) -> Iterator["Event"]:
+    def _read_events(self, following: Following) -> Generator["Event"]:
         from askgraph.events import EventReader
 
         reader = EventReader()
-        for frame in self.read_frames(following):
-            if (event := reader.read(frame)) is not None:
-                yield event
+        with closing(self.read_frames(following)) as frames:
+            for frame in frames:
+                if (event := reader.read(frame)) is not None:
+                    yield event
 
     def _wait(self, ingestion: "Ingestion", workspace: str | None) -> "Ingestion":
         while not ingestion.is_ended:
