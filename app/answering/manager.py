@@ -143,8 +143,7 @@ class RunManager:
         parts = self._parts
         parts.admission.enter()
         try:
-            await parts.limits.check_run(caller)
-            events = await serve_cached(parts, request)
+            events = await serve_cached(parts, request, caller)
         finally:
             parts.admission.leave()
         if events is None:

@@ -71,9 +71,9 @@ async def expect_refusal(http: httpx.AsyncClient, status: int, code: str) -> Non
 async def test_of_many_questions_at_once_few_are_looked_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[str] = []
 
-    async def note(parts: RunParts, request: RunRequest) -> list[StreamedEvent] | None:
+    async def note(parts: RunParts, request: RunRequest, caller: Caller) -> list[StreamedEvent] | None:
         looked_up.append(request.run_id)
-        return await serve_cached(parts, request)
+        return await serve_cached(parts, request, caller)
 
     monkeypatch.setattr(manager_module, "serve_cached", note)
     async with serve_openai() as model, open_services(with_models(settings, model, max_runs=2)) as services:

@@ -10,6 +10,7 @@ from app.answering.parts import RunParts
 from app.answering.records import adopt, make_record, make_shown, publish_record
 from app.answering.run_config import describe_run
 from domain.execution.streams import StreamedEvent
+from domain.people.access import Caller
 from domain.runs import RunRequest, ServedRun
 from domain.scope import Scope
 from domain.state import STATE_VERSION
@@ -17,11 +18,12 @@ from domain.state import STATE_VERSION
 ANSWERED_BEFORE = "it was answered before"
 
 
-async def serve_cached(parts: RunParts, request: RunRequest) -> list[StreamedEvent] | None:
+async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> list[StreamedEvent] | None:
     """Answer a run that begins a conversation from the cache. Stores it, and returns its events; None where no answer
     is cached.
 
-    Raises `UnknownDocument`, `DatabaseUnavailable`, and `InputError` where the database cannot hold the question.
+    Raises `TooManyRuns`, `BudgetSpent`, `UnknownDocument`, `DatabaseUnavailable`, and `InputError` where the database
+    cannot hold the question.
     """
     started_at, started = datetime.now(UTC), perf_counter()
     turn, thread_id = request.turn, request.thread_id
@@ -31,6 +33,8 @@ async def serve_cached(parts: RunParts, request: RunRequest) -> list[StreamedEve
     )
     if answer is None:
         return None
+    # Only now: a run that is not cached is checked when it is accepted.
+    await parts.limits.check_run(caller)
     total_ms = milliseconds_since(started)
     events, done = decode_answer(answer, request, total_ms)
     state = adopt(turn, [], done, ANSWERED_BEFORE)

@@ -136,7 +136,8 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "checkpoints/saved_states.py",  # checks the states of all workspaces, where asked to
         "checkpoints/saver.py",  # creates LangGraph's tables
         "conversations/feedback.py",  # lists that of all workspaces, where asked to
-        "conversations/run_log.py",  # sums costs; records cached answers of several workspaces at once
+        "conversations/run_log.py",  # sums costs
+        "conversations/served_runs.py",  # stores cached answers of several workspaces at once
         "documents/originals.py",  # erases files that no document needs
         "documents/store.py",  # tends an index
         "erasure/search.py",  # looks everywhere for what was erased
