@@ -12,7 +12,7 @@ type Note = { text: string; label: string; bad?: boolean; act?: () => void };
 type Correction = { reason: string; withdrawn: string };
 type Turn = {
   key: string; runId: string | null; question: string; options: Options; state: "working" | "over"; waiting: string;
-  step: string; detail?: string; text: string; cited: Citation[]; read: Citation[]; steps: string[];
+  step: string; text: string; cited: Citation[]; read: Citation[]; steps: string[];
   corrections: Correction[]; restarted: string; verification: any; done: any; error: any; note: Note | null;
   feedback: Rating | null; stopping: boolean;
 };

@@ -28,14 +28,3 @@ class Embedder(Protocol):
     async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         """Shape (len(texts), dimension), in order. Text past the model's window is cut."""
         ...
-
-
-class TokenEmbedder(Protocol):
-    """Text to one vector per token, for late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020).
-
-    Raises `EmbedderUnavailable`.
-    """
-
-    async def embed_query_tokens(self, text: str) -> Vector:
-        """Shape (tokens, dimension), unit rows."""
-        ...

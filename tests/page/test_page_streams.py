@@ -151,7 +151,7 @@ async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: 
     script.documents = [document("d", title=f"{HOSTILE}{'long ' * 2000}", source=HOSTILE)]
     script.blocks = [{"kind": "paragraph", "start": 0, "end": 10, "text": HOSTILE}]
     script.ingestions = [ingestion("i", source=HOSTILE, state="failed", report={"error": HOSTILE})]
-    address = await script([event("thinking", step=HOSTILE, detail=HOSTILE), end], [error])
+    address = await script([event("thinking", step=HOSTILE), end], [error])
     await page.goto(address)
     await ask(page, HOSTILE)
     await page.locator(".marker").first.hover()

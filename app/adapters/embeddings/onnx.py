@@ -54,7 +54,7 @@ _Places = NDArray[np.int32]
 
 
 class OnnxEmbedder:
-    """An `Embedder` and a `TokenEmbedder`.
+    """An `Embedder` that also gives a vector per token, for late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020).
 
     Runs in worker threads, one for questions and others for ingestion, so that neither the event loop nor a question
     waits for ingestion. It remembers recent questions, because several steps of a turn embed the same one.

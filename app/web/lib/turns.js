@@ -50,7 +50,7 @@ export function applyEvent(turn, event) {
   const heard = { ...turn, waiting: "" };
   switch (event.type) {
     case "thinking":
-      return { ...heard, step: event.step, detail: event.detail, steps: [...turn.steps, event.step] };
+      return { ...heard, step: event.step, steps: [...turn.steps, event.step] };
     case "sources":
       return { ...heard, read: event.citations };
     case "content":

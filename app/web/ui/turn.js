@@ -34,8 +34,8 @@ function TurnView({ turn, several }) {
 export const Turn = memo(TurnView);
 
 /** What happens now. @param {{turn: Turn, several: boolean}} props */
-function Progress({ turn: { key, question, waiting, step, detail, stopping }, several }) {
-  const now = step ? `${texts[`steps.${step}`] ?? STEPS[step] ?? step}…${detail ? ` ${detail}` : ""}` : "";
+function Progress({ turn: { key, question, waiting, step, stopping }, several }) {
+  const now = step ? `${texts[`steps.${step}`] ?? STEPS[step] ?? step}…` : "";
   const stop = () => {
     stopAnswer(key);
     // The button goes with the answer's end, and the focus would go with it.

@@ -27,8 +27,6 @@ class Redactor:
         self._names = re.compile("|".join(map(re.escape, names)))
         self._shingles = {shingle for text in texts for shingle in _list_shingles(text)}
         self._answers = {answer for answer in answers if answer.strip()}
-        self.mentions = 0
-        """Times that the document was met by its id."""
 
     def redact(self, value: Any) -> Any:
         """Return the value without the document; the same object where it does not hold it."""
@@ -36,7 +34,6 @@ class Redactor:
             case str():
                 return self._redact_text(value)
             case Mapping() if value.get("document_id") == self._document_id:
-                self.mentions += 1
                 erased = {name: ERASED for name in _TEXTS if name in value}
                 return {**value, **erased, **({"heading_path": []} if "heading_path" in value else {})}
             case Mapping():
