@@ -110,7 +110,7 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
                     answer="It is 25 [1].",
                     citations=[citation(1)],
                 ),
-                done("It is 25 [1].", [citation(1)], confidence=0.7),
+                done("It is 25 [1].", [citation(1)], confidence=0.7, outcome="answered_with_caveat"),
             ]
         )
     )
@@ -120,7 +120,7 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
     await expect(page.locator(".answer")).to_have_text("It is 25 1.")
     await expect(page.locator(".claims")).to_contain_text("Not supported (20 %): “It is 30.” It says 25.")
     await expect(page.locator(".facts summary")).to_contain_text("0 of 1 statement")
-    await expect(page.locator(".facts summary")).to_contain_text("confidence medium")
+    await expect(page.locator(".facts summary")).to_contain_text("confidence 70 %")
     await expect(page.locator(".caveat")).to_be_visible()
 
 
@@ -343,7 +343,12 @@ async def test_nothing_runs_off_the_side(page: Page, script: Script, width: int)
 async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
     caveat = "The documents may answer this only in part."
     both = [
-        done(f"{words}It is 30 [1].", [citation(1)], confidence=0.5, framing={"opening": len(words), "closing": 0})
+        done(
+            f"{words}It is 30 [1].",
+            [citation(1)],
+            outcome="answered_with_caveat",
+            framing={"opening": len(words), "closing": 0},
+        )
         for words in ("", f"{caveat} ")
     ]
     await page.goto(await script(*[[each] for each in both]))

@@ -108,6 +108,3 @@ export function listSources({ cited, read }) {
   for (const citation of cited) all.set(citation.marker, { citation: { ...all.get(citation.marker)?.citation, ...citation }, cited: true });
   return [...all.values()].sort((one, other) => one.citation.marker - other.citation.marker);
 }
-
-/** How likely the sources hold the answer, in a word. @param {number} confidence @returns {"high" | "medium" | "low"} */
-export const level = (confidence) => (confidence >= 0.8 ? "high" : confidence >= 0.6 ? "medium" : "low");

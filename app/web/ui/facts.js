@@ -3,7 +3,6 @@ import { openCitation } from "../lib/evidence.js";
 import { phrase, texts } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { duration, nearPlace, percent, short, visible } from "../lib/text.js";
-import { level } from "../lib/turns.js";
 import { STEPS } from "./steps.js";
 import { Why } from "./why.js";
 
@@ -28,10 +27,8 @@ export function Facts({ turn, sources }) {
 }
 
 /** What to mind, unless the answer says so itself. @param {any} done */
-function caveat({ stopped, framing, confidence }) {
-  if (stopped || framing?.opening) return "";
-  const words = { high: "", medium: phrase("facts.check"), low: phrase("facts.partly") };
-  return words[level(confidence ?? 0)];
+function caveat({ stopped, framing, outcome }) {
+  return outcome === "answered_with_caveat" && !stopped && !framing?.opening ? phrase("facts.partly") : "";
 }
 
 /** The line of evidence. @param {Turn} turn @param {number} cited */
@@ -44,7 +41,7 @@ function summarise({ done, verification }, cited) {
   return [
     outcome,
     claims.length ? phrase("facts.held", { held, count: claims.length }) : "",
-    cited && !done.stopped ? phrase("confidence", { confidence: phrase(`facts.${level(done.confidence ?? 0)}`) }) : "",
+    cited && !done.stopped ? phrase("confidence", { confidence: percent(done.confidence ?? 0) }) : "",
     done.cached ? phrase("facts.cached") : "",
   ].filter(Boolean);
 }
