@@ -1,12 +1,18 @@
 """Forgets a document or a thread everywhere, and proves it by searching for it."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from domain.errors import UnknownDocument
-from domain.history.erasure import CacheEraser, Eraser, Erasure
+from app.history.threads import Threads
+from domain.documents import Document
+from domain.errors import UnknownDocument, UnknownThread
+from domain.history.erasure import CacheEraser, Eraser, Erasure, Needles
+from domain.people.names import find_nearest
+from domain.ports.documents import DocumentCatalog
 from domain.ports.originals import OriginalStore
 from domain.ports.streams import RunStreams
+from domain.scope import Scope
 
 CACHE = "cache"
 """The name of the cache server among the tables."""
@@ -24,32 +30,52 @@ class Forgetting:
     streams: RunStreams
     delete_document: Callable[[str, str], Awaitable[bool]]
     """Deletes a document with its chunks, its revisions and its file, by workspace and id."""
+    documents: DocumentCatalog
+    threads: Threads
     originals: OriginalStore
 
-    async def forget_document(self, workspace_id: str, document_id: str) -> Erasure:
+    async def forget_document(self, workspace_id: str, document_id: str, *, dry_run: bool = False) -> Erasure:
         """Erase a document, and what runs, states, tapes and cached answers hold of it. The conversations stay, with a
-        marker in the place of what they quoted.
+        marker in the place of what they quoted. With `dry_run`, only count what would go.
 
-        Raises `UnknownDocument` where there is none and nothing mentions it, and `DatabaseUnavailable`.
+        Raises `UnknownDocument` where there is none and none of this id was deleted, and `DatabaseUnavailable`.
         """
         needles = await self.eraser.read_needles(workspace_id, document_id)
         if needles is None:
-            raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+            raise await explain_unknown(self.documents, Scope(workspace_id), document_id)
+        if dry_run:
+            erasure = await self.eraser.erase_document(workspace_id, needles, dry_run=True)
+            erasure.rows["documents"] += await self.documents.get(workspace_id, document_id) is not None
+            return await self._count_cached(workspace_id, erasure)
+        # Deleting the document drops the cached answers, too, without counting them.
+        cached = await self.cache.erase(workspace_id, [], Needles(workspace_id, ()))
         deleted = await self.delete_document(workspace_id, document_id)
-        erasure = await self.eraser.erase_document(workspace_id, document_id, needles)
-        erasure.rows["documents"] += deleted
+        erasure = await self.eraser.erase_document(workspace_id, needles)
+        # The note of the deletion was written a moment ago.
+        erasure.rows.update({"documents": deleted, "deleted_documents": -deleted, CACHE: cached})
         await self._finish(workspace_id, erasure)
         if left := await self.originals.erase_dropped(workspace_id):
             erasure.found[FILES] = left
         return erasure
 
-    async def forget_thread(self, workspace_id: str, thread_id: str) -> Erasure:
-        """Delete a thread, its branches, and all that is stored of them. What their runs cost stays known.
+    async def forget_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
+        """Delete a thread, its branches, and all that is stored of them. What their runs cost stays known. With
+        `dry_run`, only count what would go.
 
         Raises `UnknownThread`, `ThreadBusy` while a question of the thread is being answered, and
         `DatabaseUnavailable`.
         """
-        return await self._finish(workspace_id, await self.eraser.erase_thread(workspace_id, thread_id))
+        try:
+            erasure = await self.eraser.erase_thread(workspace_id, thread_id, dry_run=dry_run)
+        except UnknownThread:
+            raise await self.threads.explain_unknown(Scope(workspace_id), thread_id) from None
+        return await (self._count_cached if dry_run else self._finish)(workspace_id, erasure)
+
+    async def _count_cached(self, workspace_id: str, erasure: Erasure) -> Erasure:
+        erasure.rows[CACHE] += await self.cache.erase(
+            workspace_id, list(erasure.run_ids), erasure.needles, dry_run=True
+        )
+        return erasure
 
     async def _finish(self, workspace_id: str, erasure: Erasure) -> Erasure:
         # Events that wait to be written together would come after the others are gone.
@@ -61,3 +87,27 @@ class Forgetting:
         erasure.searched = tables + 1
         erasure.found.update({**found, CACHE: in_cache} if in_cache else found)
         return erasure
+
+
+async def find_deletable(documents: DocumentCatalog, asker: Scope, document_id: str) -> Document:
+    """Return the document. Raises `UnknownDocument`, which says what may have been meant, where there is none that the
+    asker may read; and `DatabaseUnavailable`."""
+    document = await documents.get(asker.workspace_id, document_id)
+    if document is None or not asker.admits(document.groups):
+        raise await explain_unknown(documents, asker, document_id)
+    return document
+
+
+def count_deletion(document: Document) -> Erasure:
+    """Return what deleting the document would take away."""
+    needles = Needles(document.workspace_id, (document.id,), (document.source,))
+    return Erasure(needles, Counter(documents=1, chunks=document.chunks))
+
+
+async def explain_unknown(documents: DocumentCatalog, asker: Scope, wanted: str) -> UnknownDocument:
+    """Make the error for an id that names no document: the one whose id, path or title is nearest may be meant."""
+    readable = [each for each in await documents.list(asker.workspace_id) if asker.admits(each.groups)]
+    by_name = {name: each for each in readable for name in (each.title, each.source, each.id)}
+    nearest = find_nearest(wanted, by_name)
+    meant = f" Did you mean {by_name[nearest].id} ({by_name[nearest].source})?" if nearest else ""
+    return UnknownDocument(f"There is no document {wanted!r} in this workspace.{meant}")

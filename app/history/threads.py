@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 from domain.errors import Forbidden, InputError, UnknownThread
 from domain.people.access import Caller
+from domain.people.names import find_nearest
 from domain.ports.runs import RunQueue, ThreadStore
 from domain.runs import Conversation, RunStatus
 from domain.scope import Scope
 from domain.text.question import fold_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RECENT = 1_000
+"""Threads among which the one that was meant is looked for."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -87,11 +90,22 @@ class Threads:
 
         Raises `UnknownThread` where the caller may not read it, and `DatabaseUnavailable`.
         """
-        await self.require(asker.workspace_id, thread_id, asker.groups)
+        try:
+            await self.require(asker.workspace_id, thread_id, asker.groups)
+        except UnknownThread:
+            raise await self.explain_unknown(asker, thread_id) from None
         if "admin" in caller.rights:
             return
         if await self._store.list_callers(asker.workspace_id, thread_id) != {caller.name}:
             raise Forbidden("Others have asked in this conversation too. Deleting it needs the right 'admin'.")
+
+    async def explain_unknown(self, asker: Scope, wanted: str) -> UnknownThread:
+        """Make the error for an id that names no thread: a recent one whose id or title is nearest may be meant."""
+        recent = await self._store.list(asker, _RECENT)
+        by_name = {name: each for each in recent for name in (each.title, each.thread_id)}
+        nearest = find_nearest(wanted, by_name)
+        meant = f" Did you mean {by_name[nearest].thread_id} ({by_name[nearest].title})?" if nearest else ""
+        return UnknownThread(f"There is no thread {wanted!r} in this workspace.{meant}")
 
 
 def _write_cursor(last: Conversation) -> str:

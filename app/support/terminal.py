@@ -1,10 +1,12 @@
 """Consoles, tables and progress bars that the commands share."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich import markup
 from rich.console import Console
 from rich.table import Table
@@ -33,6 +35,17 @@ def shorten(text: str, longest: int) -> str:
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: `1 chunk`, `1,200 chunks`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on a terminal, unless `yes`; end the command if the answer is no. A script is not asked."""
+    if is_asked(yes):
+        typer.confirm(question, abort=True, err=True)
+
+
+def is_asked(yes: bool) -> bool:
+    """Return True if a person is there to be asked, and has not said yes before."""
+    return not yes and sys.stdin.isatty() and err.is_terminal
 
 
 def new_table(**options: Any) -> Table:

@@ -141,6 +141,8 @@ class Services:
             self.runs.cache_eraser,
             self.runs.streams,
             self.library.ingestion.delete,
+            self.library.documents,
+            self.runs.threads,
             self.library.originals,
         )
 

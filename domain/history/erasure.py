@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import UUID
 
 ERASED = "[erased]"
 """Stands where something was erased from what stays."""
@@ -13,10 +14,23 @@ ERASED = "[erased]"
 class Needles:
     """What must not be found any more."""
 
+    workspace_id: str
     ids: tuple[str, ...]
-    """Ids and paths."""
+    """Ids of the document, or of the threads."""
+    sources: tuple[str, ...] = ()
+    """The document's paths."""
     sentences: tuple[str, ...] = ()
     """A sample of what was said, without what other documents or conversations say too."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What nobody writes by chance, so that it must stand nowhere."""
+        return (*(name for name in self.ids if _is_uuid(name)), *self.sentences)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids that clients chose. They may be words elsewhere, so that they must only name no thread any more."""
+        return tuple(name for name in self.ids if not _is_uuid(name))
 
 
 @dataclass(slots=True)
@@ -38,15 +52,17 @@ class Eraser(Protocol):
     """Erases from the database. Raises `DatabaseUnavailable`."""
 
     async def read_needles(self, workspace_id: str, document_id: str) -> Needles | None:
-        """Return what identifies a document; None where there is none and nothing mentions it."""
+        """Return what identifies a document; None where there is none and none of this id was deleted."""
         ...
 
-    async def erase_document(self, workspace_id: str, document_id: str, needles: Needles) -> Erasure:
-        """Erase what is left of a document, whose own rows are deleted already by then, from runs, states and tapes."""
+    async def erase_document(self, workspace_id: str, needles: Needles, *, dry_run: bool = False) -> Erasure:
+        """Erase what is left of a document, whose own rows are deleted already by then, from runs, states and tapes;
+        or only count it."""
         ...
 
-    async def erase_thread(self, workspace_id: str, thread_id: str) -> Erasure:
-        """Delete a thread and its branches. Raises `UnknownThread`, and `ThreadBusy` while it is being answered in."""
+    async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
+        """Delete a thread and its branches, or only count what would go. Raises `UnknownThread`, and `ThreadBusy` while
+        it is being answered in."""
         ...
 
     async def search(self, needles: Needles) -> tuple[int, Mapping[str, int]]:
@@ -57,11 +73,19 @@ class Eraser(Protocol):
 class CacheEraser(Protocol):
     """Erases from the cache server."""
 
-    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles) -> int:
-        """Delete the workspace's cached answers, the events of the runs, and those that hold a needle. Returns the
-        number of keys."""
+    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles, *, dry_run: bool = False) -> int:
+        """Delete the workspace's cached answers, the events of the runs, and those that hold a needle; or only count
+        them. Returns the number of keys."""
         ...
 
     async def search(self, needles: Needles) -> int:
         """Return the number of keys that hold a needle."""
         ...
+
+
+def _is_uuid(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True

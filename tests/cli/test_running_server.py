@@ -97,8 +97,16 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert 1 <= int(counts[1]) <= misses
 
     [document] = json.loads(run(home, "documents", "--json").stdout)
-    deleted = run(home, "delete", document["id"], "nonsense")
-    assert (deleted.code, deleted.stderr) == (1, "askgraph: there is no document 'nonsense' in this workspace.")
+    refused = run(home, "delete", document["id"], "nonsense")
+    assert refused.code == 2
+    assert "There is no document 'nonsense'" in refused.stderr
+    refused = run(home, "forget", "falke.md")
+    assert refused.code == 2
+    assert document["id"] in refused.stderr
+    assert run(home, "forget", document["id"], "--dry-run").code == 0
+    assert json.loads(run(home, "documents", "--json").stdout) == [document]
+    deleted = run(home, "delete", document["id"], "--yes")
+    assert deleted.code == 0
     assert json.loads(run(home, "documents", "--json").stdout) == []
 
     for done in (ingested, asked, asked_again, shown, reasons, explained, counted, deleted):

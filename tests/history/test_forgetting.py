@@ -1,6 +1,7 @@
 """After a document or a thread was forgotten, nothing that is stored holds it."""
 
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 import zstandard
@@ -56,6 +57,11 @@ def find(dumped: dict[str, str], *wanted: str) -> list[tuple[str, str]]:
     ]
 
 
+def keep_tables(dumped: dict[str, str]) -> dict[str, str]:
+    """Leave out the cache server: events of a run are written there a little after it has ended."""
+    return {name: said for name, said in dumped.items() if not name.startswith("key ")}
+
+
 @pytest.fixture
 async def document_id(services: Services) -> str:
     await services.library.ingestion.add("default", "canteen.md", OTHER)
@@ -103,6 +109,56 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
         await services.make_forgetting().forget_document("other", document_id)
 
 
+async def test_what_never_existed_is_not_forgotten(services: Services, document_id: str) -> None:
+    await ask(services, QUESTION)
+    before = await dump(services)
+    forgetting = services.make_forgetting()
+    for unknown in ("severance", "quandt.md", document_id[:-1], str(uuid4())):
+        with pytest.raises(UnknownDocument):
+            await forgetting.forget_document("default", unknown)
+        with pytest.raises(UnknownThread):
+            await forgetting.forget_thread("default", unknown)
+    assert keep_tables(await dump(services)) == keep_tables(before)
+
+
+async def test_the_name_of_a_forgotten_document_stays_a_word_of_others(services: Services) -> None:
+    ingestion = services.library.ingestion
+    handbook = b"# Debian Handbook\n\nThe package manager apt resolves what packages depend upon by itself.\n"
+    report = await ingestion.add("default", "debian.md", handbook)
+    await ingestion.add("default", "canteen.md", OTHER)
+    assert report.document_id is not None
+    cited = await ask(services, "What does the package manager apt resolve by itself?")
+    assert "depend upon" in cited["answer"]
+    other = await ask(services, "When does the canteen serve lunch?", "debian.md")
+    said = "Is it in the Debian Handbook, or in debian.md? Debian is a distribution."
+    await services.runs.feedback.put("default", other["run_id"], "down", "wrong", said, "ann")
+    await services.runs.thread_store.rename("default", "debian.md", said)
+    await services.runs.client_threads.note("default", "debian.md", {"about": said})
+
+    erasure = await services.make_forgetting().forget_document("default", report.document_id)
+    assert not erasure.found
+    after = await dump(services)
+    assert find(after, report.document_id, "apt resolves") == []
+    assert all(said in after[table] for table in ("feedback", "threads"))
+    assert other["answer"] in after["runs"]
+
+    erasure = await services.make_forgetting().forget_thread("default", "debian.md")
+    assert not erasure.found
+    assert (await dump(services))["runs"].count(ERASED)
+
+
+async def test_a_dry_run_erases_nothing_and_counts_what_would_go(services: Services, document_id: str) -> None:
+    asked = await ask(services, QUESTION)
+    forgetting = services.make_forgetting()
+    before = await dump(services)
+    of_document = await forgetting.forget_document("default", document_id, dry_run=True)
+    of_thread = await forgetting.forget_thread("default", asked["thread_id"], dry_run=True)
+    assert keep_tables(await dump(services)) == keep_tables(before)
+    assert (await forgetting.forget_document("default", document_id)).rows == of_document.rows
+    assert of_document.rows["documents"] == of_document.rows["tapes"] == 1
+    assert of_thread.rows["runs"] == of_thread.rows["tapes"] == 1
+
+
 async def test_a_document_that_was_deleted_before_can_still_be_forgotten(services: Services, document_id: str) -> None:
     await ask(services, QUESTION)
     await services.library.ingestion.delete("default", document_id)
@@ -140,6 +196,28 @@ async def test_the_api_erases_a_document_everywhere(services: Services, document
         assert erased["erased"]["documents"] == 1
         again = await client.delete(f"/api/documents/{document_id}", params={"everywhere": True})
         assert again.status_code == 404
+
+
+async def test_the_api_says_what_may_have_been_meant_and_shows_what_would_go(
+    services: Services, document_id: str
+) -> None:
+    thread_id = (await ask(services, QUESTION))["thread_id"]
+    async with open_client(make_app(services)) as client:
+        for path, given, meant in (
+            (f"/api/documents/{document_id[:-2]}", {}, document_id),
+            ("/api/documents/quandt.md", {}, document_id),
+            ("/api/documents/quandt.md", {"everywhere": True}, document_id),
+            (f"/api/threads/{thread_id[:-2]}", {}, thread_id),
+        ):
+            refused = await client.delete(path, params=given)
+            assert refused.status_code == 404
+            assert meant in refused.json()["error"]["message"]
+        for path, table in ((f"/api/documents/{document_id}", "documents"), (f"/api/threads/{thread_id}", "threads")):
+            shown = await client.delete(path, params={"dry_run": True})
+            assert shown.status_code == 200
+            assert shown.json()["erased"][table] == 1
+        assert (await client.get(f"/api/documents/{document_id}")).status_code == 200
+        assert (await client.get(f"/api/threads/{thread_id}")).status_code == 200
 
 
 def test_a_redactor_leaves_what_does_not_hold_the_document() -> None:

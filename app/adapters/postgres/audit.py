@@ -21,7 +21,7 @@ _LIST: LiteralString = """
 
 _ERASE: LiteralString = """
     UPDATE audit_log SET target = %(erased)s WHERE workspace_id = %(workspace_id)s
-        AND EXISTS (SELECT FROM unnest(%(names)s::text[]) AS name WHERE position(name IN target) > 0)
+        AND string_to_array(target, ', ') && %(names)s::text[]
 """
 
 
@@ -48,12 +48,13 @@ class PostgresAuditLog:
                 await connection.execute("DELETE FROM audit_log WHERE at < %s", (cut,))
 
 
-async def erase_from_audit(pool: Pool, workspace_id: str, names: Sequence[str]) -> int:
-    """Erase what entries of the workspace say of these names. Returns the number of entries. Who did what when stays.
+async def erase_from_audit(pool: Pool, workspace_id: str, names: Sequence[str], *, dry_run: bool = False) -> int:
+    """Erase these names of documents from entries of the workspace, or only count those. Returns the number of entries.
+    Who did what when stays.
 
     Raises `DatabaseUnavailable`.
     """
     with translated_errors():
-        async with borrow(pool, ALL_WORKSPACES) as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection, connection.transaction(force_rollback=dry_run):
             values = {"workspace_id": workspace_id, "names": list(names), "erased": ERASED}
             return (await connection.execute(_ERASE, values)).rowcount

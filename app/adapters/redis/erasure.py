@@ -10,6 +10,7 @@ from domain.ports.answers import AnswerCache
 
 _ALL = "askgraph:*"
 _EVENTS = events_key("*")
+_EVERY = 1_000_000_000
 _NO_KEY = "askgraph:none"
 """Does not exist; the server refuses to delete nothing."""
 
@@ -22,26 +23,24 @@ class RedisEraser:
         self._redis = server.client
         self._answers = answers
 
-    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles) -> int:
-        async def count() -> int:
-            return len([key async for key in self._redis.scan_iter(match=_ALL, count=1000)])
-
-        async def drop() -> None:
+    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles, *, dry_run: bool = False) -> int:
+        async def drop() -> int:
             # Also runs that were shown the document and did not cite it.
-            shown = await self._find(_EVENTS, needles)
-            await self._redis.unlink(*shown, *(events_key(run_id) for run_id in run_ids), _NO_KEY)
+            shown = {key.decode() for key in await self._find(_EVENTS, needles)}
+            events = [*shown | {events_key(run_id) for run_id in run_ids}, _NO_KEY]
+            return int(await (self._redis.exists if dry_run else self._redis.unlink)(*events))
 
-        before = await self._server.attempt(count) or 0
-        await self._answers.forget(workspace_id)
-        await self._server.attempt(drop)
-        return max(0, before - (await self._server.attempt(count) or 0))
+        answers = await self._answers.list_stored(workspace_id, _EVERY)
+        if not dry_run:
+            await self._answers.forget(workspace_id)
+        return len(answers) + (await self._server.attempt(drop) or 0)
 
     async def search(self, needles: Needles) -> int:
         return len(await self._server.attempt(lambda: self._find(_ALL, needles)) or [])
 
     async def _find(self, pattern: str, needles: Needles) -> list[bytes]:
         """Return the keys that hold a needle, in their names or their values."""
-        wanted = [needle.encode() for needle in (*needles.ids, *needles.sentences)]
+        wanted = [needle.encode() for needle in needles.texts]
         found = []
         async for key in self._redis.scan_iter(match=pattern, count=1000):
             held = b"\n".join([key, *_flatten(await self._read(key))])

@@ -23,7 +23,7 @@ from app.api.schema.responses import (
     HistoryBody,
     ThreadBody,
 )
-from app.api.schema.schemas import ThreadId, TitleRequest
+from app.api.schema.schemas import DryRunQuery, ThreadId, TitleRequest
 
 reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
 erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask", "admin"))
@@ -108,9 +108,12 @@ async def read_history(
     response_model=None,
     responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
 )
-async def forget_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> dict[str, Any]:
+async def forget_thread(
+    thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope, dry_run: DryRunQuery = False
+) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
     What its runs cost stays known. Needs the right `admin`, unless nobody but the caller has asked in the thread."""
     services = read_services(request)
     await services.runs.threads.require_own(caller, scope, thread_id)
-    return describe_erasure(await services.make_forgetting().forget_thread(scope.workspace_id, thread_id))
+    forgetting = services.make_forgetting()
+    return describe_erasure(await forgetting.forget_thread(scope.workspace_id, thread_id, dry_run=dry_run))

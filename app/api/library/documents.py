@@ -40,7 +40,8 @@ from app.api.schema.responses import (
     IngestBody,
     RevisionListBody,
 )
-from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery, WorkspaceId
+from app.api.schema.schemas import DryRunQuery, GroupName, GroupsRequest, WhereQuery, WorkspaceId
+from app.history.forgetting import count_deletion, find_deletable
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
@@ -237,7 +238,11 @@ async def set_groups(
 @writing.delete(
     "/{document_id}",
     status_code=204,
-    responses=respond_with(ErasureBody, examples.ERASURE, "With `everywhere`: what was erased, and the proof.")
+    responses=respond_with(
+        ErasureBody,
+        examples.ERASURE,
+        "With `everywhere`: what was erased, and the proof. With `dry_run`: what would be.",
+    )
     | {204: {"description": "The document is deleted."}}
     | fail_with(404),
 )
@@ -251,16 +256,20 @@ async def delete_document(
     everywhere: Annotated[
         bool, Query(description="Erase it from conversations, tapes and caches too, and prove it.")
     ] = False,
+    dry_run: DryRunQuery = False,
 ) -> Response:
     """Delete a document, its chunks, and the answers cached from it. With `everywhere`, also erase what runs, saved
     states and tapes hold of it, and search every table for it afterwards, which needs the right `admin`."""
     workspace = scope.workspace_id
-    if scope.groups is not None:
-        await find_document(documents, scope, document_id)
     if everywhere:
         caller.require("admin")
-        erasure = await read_services(request).make_forgetting().forget_document(workspace, document_id)
+        if scope.groups is not None:
+            await find_deletable(documents, scope, document_id)
+        forgetting = read_services(request).make_forgetting()
+        erasure = await forgetting.forget_document(workspace, document_id, dry_run=dry_run)
         return JSONResponse(describe_erasure(erasure))
-    if not await ingestion.delete(workspace, document_id):
-        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    document = await find_deletable(documents, scope, document_id)
+    if dry_run:
+        return JSONResponse(describe_erasure(count_deletion(document)))
+    await ingestion.delete(workspace, document_id)
     return Response(status_code=204)

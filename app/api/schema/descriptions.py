@@ -36,7 +36,7 @@ def describe_revision(revision: Revision) -> dict[str, Any]:
 def describe_erasure(erasure: Erasure) -> dict[str, Any]:
     """Describe an erasure as an `ErasureBody`. The sentences that were searched for are only counted."""
     return {
-        "ids": list(erasure.needles.ids),
+        "ids": [*erasure.needles.ids, *erasure.needles.sources],
         "sentences": len(erasure.needles.sentences),
         "erased": {table: rows for table, rows in sorted(erasure.rows.items()) if rows},
         "searched": erasure.searched,

@@ -10,8 +10,8 @@ SHINGLE = 6
 """Words in a row that are taken for a quotation. Fewer would erase common phrases."""
 
 _WORD = re.compile(r"\w+")
-_SHORTEST_NAME = 8
-"""Characters of a title that is erased within other text; a shorter one may be an ordinary word."""
+_FILE_OR_PHRASE = re.compile(r".*\w[\s./]+\w.*", re.DOTALL)
+"""A name of a document that is erased within other text. Any other, such as Debian, may be an ordinary word."""
 _SHORTEST_CLAIM = 20
 _TEXTS = ("text", "title", "source", "chunk_id", "document_id")
 
@@ -20,11 +20,12 @@ class Redactor:
     """Replaces what a document said by `ERASED`."""
 
     def __init__(self, ids: Sequence[str], titles: Iterable[str], texts: Iterable[str], answers: Iterable[str]) -> None:
-        """`ids` are the document's id and source; `answers` were written from it, so they go as a whole."""
+        """`ids` are the document's id and paths; `answers` were written from it, so they go as a whole."""
         self._document_id = ids[0]
         self._titles = {title for title in titles if title}
-        names = sorted({*ids, *(t for t in self._titles if len(t) >= _SHORTEST_NAME)}, key=len, reverse=True)
-        self._names = re.compile("|".join(map(re.escape, names)))
+        names = sorted({*ids[1:], *self._titles}, key=len, reverse=True)
+        words = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if _FILE_OR_PHRASE.fullmatch(name))
+        self._names = re.compile("|".join([re.escape(ids[0]), *words]))
         self._shingles = {shingle for text in texts for shingle in _list_shingles(text)}
         self._answers = {answer for answer in answers if answer.strip()}
 

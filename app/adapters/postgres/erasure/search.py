@@ -1,5 +1,6 @@
 """Searches every table for what must not be there any more, in compressed states and tapes too."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -23,13 +24,19 @@ _TABLES = """
 """Every table with its columns that can hold text. Numbers, times and vectors cannot. That somebody erased the id stays
 in the audit log."""
 
+_NAMING = ("thread_id", "branch_of", "source")
+"""Columns and JSON keys that hold the id of a thread or the path of a document."""
+
 _COMPRESSED = {"tapes": ("tape", "true"), "checkpoint_blobs": ("blob", f"type = '{PACKED}'")}
 
 
 async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]]:
     """Return the number of tables, and by table the rows that hold a needle. Bytes are searched as they are, and
-    packed ones unpacked."""
-    wanted = [*needles.ids, *needles.sentences]
+    packed ones unpacked. A name counts in its workspace, where a column or a JSON key says that it is one."""
+    wanted = needles.texts
+    pairs = [(key, name) for key in _NAMING for name in (needles.sources if key == "source" else needles.names)]
+    names = [f"{key}={name}" for key, name in pairs]
+    named = [f'"{key}": {json.dumps(name, ensure_ascii=False)}' for key, name in pairs]
     found: Counter[str] = Counter()
     with translated_errors():
         async with borrow(pool, ALL_WORKSPACES) as connection:
@@ -39,11 +46,21 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
                 columns = sql.SQL(", ").join(
                     sql.SQL("{}::text").format(sql.Identifier(name)) for name in table["columns"]
                 )
+                naming = sql.SQL(", ").join(
+                    sql.SQL("{} || {}::text").format(sql.Literal(f"{name}="), sql.Identifier(name))
+                    for name in _NAMING
+                    if name in table["columns"]
+                )
+                is_ours = "workspace_id = %(workspace_id)s" if "workspace_id" in table["columns"] else "true"
                 statement = sql.SQL(
-                    "SELECT count(*) AS rows FROM (SELECT concat_ws(chr(10), {}) AS said FROM {}) AS row "
-                    "WHERE EXISTS (SELECT FROM unnest(%s::text[]) AS needle WHERE position(needle IN said) > 0)"
-                ).format(columns, sql.Identifier(table["name"]))
-                row = await (await connection.execute(statement, (patterns,))).fetchone()
+                    "SELECT count(*) AS rows FROM ("
+                    "SELECT concat_ws(chr(10), {}) AS said, ARRAY[{}]::text[] AS names, {} AS is_ours FROM {}) AS row "
+                    "WHERE EXISTS (SELECT FROM unnest(%(texts)s::text[]) AS text WHERE position(text IN said) > 0) "
+                    "OR is_ours AND (names && %(names)s::text[] "
+                    "OR EXISTS (SELECT FROM unnest(%(named)s::text[]) AS name WHERE position(name IN said) > 0))"
+                ).format(columns, naming, sql.SQL(is_ours), sql.Identifier(table["name"]))
+                values = {"texts": patterns, "names": names, "named": named, "workspace_id": needles.workspace_id}
+                row = await (await connection.execute(statement, values)).fetchone()
                 found[table["name"]] += row["rows"] if row else 0
             for name, (column, which) in _COMPRESSED.items():
                 if name in {table["name"] for table in tables}:

@@ -1,5 +1,6 @@
 """Rewrites saved states without a document. Their steps, times and settings stay, so that history still opens."""
 
+from collections.abc import Callable
 from typing import Any, LiteralString
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -49,12 +50,13 @@ _UPDATE_WRITE: LiteralString = """
 _serde = JsonPlusSerializer()
 
 
-async def redact_states(session: Session, redactor: Redactor, run_ids: frozenset[str]) -> dict[str, int]:
-    """Redact all states of the workspace. The answers of the runs `run_ids` go whole. Returns the changed rows by
-    table."""
+async def redact_states(session: Session, pick: Callable[[str], Redactor], run_ids: frozenset[str]) -> dict[str, int]:
+    """Redact all states of the workspace; `pick` has the redactor for a thread. The answers of the runs `run_ids` go
+    whole. Returns the changed rows by table."""
     changed = dict.fromkeys(("checkpoints", "checkpoint_blobs", "checkpoint_writes"), 0)
     runs: dict[str, str | None] = {}
     for row in await session.fetch(_LIST_CHECKPOINTS):
+        redactor = pick(row["thread_id"])
         runs[row["checkpoint_id"]] = row["metadata"].get("run_id")
         checkpoint = redactor.redact(row["checkpoint"])
         checkpoint = _clear_answer(checkpoint, runs[row["checkpoint_id"]] in run_ids)
@@ -68,15 +70,15 @@ async def redact_states(session: Session, redactor: Redactor, run_ids: frozenset
     for row in await session.fetch(_LIST_BLOBS):
         body = bytes(row["blob"])
         if row["type"] == PACKED:
-            redacted = _redact_pack(body, redactor, clears)
+            redacted = _redact_pack(body, pick(row["thread_id"]), clears)
         else:
-            redacted = _redact_blob((row["type"], body), redactor)[1]
+            redacted = _redact_blob((row["type"], body), pick(row["thread_id"]))[1]
         if redacted != body:
             await session.execute(_UPDATE_BLOB, **row | {"blob": redacted})
             changed["checkpoint_blobs"] += 1
     for row in await session.fetch(_LIST_WRITES):
         body = bytes(row["blob"])
-        redacted = _redact_blob((row["type"], body), redactor)[1]
+        redacted = _redact_blob((row["type"], body), pick(row["thread_id"]))[1]
         if redacted != body:
             await session.execute(_UPDATE_WRITE, **row | {"blob": redacted})
             changed["checkpoint_writes"] += 1

@@ -1,9 +1,10 @@
 """Erases documents and threads from every table that holds them or quotes them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, LiteralString
 
+from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.audit import erase_from_audit
@@ -24,21 +25,16 @@ SENTENCES = 40
 _SHORTEST = 25
 """Characters of a sentence that says enough to belong to one text."""
 
+# Of a document that was deleted before, only the id is known; what runs quoted is erased with their citations.
 _READ_DOCUMENT: LiteralString = """
     SELECT source, title, text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     UNION ALL
     SELECT '', title, text FROM document_revisions
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-# Of a document that was deleted before, runs know only the id; what they quoted is erased with their citations.
-_IS_MENTIONED: LiteralString = """
-    SELECT FROM runs WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN citations::text) > 0
     UNION ALL
-    SELECT FROM deleted_documents
+    SELECT '', '', '' FROM deleted_documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-    LIMIT 1
 """
 
 _IS_SAID_ELSEWHERE: LiteralString = """
@@ -49,32 +45,36 @@ _IS_SAID_ELSEWHERE: LiteralString = """
     )
 """
 
-_CITED: LiteralString = """
-    SELECT run_id, answer, citations FROM runs
-    WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN citations::text) > 0
+# What was written from the document cites it. Lists of the library and abstentions only say its title.
+_TOLD: LiteralString = """
+    SELECT run_id, thread_id, answer, citations, position(%(document_id)s IN citations::text) > 0 AS cites FROM runs
+    WHERE workspace_id = %(workspace_id)s AND (
+        position(%(document_id)s IN citations::text) > 0
+        OR (route = 'about_library' OR outcome = 'abstained')
+            AND EXISTS (SELECT FROM unnest(%(titles)s::text[]) AS title WHERE position(title IN answer) > 0))
 """
 
 _RUN_COLUMNS = (
-    "question", "standalone_question", "answer", "queries", "document_ids", "scope", "citations", "outcome_reasons",
+    "question", "standalone_question", "answer", "queries", "scope", "citations", "outcome_reasons",
     "warnings", "degraded", "forked_from",
 )  # fmt: skip
 
 _LIST_RUNS: LiteralString = """
-    SELECT run_id, question, standalone_question, answer, queries, document_ids, scope, citations, outcome_reasons,
-        warnings, degraded, forked_from
+    SELECT run_id, thread_id, question, standalone_question, answer, queries, scope, citations,
+        outcome_reasons, warnings, degraded, forked_from
     FROM runs WHERE workspace_id = %(workspace_id)s
 """
 
 _UPDATE_RUN: LiteralString = """
     UPDATE runs SET question = %(question)s, standalone_question = %(standalone_question)s, answer = %(answer)s,
-        queries = %(queries)s, document_ids = %(document_ids)s, scope = %(scope)s, citations = %(citations)s,
+        queries = %(queries)s, scope = %(scope)s, citations = %(citations)s,
         outcome_reasons = %(outcome_reasons)s, warnings = %(warnings)s, degraded = %(degraded)s,
         forked_from = %(forked_from)s
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
 _LIST_ACCEPTED: LiteralString = """
-    SELECT run_id, request, ended, shown FROM accepted_runs WHERE workspace_id = %(workspace_id)s
+    SELECT run_id, thread_id, request, ended, shown FROM accepted_runs WHERE workspace_id = %(workspace_id)s
 """
 
 _UPDATE_ACCEPTED: LiteralString = """
@@ -87,7 +87,8 @@ _LIST_THREADS: LiteralString = """
 """
 
 _LIST_FEEDBACK: LiteralString = """
-    SELECT run_id, comment FROM feedback WHERE workspace_id = %(workspace_id)s AND comment <> ''
+    SELECT run_id, thread_id, comment FROM feedback JOIN runs USING (workspace_id, run_id)
+    WHERE workspace_id = %(workspace_id)s AND comment <> ''
 """
 
 _UPDATE_FEEDBACK: LiteralString = """
@@ -123,7 +124,7 @@ _DELETE_TRACES: Mapping[str, LiteralString] = {
 
 _FIND_BRANCHES: LiteralString = """
     WITH RECURSIVE branch AS (
-        SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+        SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
         UNION
         SELECT other.thread_id
         FROM branch JOIN (
@@ -171,43 +172,58 @@ class PostgresEraser:
         ids = parse_ids([document_id])
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_READ_DOCUMENT, document_ids=ids)
-            if not rows and await session.fetch_one(_IS_MENTIONED, document_id=document_id, document_ids=ids) is None:
-                return None
+        if not rows:
+            return None
+        document_id = str(ids[0])
         sentences = _sample(row["text"] for row in rows)
         async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
             said = await everywhere.fetch(_IS_SAID_ELSEWHERE, sentences=sentences, document_ids=ids)
         elsewhere = {row["sentence"] for row in said}
         sources = {row["source"] for row in rows if row["source"]}
         self._said[document_id] = [row["title"] for row in rows], [row["text"] for row in rows]
-        return Needles((document_id, *sources), tuple(s for s in sentences if s not in elsewhere))
+        unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
+        return Needles(workspace_id, (document_id,), tuple(sources), unique)
 
-    async def erase_document(self, workspace_id: str, document_id: str, needles: Needles) -> Erasure:
+    async def erase_document(self, workspace_id: str, needles: Needles, *, dry_run: bool = False) -> Erasure:
+        [document_id] = needles.ids
         titles, texts = self._said.pop(document_id, ([], []))
         erasure = Erasure(needles)
         async with open_session(self._pool, workspace_id, transaction=True) as session:
-            cited = await session.fetch(_CITED, document_id=document_id)
+            told = await session.fetch(_TOLD, document_id=document_id, titles=[title for title in titles if title])
+            cited = [row for row in told if row["cites"]]
             for row in cited:
                 quoted = [each for each in row["citations"] if each.get("document_id") == document_id]
                 titles += [each["title"] for each in quoted]
                 texts += [each["text"] for each in quoted]
-            redactor = Redactor(needles.ids, titles, texts, [row["answer"] for row in cited])
+            names = (document_id, *needles.sources)
+            words = Redactor(names, titles, texts, [row["answer"] for row in cited])
+            fields = Redactor([document_id], [], [], [])
+            branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in told])
+            thread_ids = {row["thread_id"] for row in branches}
+
+            def pick(thread_id: str) -> Redactor:
+                """Only where the document was spoken of, its words come from it."""
+                return words if thread_id in thread_ids else fields
+
             run_ids = frozenset(row["run_id"] for row in cited)
             ids = parse_ids([document_id])
             for table, statement in _DELETE_TRACES.items():
                 gone = await session.execute(
-                    statement, document_id=document_id, document_ids=ids, sources=list(needles.ids[1:])
+                    statement, document_id=document_id, document_ids=ids, sources=list(needles.sources)
                 )
                 erasure.rows[table] += gone.rowcount
             erasure.rows["tapes"] += await _delete_tapes(session, needles)
-            changed = await _redact_runs(session, redactor, erasure.rows)
-            erasure.rows.update(await redact_states(session, redactor, run_ids))
-        erasure.rows["audit_log"] += await erase_from_audit(self._pool, workspace_id, needles.ids)
+            changed = await _redact_runs(session, pick, erasure.rows)
+            erasure.rows.update(await redact_states(session, pick, run_ids))
+            if dry_run:
+                raise Rollback
+        erasure.rows["audit_log"] += await erase_from_audit(self._pool, workspace_id, names, dry_run=dry_run)
         erasure.run_ids = run_ids | changed
         return erasure
 
-    async def erase_thread(self, workspace_id: str, thread_id: str) -> Erasure:
+    async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
-            rows = await session.fetch(_FIND_BRANCHES, thread_id=thread_id)
+            rows = await session.fetch(_FIND_BRANCHES, thread_ids=[thread_id])
             thread_ids = [row["thread_id"] for row in rows]
             if not thread_ids:
                 raise UnknownThread
@@ -219,7 +235,8 @@ class PostgresEraser:
             async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
                 said = await everywhere.fetch(_IS_ASKED_ELSEWHERE, sentences=sentences, thread_ids=thread_ids)
             elsewhere = {row["sentence"] for row in said}
-            erasure = Erasure(Needles(tuple(thread_ids), tuple(s for s in sentences if s not in elsewhere)))
+            unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
+            erasure = Erasure(Needles(workspace_id, tuple(thread_ids), sentences=unique))
             erasure.run_ids = frozenset(row["run_id"] for row in runs)
             tapes = await run(session, DELETE_TAPES, thread_ids=thread_ids)
             gone = await run(session, DELETE_RUNS, thread_ids=thread_ids)
@@ -238,6 +255,8 @@ class PostgresEraser:
                     "threads": threads.rowcount,
                 }
             )
+            if dry_run:
+                raise Rollback
         return erasure
 
     async def search(self, needles: Needles) -> tuple[int, Counter[str]]:
@@ -246,37 +265,39 @@ class PostgresEraser:
 
 async def _delete_tapes(session: Session, needles: Needles) -> int:
     """Delete the tapes of runs that read the document: a replay would say it again."""
-    wanted = [*needles.ids, *needles.sentences]
     rows = await session.fetch(_LIST_TAPES)
-    gone = [row["run_id"] for row in rows if holds(bytes(row["tape"]), wanted)]
+    gone = [row["run_id"] for row in rows if holds(bytes(row["tape"]), needles.texts)]
     await session.execute(_DELETE_TAPE, run_ids=gone)
     return len(gone)
 
 
-async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str]) -> frozenset[str]:
-    """Redact the log of runs, the accepted ones, what threads are called, and what readers say. Returns the runs that
-    changed."""
+async def _redact_runs(session: Session, pick: Callable[[str], Redactor], rows: Counter[str]) -> frozenset[str]:
+    """Redact the log of runs, the accepted ones, what threads are called, and what readers say. `pick` has the redactor
+    for a thread. Returns the runs that changed."""
     changed: set[str] = set()
     for row in await session.fetch(_LIST_RUNS):
+        redactor = pick(row["thread_id"])
         redacted = {name: redactor.redact(row[name]) for name in _RUN_COLUMNS}
         if any(redacted[name] is not row[name] for name in _RUN_COLUMNS):
             await session.execute(_UPDATE_RUN, run_id=row["run_id"], **_wrap(redacted))
             rows["runs"] += 1
             changed.add(row["run_id"])
     for row in await session.fetch(_LIST_ACCEPTED):
+        redactor = pick(row["thread_id"])
         redacted = {name: redactor.redact(row[name]) for name in ("request", "ended", "shown")}
         if any(redacted[name] is not row[name] for name in redacted):
             await session.execute(_UPDATE_ACCEPTED, run_id=row["run_id"], **_wrap(redacted))
             rows["accepted_runs"] += 1
             changed.add(row["run_id"])
     for row in await session.fetch(_LIST_THREADS):
+        redactor = pick(row["thread_id"])
         asked = "\n".join(str(redactor.redact(question)) for question in row["asked"].split("\n"))
         redacted = {"asked": asked, **{name: redactor.redact(row[name]) for name in ("title", "client_metadata")}}
         if any(redacted[name] != row[name] for name in redacted):
             await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], **_wrap(redacted))
             rows["threads"] += 1
     for row in await session.fetch(_LIST_FEEDBACK):
-        comment = redactor.redact(row["comment"])
+        comment = pick(row["thread_id"]).redact(row["comment"])
         if comment != row["comment"]:
             await session.execute(_UPDATE_FEEDBACK, run_id=row["run_id"], comment=comment)
             rows["feedback"] += 1
