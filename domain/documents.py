@@ -302,13 +302,13 @@ class Source(TypedDict):
     document_id: str
     title: str
     source: NotRequired[str]
-    """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
+    """The document's path as ingested, or its address. Absent where it is not known."""
     revision: NotRequired[int]
-    """The document's revision. With `updated_at` absent where it is not known, as in states from before revisions."""
+    """The document's revision. With `updated_at` absent where it is not known."""
     updated_at: NotRequired[str]
     """When that revision came, in ISO 8601."""
     found: NotRequired[list[FoundSpan]]
-    """The chunks that the source was widened from. Absent in states from before sources were widened."""
+    """The chunks that the source was widened from."""
     heading_path: list[str]
     sections: NotRequired[list[SectionStart]]
     """The sections of its text, in order, where it was widened beyond the one of `heading_path`."""
@@ -334,9 +334,9 @@ class Citation(TypedDict):
     document_id: str
     title: str
     source: NotRequired[str]
-    """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
+    """The document's path as ingested, or its address. Absent where it is not known."""
     revision: NotRequired[int]
-    """The document's revision. With `updated_at` absent where it is not known, as in states from before revisions."""
+    """The document's revision. With `updated_at` absent where it is not known."""
     updated_at: NotRequired[str]
     """When that revision came, in ISO 8601."""
     chunk_id: str

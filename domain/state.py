@@ -5,7 +5,7 @@ reads and the part it writes as TypedDicts of its own. mypy then catches a missp
 silently.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,16 +13,15 @@ from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Citation, Source, Verification
 from domain.outcome import Choice, Framing, Outcome, Reason
-from domain.scope import Scope, ScopeJson
+from domain.scope import ScopeJson
 from domain.text.languages import Language
 
 Route = Literal["needs_retrieval", "about_library", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
 
-STATE_VERSION = 4
+STATE_VERSION = 1
 """Version of the types in this module; each checkpoint's metadata holds it. A new field of `PerQuestion` with a blank
-default needs no new version. Any other change does, and an upgrade of older states in
-`app/history/state_upgrades.py`."""
+default needs no new version. Any other change does, and an upgrade of older states in `app/history/states.py`."""
 
 MAX_QUESTION = 2000
 """Characters; a longer question is refused before it costs anything."""
@@ -109,7 +108,7 @@ class Turn(TypedDict):
     documents: list[str]
     """Titles of the documents cited."""
     document_ids: NotRequired[list[str]]
-    """Ids of the documents cited, in the same order. Absent in turns of before version 4."""
+    """Ids of the documents cited, in the same order."""
     headings: NotRequired[list[list[str]]]
     """The headings above what was cited, outermost first, one path per section."""
     outcome: Outcome | None
@@ -133,14 +132,6 @@ class TurnInput(TypedDict):
     scope: ScopeJson
     mode: str
     profile: dict[str, Any]
-
-
-def gather_scope(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Gather `workspace_id` and `document_ids`, which states before version 3 held side by side, into `scope`."""
-    if "scope" in values or "workspace_id" not in values:
-        return dict(values)
-    rest = {key: value for key, value in values.items() if key not in ("workspace_id", "document_ids")}
-    return rest | {"scope": Scope.within(values["workspace_id"], values.get("document_ids")).to_json()}
 
 
 class Attempt(TypedDict):

@@ -76,8 +76,7 @@ def describe_state_check(found: StateCheck) -> dict[str, Any]:
 def _check_state(saved: SavedState) -> Failure | None:
     version = read_version(saved.metadata)
     if saved.unreadable:
-        where, why = next(iter(saved.unreadable.items()))
-        return Failure(saved.thread_id, saved.checkpoint_id, version, where, why, readable=False)
+        return Failure(saved.thread_id, saved.checkpoint_id, version, "checkpoint", saved.unreadable, readable=False)
     values = {key: value for key, value in saved.values.items() if key in AnswerState.__annotations__}
     if values.keys().isdisjoint(TurnInput.__annotations__):
         # Nothing has been asked yet: LangGraph saves the question first, and a branch begins with the conversation.

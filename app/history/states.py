@@ -1,24 +1,27 @@
 """Read saved states of any version in the shape of today.
 
 Each checkpoint's metadata holds the version of its types (`domain.state.STATE_VERSION`). A field that is newer than the
-state gets its blank value; `app/history/state_upgrades.py` makes all other changes.
+state gets its blank value; `UPGRADES` makes all other changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import Checkpoint
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
 from app.answering.run_config import locate_states
-from app.history.state_upgrades import UPGRADES
 from domain.errors import StateError
 from domain.profile import Profile
-from domain.state import STATE_VERSION, AnswerState, blank_question, gather_scope
+from domain.state import STATE_VERSION, AnswerState, blank_question
 from graphs.answer import FINAL_NODE, AnswerGraph
+
+UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""By version of the state: what takes the fields that a state of it has, and returns them in the shape of the next.
+
+It never sees a field that the graph no longer declares, which LangGraph drops when it reads a checkpoint."""
 
 MIGRATED = "migrated"
 """Metadata key of a state that was upgraded to today's version."""
@@ -27,19 +30,6 @@ THINNED = "thinned"
 """Metadata key of a final state whose run's other states were deleted."""
 
 _STATE = TypeAdapter(AnswerState)
-
-
-def rename_fields(checkpoint: Checkpoint) -> Checkpoint:
-    """Give the fields of a saved state their present names, for the saver: LangGraph drops a field that the graph does
-    not declare, before `migrate` could see it."""
-    values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-    renamed = gather_scope(values)
-    if isinstance(given := renamed.get(START), dict):
-        renamed[START] = gather_scope(given)
-    if "scope" in renamed and "scope" not in versions:
-        # Without a version of its own, the field would not be saved with the next checkpoint.
-        versions = {**versions, "scope": versions["workspace_id"]}
-    return {**checkpoint, "channel_values": renamed, "channel_versions": versions}
 
 
 def read_version(metadata: Mapping[str, Any] | None) -> int:
@@ -55,8 +45,7 @@ def migrate(values: Mapping[str, Any], version: int) -> dict[str, Any]:
     migrated = dict(values)
     for older in range(version, STATE_VERSION):
         try:
-            for upgrade in UPGRADES[older]:
-                migrated = upgrade(migrated)
+            migrated = UPGRADES[older](migrated)
         except (TypeError, ValueError, AttributeError, KeyError):
             break
     return migrated

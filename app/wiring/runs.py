@@ -32,7 +32,6 @@ from app.adapters.tracing.feedback import LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.adapters.tracing.otlp import open_otlp
 from app.history.retention import prune, read_policy
-from app.history.states import rename_fields
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from app.ingest.embedding import embed_backlog
@@ -129,7 +128,7 @@ async def open_runs(
         if sink is not None:
             stack.push_async_callback(sink.close)
         has_collector = stack.enter_context(open_otlp())
-        saver = await stack.enter_async_context(open_saver(pool, rename_fields))
+        saver = await stack.enter_async_context(open_saver(pool))
         graph = build_answer_graph(saver, settings.model_timeout)
         states = ThreadStates(graph, saver.flush, translated_errors)
         log, thread_store = PostgresRunLog(pool), PostgresThreadStore(pool)

@@ -114,6 +114,6 @@ class SavedState:
     checkpoint_id: str
     metadata: Mapping[str, Any]
     values: Mapping[str, Any]
-    """The state's readable fields."""
-    unreadable: Mapping[str, str]
-    """The reasons why fields cannot be read, by field name."""
+    """Empty where it cannot be read."""
+    unreadable: str
+    """Why it cannot be read; empty where it can be."""

@@ -1,7 +1,7 @@
 import pytest
 
 from domain.outcome import find_claimed, judge_answer
-from domain.state import REMEMBERED_TURNS, Turn, add_costs, blank_question, gather_scope, read_turns, remember
+from domain.state import REMEMBERED_TURNS, Turn, add_costs, blank_question, read_turns, remember
 
 
 def make_turn(run_id: str, answer: str = "30 days [1].") -> Turn:
@@ -94,14 +94,6 @@ def test_blank_questions_share_nothing() -> None:
     for name, value in dict(one).items():
         if isinstance(value, list | dict):
             assert value is not dict(other)[name]
-
-
-def test_a_state_before_version_3_gets_its_scope() -> None:
-    gathered = gather_scope({"workspace_id": "w", "document_ids": ["b", "a"], "question": "q"})
-    assert gathered == {"question": "q", "scope": {"workspace_id": "w", "document_ids": ["a", "b"]}}
-    assert gather_scope({"workspace_id": "w"}) == {"scope": {"workspace_id": "w", "document_ids": None}}
-    for values in ({"question": "q"}, {"scope": {"workspace_id": "w"}}, {"scope": {}, "workspace_id": "w"}):
-        assert gather_scope(values) == values
 
 
 def test_reservations_make_a_caveat() -> None:

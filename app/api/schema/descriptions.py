@@ -13,7 +13,6 @@ from domain.history.erasure import Erasure
 from domain.history.feedback import Feedback
 from domain.library.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
-from domain.state import gather_scope
 
 
 def describe_document(document: Document) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any
     timings: dict[str, float] = (run["ended"] or {}).get("timings", {})
     return {
         **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
-        "document_ids": gather_scope(status.request.turn)["scope"].get("document_ids"),
+        "document_ids": status.request.turn["scope"].get("document_ids"),
         "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
         # Runs from before what they showed was kept know the time that each node took, and not their order.
         "steps": shown["steps"]

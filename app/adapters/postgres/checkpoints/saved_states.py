@@ -1,4 +1,4 @@
-"""Reads every saved state, one at a time, and names the fields that cannot be read."""
+"""Reads every saved state, one at a time, and says which cannot be read."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, LiteralString
@@ -41,17 +41,6 @@ _LIST_IDS: LiteralString = """
     ORDER BY checkpoint_id LIMIT %(limit)s
 """
 
-_LIST_VALUES: LiteralString = """
-    SELECT blobs.channel AS field, blobs.type, blobs.blob
-    FROM checkpoints
-        CROSS JOIN LATERAL jsonb_each_text(checkpoint -> 'channel_versions') AS value
-        JOIN checkpoint_blobs AS blobs
-            ON blobs.thread_id = checkpoints.thread_id AND blobs.checkpoint_ns = checkpoints.checkpoint_ns
-            AND channel = value.key AND version = value.value
-    WHERE checkpoints.thread_id = %(thread_id)s AND checkpoints.checkpoint_ns = %(checkpoint_ns)s
-        AND checkpoint_id = %(checkpoint_id)s
-"""
-
 
 class PostgresSavedStates:
     """Implements `SavedStates`. The checkpoints are read through their saver."""
@@ -88,33 +77,18 @@ class PostgresSavedStates:
         """Return the state, or None if it has been deleted in the meantime."""
         place = {key: row[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
         values: Mapping[str, Any] = {}
-        unreadable: dict[str, str] = {}
+        unreadable = ""
         saver = self._saver.within(workspace_id or ALL_WORKSPACES)
         with translated_errors():
             try:
                 found = await saver.aget_tuple(RunnableConfig(configurable=place))
             except DamagedState as damaged:
-                why = _describe(damaged.__cause__ or damaged)
-                unreadable = await self._find_unreadable(workspace_id, place) or {"checkpoint": why}
+                unreadable = _describe(damaged.__cause__ or damaged)
             else:
                 if found is None:
                     return None
                 values = found.checkpoint["channel_values"]
         return SavedState(row["thread_id"], row["checkpoint_id"], row["metadata"], values, unreadable)
-
-    async def _find_unreadable(self, workspace_id: str | None, place: Mapping[str, Any]) -> dict[str, str]:
-        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
-            rows = await session.fetch(_LIST_VALUES, **place)
-        unreadable = {}
-        for row in rows:
-            try:
-                self._saver.serde.loads_typed((row["type"], row["blob"]))
-            except NotImplementedError:
-                # A pack, which belongs to no single field.
-                continue
-            except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
-                unreadable[row["field"]] = _describe(error)
-        return unreadable
 
 
 def _describe(error: BaseException) -> str:

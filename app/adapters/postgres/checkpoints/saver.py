@@ -14,7 +14,7 @@ import asyncio
 import copy
 import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from operator import itemgetter
 from typing import Any, LiteralString, Self
@@ -82,21 +82,15 @@ _LOCK = 0x61736B6A
 """Held while LangGraph's tables are created or changed."""
 _PAUSE = 0.1
 
-Upgrade = Callable[[Checkpoint], Checkpoint]
-"""Gives the fields of a saved state their present names; LangGraph drops those that it does not know."""
-
 _Places = dict[str, tuple[Any, str]]
 """By channel: the version of its value, and the name of the pack that holds it."""
 
 
 @asynccontextmanager
-async def open_saver(
-    pool: Pool, upgrade: Upgrade | None = None, workspace_id: str | Everywhere = ""
-) -> AsyncIterator["PackedSaver"]:
+async def open_saver(pool: Pool, workspace_id: str | Everywhere = "") -> AsyncIterator["PackedSaver"]:
     """Open a saver and create its tables, which LangGraph migrates itself. Leaving the context stores what is
-    buffered. `upgrade` is applied to each checkpoint that is read; `workspace_id` is that of a configuration that names
-    none, which otherwise finds nothing."""
-    saver = PackedSaver(pool, upgrade, workspace_id)
+    buffered. `workspace_id` is that of a configuration that names none, which otherwise finds nothing."""
+    saver = PackedSaver(pool, workspace_id)
     with translated_errors():
         async with borrow(pool, ALL_WORKSPACES) as connection:
             # Replicas that start together would create the tables at the same time, which fails in all but one. We ask
@@ -124,10 +118,9 @@ class PackedSaver(AsyncPostgresSaver):
 
     SELECT_SQL = _SELECT
 
-    def __init__(self, pool: Pool, upgrade: Upgrade | None = None, workspace_id: str | Everywhere = "") -> None:
+    def __init__(self, pool: Pool, workspace_id: str | Everywhere = "") -> None:
         super().__init__(pool)
         self._pool = pool
-        self._upgrade = upgrade
         self._workspace_id = workspace_id
         # The base class guards a shared connection with this lock; here each caller has its own from the pool.
         self.lock = nullcontext()  # type: ignore[assignment]
@@ -280,8 +273,7 @@ class PackedSaver(AsyncPostgresSaver):
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         """Read a row of `_SELECT`. Raises `DamagedState`."""
         try:
-            found = await self._unpack_checkpoint_tuple(value)
-            return found if self._upgrade is None else found._replace(checkpoint=self._upgrade(found.checkpoint))
+            return await self._unpack_checkpoint_tuple(value)
         except Exception as error:
             # The database is not asked here, so any error comes from the stored bytes.
             raise DamagedState(value["thread_id"], value["checkpoint_id"]) from error

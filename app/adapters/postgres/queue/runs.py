@@ -8,8 +8,8 @@ and procrastinate's worker takes it there (`worker`).
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 from psycopg.rows import DictRow
@@ -24,7 +24,6 @@ from app.adapters.postgres.queue.presence import Connection, Presence
 from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus, Shown
-from domain.state import TurnInput, gather_scope
 
 if TYPE_CHECKING:
     from app.adapters.postgres.queue.worker import Worker
@@ -392,8 +391,7 @@ class PostgresRunQueue:
 def _read_request(stored: dict[str, Any]) -> RunRequest:
     """Read a stored request, ignoring fields that only a newer version of askgraph knows."""
     known = {field.name for field in fields(RunRequest)}
-    request = RunRequest(**{name: value for name, value in stored.items() if name in known})
-    return replace(request, turn=cast(TurnInput, gather_scope(request.turn)))
+    return RunRequest(**{name: value for name, value in stored.items() if name in known})
 
 
 def _read_status(row: DictRow | None) -> RunStatus | None:
