@@ -121,7 +121,6 @@ def test_names_that_would_be_mixed_up(tmp_path: Path) -> None:
         (["nothing-here"], "There is no set 'nothing-here'"),
         (["nothing-here", "--profile", "brilliant"], "There is no profile 'brilliant'"),
         (["nothing-here", "--workspace", "no/such"], "cannot be the name of a workspace"),
-        (["routing", "--upload"], "LANGSMITH_API_KEY"),
         (["routing", "--out", __file__], "Reports cannot be written to"),
         (["routing", "--out", "/proc/nowhere"], "Reports cannot be written to /proc/nowhere: No such file"),
     ],
@@ -132,7 +131,7 @@ def test_the_command_refuses_before_it_starts_anything(
     monkeypatch.setenv("ASKGRAPH_HOME", str(tmp_path / "home"))
     write(tmp_path / "routing" / "queries.jsonl", {"id": "a", "question": "hi", "type": "meta"})
     done = CliRunner().invoke(cli, ["eval", *arguments, "--bench", str(tmp_path)])
-    assert (done.exit_code, done.stdout) == (1 if "--upload" in arguments else 2, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert problem in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "home").exists()
