@@ -176,12 +176,12 @@ def upload(
     """Send a file, to be read by the server in its own time. Reads the file. Raises `OSError`."""
     name, content = file if isinstance(file, tuple) else (Path(file).name, Path(file).read_bytes())
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    form: dict[str, Any] = {"workspace": workspace, "metadata": None if metadata is None else json.dumps(metadata)}
+    form: dict[str, Any] = {"metadata": None if metadata is None else json.dumps(metadata)}
     form["groups"] = None if groups is None else list(groups)
     request = Request(
         "POST",
         join_path("documents"),
-        query={"wait": "false"},
+        query={"wait": "false", "workspace": workspace},
         form={key: value for key, value in form.items() if value is not None},
         files={"files": (name, content, kind)},
         accepts=(422,),

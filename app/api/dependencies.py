@@ -14,6 +14,7 @@ from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
 from app.api.perimeter.credentials import read_credential
+from app.api.perimeter.fields import refuse_unknown_fields
 from app.api.perimeter.limits import add_limits
 from app.api.schema.schemas import WorkspaceId
 from app.history.steps import HistoryReader
@@ -124,6 +125,9 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
     is_audited = not _AUDITED.isdisjoint({right, *others})
 
     class GuardedRoute(APIRoute):
+        knows_all_fields = True
+        """False for a protocol whose clients send more than we know of."""
+
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
@@ -138,6 +142,8 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                 if standing is not None:
                     request.state.standing = standing
                     standing.check()
+                if self.knows_all_fields:
+                    await refuse_unknown_fields(self, request)
                 if not is_audited or request.method not in _WRITES:
                     response = await handle(request)
                 else:

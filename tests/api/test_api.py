@@ -80,7 +80,9 @@ async def test_a_filter_travels_from_the_request_to_the_answer(client: httpx.Asy
     for team, months in (("legal", 7), ("hr", 11)):
         files = [("files", (f"{team}.md", f"# Notice\n\nThe notice period is {months} months.\n".encode()))]
         metadata = json.dumps({"team": team, "year": 2000 + months})
-        response = await client.post("/api/documents", files=files, data={"workspace": "w", "metadata": metadata})
+        response = await client.post(
+            "/api/documents", files=files, params={"workspace": "w"}, data={"metadata": metadata}
+        )
         assert response.status_code == 200, response.text
     listed = (await client.get("/api/documents", params={"workspace": "w", "where": "year>2010"})).json()["documents"]
     assert [(d["source"], d["metadata"]) for d in listed] == [("hr.md", {"team": "hr", "year": 2011})]
@@ -101,7 +103,9 @@ async def test_a_filter_travels_from_the_request_to_the_answer(client: httpx.Asy
 async def test_metadata_that_cannot_be_stored_is_refused(client: httpx.AsyncClient) -> None:
     for metadata, says in (("{", "is not JSON"), ("[]", "JSON object"), ('{"team": null}', "'team' needs text")):
         files = [("files", ("a.md", b"# A\n\nText.\n"))]
-        response = await client.post("/api/documents", files=files, data={"workspace": "w", "metadata": metadata})
+        response = await client.post(
+            "/api/documents", files=files, params={"workspace": "w"}, data={"metadata": metadata}
+        )
         error = response.json()["error"]
         assert (response.status_code, error["code"]) == (422, "metadata_error")
         assert says in error["message"]

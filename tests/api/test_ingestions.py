@@ -37,9 +37,8 @@ def work(services: Services) -> AbstractAsyncContextManager[None]:
 
 
 async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes], **data: str) -> httpx.Response:
-    return await client.post(
-        "/api/documents", params={"wait": "false"}, files=[("files", file) for file in files], data=data
-    )
+    params = {"wait": "false"} | {key: data.pop(key) for key in ("workspace",) if key in data}
+    return await client.post("/api/documents", params=params, files=[("files", file) for file in files], data=data)
 
 
 async def follow(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
@@ -69,7 +68,7 @@ async def test_a_file_is_kept_and_read_later(client: httpx.AsyncClient, services
     assert status["state"] == "done"
     assert status["ended_at"] >= status["accepted_at"]
     again = await client.post(
-        "/api/documents", files={"files": ("handbook.md", HANDBOOK)}, data={"workspace": "station"}
+        "/api/documents", files={"files": ("handbook.md", HANDBOOK)}, params={"workspace": "station"}
     )
     [report] = again.json()["documents"]
     assert status["report"] == report | {"status": "added", "embedded": document.chunks}

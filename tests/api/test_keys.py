@@ -144,7 +144,7 @@ async def test_another_workspace_does_not_exist(
             await client.get(f"/api/documents/{document}", params={"workspace": workspace}, headers=header),
             await client.post("/api/chat", json=QUESTION | {"workspace": workspace}, headers=header),
             await client.post(
-                "/api/documents", files={"files": ("a.md", b"# A")}, data={"workspace": workspace}, headers=header
+                "/api/documents", files={"files": ("a.md", b"# A")}, params={"workspace": workspace}, headers=header
             ),
         ):
             assert response.status_code == 404

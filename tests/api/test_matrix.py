@@ -90,7 +90,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/search": Endpoint("ask", {"params": {"question": "How is the vault opened?", "workspace": "$workspace"}}),
     "post /api/documents": Endpoint(
-        "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "data": {"workspace": "$workspace"}}
+        "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "params": {"workspace": "$workspace"}}
     ),
     "patch /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {"groups": []}}, ("document",)),
     "delete /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE, ("document",)),

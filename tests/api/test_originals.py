@@ -29,7 +29,7 @@ async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def add(client: httpx.AsyncClient, name: str, data: bytes, workspace: str = "default") -> str:
-    answer = await client.post("/api/documents", files={"files": (name, data)}, data={"workspace": workspace})
+    answer = await client.post("/api/documents", files={"files": (name, data)}, params={"workspace": workspace})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["documents"][0]["document_id"])
 

@@ -1,5 +1,6 @@
 """What holds for every request and every response: hosts, origins, sizes, headers."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,10 @@ from app.api.perimeter.perimeter import HEADERS
 from app.serving.application import MAX_BODY, make_app
 from app.settings import Settings
 from app.wiring.services import Services
-from tests.http_client import open_client
+from tests.http_client import describe_api, open_client
+
+UNGUARDED = {"/api/session", "/api/session/sign-in", "/api/session/callback", "/healthz", "/readyz"}
+"""What anybody may call: identity providers and probes add parameters of their own."""
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
 
@@ -131,3 +135,36 @@ async def test_the_reference_of_the_api_loads_nothing(client: httpx.AsyncClient)
     assert "<script" not in page
     assert "src=" not in page
     assert "<link" not in page
+
+
+def list_operations() -> list[tuple[str, str]]:
+    paths = describe_api()["paths"]
+    return [(method.upper(), path) for path, operations in paths.items() for method in operations]
+
+
+async def test_no_operation_takes_a_parameter_that_it_does_not_know(client: httpx.AsyncClient) -> None:
+    taken = []
+    for method, path in list_operations():
+        response = await client.request(method, re.sub(r"\{\w+\}", "1", path), params={"wrkspace": "legal"})
+        if response.status_code != 422 or "'wrkspace'" not in response.json()["error"]["message"]:
+            taken.append((method, path, response.status_code))
+    assert {path for _, path, _ in taken} == UNGUARDED, taken
+
+
+async def test_a_field_in_the_wrong_place_is_refused_and_nothing_is_stored(client: httpx.AsyncClient) -> None:
+    files = {"files": ("a.md", b"# A\n\nText.")}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"data": {"workspace": "legal"}}, "parameter of the address"),
+        ({"data": {"metdata": "{}"}}, "Did you mean 'metadata'"),
+        ({"params": {"workspce": "legal"}}, "Did you mean 'workspace'"),
+        ({"params": {"metadata": "{}"}}, "field of the form"),
+    ]
+    for sent, said in wrong:
+        response = await client.post("/api/documents", files=files, **sent)
+        assert response.status_code == 422
+        assert said in response.json()["error"]["message"]
+    assert (await client.get("/api/documents")).json()["documents"] == []
+    added = await client.post("/api/documents", files=files, params={"workspace": "legal"})
+    assert added.status_code == 200
+    listed = await client.get("/api/documents", params={"workspace": "legal"})
+    assert [document["source"] for document in listed.json()["documents"]] == ["a.md"]

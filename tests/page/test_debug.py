@@ -64,7 +64,7 @@ class Asked:
 async def asked(site: str) -> AsyncIterator[Asked]:
     async with httpx.AsyncClient(base_url=site, timeout=60) as client:
         files = [("files", (name, text.encode())) for name, text in PARTS.items()]
-        added = await client.post("/api/documents", files=files, data={"workspace": "gauges"})
+        added = await client.post("/api/documents", files=files, params={"workspace": "gauges"})
         assert added.is_success, added.text
         made = Asked(site, client, "")
         made.run_id = (await made.send(QUESTION))["run_id"]

@@ -197,7 +197,7 @@ async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Pag
 async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: Page, site: str) -> None:
     async with httpx.AsyncClient(base_url=site, timeout=60) as client:
         files = {"files": ("moewe.md", MOEWE.encode())}
-        added = await client.post("/api/documents", files=files, data={"workspace": "harbour"})
+        added = await client.post("/api/documents", files=files, params={"workspace": "harbour"})
         assert added.is_success
     await page.goto(site)
     await ask(page, QUESTION)

@@ -18,6 +18,7 @@ from app.api.dependencies import (
     IngestionDep,
     IngestionsDep,
     SettingsDep,
+    Workspace,
     needs,
     read_services,
 )
@@ -40,7 +41,7 @@ from app.api.schema.responses import (
     IngestBody,
     RevisionListBody,
 )
-from app.api.schema.schemas import DryRunQuery, GroupName, GroupsRequest, WhereQuery, WorkspaceId
+from app.api.schema.schemas import DryRunQuery, GroupName, GroupsRequest, WhereQuery
 from app.history.forgetting import count_deletion, find_deletable
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
@@ -79,7 +80,7 @@ async def add_documents(
     ingestions: IngestionsDep,
     caller: CallerDep,
     files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
-    workspace: Annotated[WorkspaceId | None, Form()] = None,
+    workspace: Workspace,
     metadata: Annotated[
         str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
     ] = None,
@@ -95,7 +96,6 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
-    request.state.workspace = workspace = caller.enter(workspace)
     request.state.target = ", ".join(file.filename or "" for file in files)
     scope, groups = Scope(workspace, groups=caller.groups), _check_groups(caller, groups)
     limit = settings.max_document_mb * 1_000_000

@@ -28,6 +28,8 @@ def refuse_in(
     error and the status that our own API has for it."""
 
     class DialectRoute(needs("ask", *others)):  # type: ignore[misc]
+        knows_all_fields = False
+
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 

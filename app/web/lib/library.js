@@ -93,9 +93,9 @@ async function sendNext() {
   const form = new FormData();
   form.append("files", file);
   const { workspace } = getState();
-  if (workspace) form.append("workspace", workspace);
+  const query = new URLSearchParams({ wait: "false", ...(workspace ? { workspace } : {}) });
   try {
-    const { documents } = await upload("/api/documents?wait=false", form, (share) => change({ share }));
+    const { documents } = await upload(`/api/documents?${query}`, form, (share) => change({ share }));
     const [refused] = documents;
     if (refused) change({ error: refused.error });
     else dismissUpload(key);

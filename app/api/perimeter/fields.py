@@ -1,0 +1,43 @@
+"""Refuses fields of a request that its endpoint does not know. A misspelt one would be ignored without a word, and
+what it was to limit or to name would not be."""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from domain.errors import InputError
+
+_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+
+
+async def refuse_unknown_fields(route: APIRoute, request: Request) -> None:
+    """Raise `InputError` for a field of the query or the form that the route does not declare, with the nearest that it
+    does. Fields of JSON are refused by their models."""
+    declared = set(_list_query(route.dependant))
+    form = [field.alias for field in route.dependant.body_params]
+    for name in request.query_params:
+        if name not in declared:
+            place = " It is a field of the form." if name in form else ""
+            raise InputError(f"There is no query parameter {name!r} here.{place}{_suggest(name, declared)}")
+    if form and request.headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
+        # FastAPI then takes the form that is read here, and closes it.
+        sent = await request.form()
+        for name in sent:
+            if name not in form:
+                await sent.close()
+                place = " It is a parameter of the address." if name in declared else ""
+                raise InputError(f"There is no field {name!r} in this form.{place}{_suggest(name, form)}")
+
+
+def _list_query(dependant: Dependant) -> Iterator[str]:
+    yield from (parameter.alias for parameter in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _list_query(each)
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    nearest = get_close_matches(name, known, 1)
+    return f" Did you mean {nearest[0]!r}?" if nearest else ""
