@@ -109,7 +109,7 @@ async def test_another_workspace_is_another_answer(services: Services, library: 
 
 
 async def test_another_conversation_is_another_answer(services: Services, library: dict[str, str]) -> None:
-    question = "How long does its battery last?"
+    question = "How long does the battery last?"
     falke = await ask(services, "How long is the warranty of the Falke?")
     amsel = await ask(services, "How long is the warranty of the Amsel?")
     first = await ask(services, question, thread_id=falke["thread_id"])
@@ -128,7 +128,7 @@ async def test_a_cached_turn_is_part_of_its_conversation(services: Services, lib
     await ask(services)
     cached = await ask(services)
     assert cached["cached"]
-    follow_up = await ask(services, "And how long does its battery last?", thread_id=cached["thread_id"])
+    follow_up = await ask(services, "How long does the battery last?", thread_id=cached["thread_id"])
     assert "14 months" in follow_up["answer"]
     record = await services.runs.log.get("default", cached["run_id"])
     assert record is not None
@@ -187,7 +187,7 @@ async def test_a_cached_turn_remembers_what_its_question_meant(services: Service
     threads = []
     for _ in range(2):
         first = await ask(services, QUESTION)
-        second = await ask(services, "And how long does its battery last?", thread_id=first["thread_id"])
+        second = await ask(services, "How long does the battery last?", thread_id=first["thread_id"])
         threads.append(second)
     assert [done["cached"] for done in threads] == [False, True]
     states = [

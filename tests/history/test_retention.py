@@ -224,8 +224,8 @@ async def test_of_older_runs_the_final_state_is_kept(
             await replay(services, said[1]["run_id"], **options)
 
     assert await prune(services.runs.retention, two) == Pruned()
-    ended = await ask(services, "How long does its battery last?", thread_id=thread_id)
-    assert "14 months" in ended["answer"]
+    ended = await ask(services, "And who handles claims?", thread_id=thread_id)
+    assert "Petra Lindqvist" in ended["answer"]
     assert (await prune(services.runs.retention, two)).states == len(STEPS)
     assert [s["node"] for s in await services.make_history_reader().read("default", thread_id)][:5] == [
         "thinned"
