@@ -45,7 +45,6 @@ async def visit_states(page: Page, asked: Asked) -> AsyncIterator[str]:
     await page.get_by_role("button", name="Run on").click()
     await page.locator(".side").nth(1).wait_for()
     await page.locator(".places").nth(1).wait_for()
-    await page.locator(".tree").first.wait_for()
     await page.get_by_role("button", name="Try what would change it").click()
     await page.locator(".variants").first.wait_for(timeout=45_000)
     yield "compared"
