@@ -110,7 +110,8 @@ async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source
         if 1 <= judgement.claim <= len(claims):
             claim = claims[judgement.claim - 1]
             supports = judgement.supported and claim["markers"]
-            if not supports and find_quoted(claim["text"], sources):
+            its = [source for source in sources if source["number"] in claim["markers"]]
+            if not supports and find_quoted(claim["text"], its):
                 continue
             claim["verdict"] = "supported" if supports else "unsupported"
             claim["reason"] = judgement.reason or claim["reason"]

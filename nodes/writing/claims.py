@@ -44,7 +44,7 @@ async def check_claims(
             reason=_ORDERING if not evidence and ordering & set(span.markers) else outcome.reason,
             score=round(outcome.score, 4),
         )
-        if quoted := find_quoted(text, by_number.values()):
+        if quoted := find_quoted(text, evidence or ([] if span.markers else by_number.values())):
             claim |= {
                 "markers": claim["markers"] or quoted[:1],
                 "verdict": "supported",

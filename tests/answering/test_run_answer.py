@@ -18,7 +18,7 @@ def begin(attempt: int) -> RunAnswer:
         raise _Begun
 
     request = SimpleNamespace(turn={}, thread_id="t", begins_thread=False)
-    parts = SimpleNamespace(states=SimpleNamespace(read=read), graph=None)
+    parts = SimpleNamespace(states=SimpleNamespace(read=read), graph=None, observe=lambda request: None)
     lease = SimpleNamespace(request=request, attempt=attempt)
     nothing = cast(Any, None)
     run = RunAnswer(cast(Any, parts), cast(Any, lease), nothing, nothing, 0.0, control=nothing)

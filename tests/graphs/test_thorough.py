@@ -12,7 +12,7 @@ from app.wiring.services import Services, open_services
 from domain.documents import Claim
 from domain.events import Event
 from domain.profile import MODES
-from tests.asking import ABSTENTION, JUDGE, LARGE, ask_for_events, with_models
+from tests.asking import JUDGE, LARGE, ask_for_events, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "What does the station log say about the sensors of the Falke?"
@@ -144,7 +144,7 @@ async def test_an_answer_that_neither_cites_nor_claims_is_not_left_standing(sett
     assert "Sensor S1 of the Falke was calibrated" in done["answer"]
 
 
-async def test_where_no_source_answers_either_nothing_does(settings: Settings) -> None:
+async def test_where_a_judge_denies_everything_quotes_of_the_sources_stand(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.model_replies = {
             LARGE: INVENTED,
@@ -152,10 +152,9 @@ async def test_where_no_source_answers_either_nothing_does(settings: Settings) -
             JUDGE: json.dumps({"judgements": [{"claim": n, "supported": False} for n in range(1, 9)], "rewrites": []}),
         }
         done, events = await ask_for_events(services, QUESTION, mode="own")
-    assert done["answer"] == ABSTENTION
-    assert done["outcome"] == "abstained"
-    assert done["citations"] == []
-    assert done["confidence"] == 0
-    assert done["verification"]["status"] == "reconciled"
-    assert [event["answer"] for event in events if event["type"] == "correction"][-1] == ABSTENTION
+    assert RIGHT[0].removesuffix(".") in done["answer"]
+    assert "Paris" not in done["answer"]
+    assert done["citations"]
+    assert done["verification"]["status"] == "supported"
+    assert any(event["type"] == "correction" for event in events)
     assert [event["step"] for event in events if event["type"] == "thinking"].count("degrade") == 1

@@ -102,7 +102,7 @@ async def test_an_unchanged_file_is_recognised_and_a_changed_one_replaces_its_do
     notes = "# Notes\n\nThe cellar key hangs behind the door of room 12.\n"
     for text, status in ((notes, "unchanged"), (notes.replace("12", "14"), "updated")):
         files = {"files": ("notes.md", text.encode(), "text/markdown")}
-        response = await client.post("/api/documents", files=files, data={"workspace": "other"})
+        response = await client.post("/api/documents", files=files, params={"workspace": "other"})
         [report] = response.json()["documents"]
         assert report["status"] == status
     answer = await ask(client, "Where does the cellar key hang?", workspace="other")
