@@ -30,8 +30,11 @@ document.documentElement.lang = language;
 const root = /** @type {Element} */ (document.getElementById("app"));
 root.replaceChildren();
 render(html`<${App} />`, root);
-// Answers name their steps, which the server knows.
-loadSteps().then(() => showThread(thread));
+// Earlier answers name their steps, which the server knows. A new conversation has none: it does not wait, because
+// somebody may ask in it meanwhile.
+const known = loadSteps();
+if (thread) known.then(() => showThread(thread));
+else showThread(thread);
 start();
 
 function refresh() {
