@@ -149,6 +149,9 @@ async def test_dropped_files_are_added_and_can_be_chosen(page: Page, site: str) 
         for (const type of ["dragover", "drop"])
             document.body.dispatchEvent(new DragEvent(type, {{ dataTransfer: data, bubbles: true, cancelable: true }}));
     }}"""
+    await page.get_by_role("heading", name="Ask your documents.").wait_for()
+    # What takes the files is set up once the page has been painted.
+    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
     await page.evaluate(drop)
     await expect(page.get_by_role("checkbox", name="drossel")).to_be_visible()
     await page.get_by_role("checkbox", name="Falke").check()
