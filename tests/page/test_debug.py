@@ -67,7 +67,11 @@ async def asked(site: str) -> AsyncIterator[Asked]:
         added = await client.post("/api/documents", files=files, params={"workspace": "gauges"})
         assert added.is_success, added.text
         made = Asked(site, client, "")
-        made.run_id = (await made.send(QUESTION))["run_id"]
+        answered = await made.send(QUESTION)
+        if answered["cached"]:
+            # Another module has asked it in this session, and a cached answer has no steps to look at.
+            answered = await made.send(QUESTION, threshold=0.001)
+        made.run_id = answered["run_id"]
         await made.send("Which composer wrote the opera Fidelio?")
         yield made
 
