@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from domain.documents import Claim, Source
 from domain.outcome import Framing, find_claimed
@@ -61,13 +62,16 @@ def find_quoted(statement: str, sources: Iterable[Source]) -> list[int]:
     level = _level(statement)
     if not level or not is_statement(strip_markers(statement).strip()):
         return []
-    found = []
-    for source in sources:
-        text = strip_markers(source["text"])
-        parts = [*(text[start:end] for start, end in split_sentences(text)), *text.splitlines()]
-        if level in map(_level, parts):
-            found.append(source["number"])
-    return found
+    return [source["number"] for source in sources if level in _read_quotable(source["text"])]
+
+
+@lru_cache(maxsize=64)
+def _read_quotable(text: str) -> frozenset[str]:
+    """Return the sentences and lines of a source, levelled. All claims of an answer are compared with the same few
+    sources."""
+    text = strip_markers(text)
+    sentences = (text[start:end] for start, end in split_sentences(text))
+    return frozenset(map(_level, (*sentences, *text.splitlines())))
 
 
 def _level(text: str) -> str:

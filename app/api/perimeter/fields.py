@@ -2,13 +2,13 @@
 what it was to limit or to name would not be."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from domain.errors import InputError
+from domain.people.names import find_nearest
 
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
@@ -39,5 +39,5 @@ def _list_query(dependant: Dependant) -> Iterator[str]:
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    nearest = get_close_matches(name, known, 1)
-    return f" Did you mean {nearest[0]!r}?" if nearest else ""
+    nearest = find_nearest(name, known)
+    return f" Did you mean {nearest!r}?" if nearest else ""
