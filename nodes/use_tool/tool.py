@@ -1,0 +1,35 @@
+"""What a tool of the research agent is: a function of the library, within the caller's scope."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from domain.documents import Source
+from domain.scope import Scope
+from nodes.context import Context
+
+
+class Finding(NamedTuple):
+    """What a tool call came to. The step numbers the sources; the model reads `text` first, then these."""
+
+    text: str = ""
+    sources: Sequence[Source] = ()
+
+
+class ToolProblem(Exception):
+    """A call that cannot be done as it was written. The message tells the model what to do otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResearchTool:
+    """A tool that a model may call."""
+
+    name: str
+    description: str
+    """For the model: what the tool does, and when to use it."""
+    arguments: type[BaseModel]
+    """Checks the call's arguments; its JSON schema is shown to the model."""
+    run: Callable[[Any, Scope, Context], Awaitable[Finding]]
+    """Gets the checked arguments. Raises `ToolProblem`, and the errors of the ports that it uses."""
