@@ -52,7 +52,7 @@ def add_costs(costs: Iterable[float | None]) -> float | None:
     return sum(known)
 
 
-class Step(TypedDict):
+class ExecutedStep(TypedDict):
     """The record of one execution of a node. The graph's instrumentation writes it, not the node."""
 
     node: str
@@ -66,7 +66,7 @@ def count_tokens(usage: Iterable[Usage]) -> int:
     return sum(used["input_tokens"] + used["output_tokens"] for used in usage)
 
 
-def sum_timings(steps: Iterable[Step]) -> dict[str, float]:
+def sum_timings(steps: Iterable[ExecutedStep]) -> dict[str, float]:
     """Return the milliseconds that each node took, all of its executions together."""
     timings: dict[str, float] = {}
     for step in steps:
@@ -196,7 +196,7 @@ class PerQuestion(TypedDict):
     answer: str
     citations: list[Citation]
     verification: Verification
-    steps: list[Step]
+    steps: list[ExecutedStep]
 
 
 class AnswerState(TurnInput, PerQuestion):

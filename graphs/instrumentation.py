@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 
 from domain.events import Thinking
 from domain.ports.models import ModelUsage
-from domain.state import AnswerState, Degradation, Step, Usage
+from domain.state import AnswerState, Degradation, ExecutedStep, Usage
 from graphs.node import Node
 from graphs.speculation import SpeculatingContext
 from nodes.context import Context
@@ -21,8 +21,8 @@ class InstrumentedNode(Protocol):
 
 
 def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
-    """Return `node` with a `thinking` event before it and a `Step` in the state after it, one of each even if it is
-    retried. Where the context allows it, the `nodes` that probably follow run ahead."""
+    """Return `node` with a `thinking` event before it and an `ExecutedStep` in the state after it, one of each even if
+    it is retried. Where the context allows it, the `nodes` that probably follow run ahead."""
 
     async def run(state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]:
         ledger = runtime.context.ledger
@@ -41,7 +41,7 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
             if speculation is not None:
                 speculation.begin(node.name, state, runtime, nodes)
             result = await node.execute(state, runtime)
-        step = Step(
+        step = ExecutedStep(
             node=node.name,
             ms=round(failed_ms + result.ms, 2),
             warnings=list(ledger.warnings),
@@ -56,7 +56,7 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
             speculation.wasted.clear()
         step = runtime.context.measure(step)
         # route returns empty lists, so that every question begins its own.
-        steps: list[Step] = result.update.get("steps", state.get("steps") or [])
+        steps: list[ExecutedStep] = result.update.get("steps", state.get("steps") or [])
         known: list[Degradation] = result.update.get("degraded", state.get("degraded") or [])
         return {**result.update, "steps": [*steps, step], "degraded": [*known, *degraded]}
 

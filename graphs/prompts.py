@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from domain.state import Step
+from domain.state import ExecutedStep
 from graphs.answer import STEPS
 
 
@@ -23,7 +23,7 @@ ALL_VERSIONS = _digest(VERSIONS)
 """One version for all prompts together."""
 
 
-def find_versions(steps: Iterable[Step]) -> dict[str, str]:
+def find_versions(steps: Iterable[ExecutedStep]) -> dict[str, str]:
     """Return the versions of the prompts that these steps sent to models, by node."""
     asked = dict.fromkeys(used["node"] for step in steps for used in step["usage"])
     return {node: VERSIONS[node] for node in asked if node in VERSIONS}

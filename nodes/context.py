@@ -18,7 +18,7 @@ from domain.ports.models import ChatModel, ModelUsage, TokenCounter
 from domain.ports.reranking import Reranker
 from domain.profile import ModelKnobs, Profile
 from domain.scope import Scope
-from domain.state import Degradation, Step
+from domain.state import Degradation, ExecutedStep
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Models:
         return replace(self, **chosen) if chosen else self
 
 
-def keep_measure(step: Step) -> Step:
+def keep_measure(step: ExecutedStep) -> ExecutedStep:
     """Return the step as it was measured."""
     return step
 
@@ -130,7 +130,7 @@ class Context:
     run_id: str | None = None
     """None where LangGraph names its runs itself, as its Studio does."""
     ledger: Ledger = field(default_factory=Ledger)
-    measure: Callable[[Step], Step] = keep_measure
+    measure: Callable[[ExecutedStep], ExecutedStep] = keep_measure
     """Returns the step as it is filed and counted against the budget. A replay on a tape puts in the recorded times."""
     span: Callable[[str], AbstractContextManager[Any]] = nullcontext
     """Opens the span of a node in the run's trace."""

@@ -10,7 +10,7 @@ from domain.documents import Citation
 from domain.events import Done, Event, Failed
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord, Shown, StepTime, Withdrawal
-from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question, sum_timings
+from domain.state import AnswerState, ExecutedStep, Turn, TurnInput, Usage, add_costs, blank_question, sum_timings
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
 from nodes.writing.stream import finish_turn
@@ -164,7 +164,7 @@ LONGEST_WITHDRAWN = 2_000
 """Characters that are kept of a text that was withdrawn."""
 
 
-def make_shown(events: Sequence[Event], steps: Sequence[Step], ended: Done | Failed) -> Shown:
+def make_shown(events: Sequence[Event], steps: Sequence[ExecutedStep], ended: Done | Failed) -> Shown:
     """Gather what readers saw of a run besides its end."""
     sources: list[Citation] = []
     corrections: list[Withdrawal] = []
@@ -218,15 +218,15 @@ def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> Answer
     return state
 
 
-def _list_usage(steps: Sequence[Step]) -> list[Usage]:
+def _list_usage(steps: Sequence[ExecutedStep]) -> list[Usage]:
     return [used for step in steps for used in step["usage"]]
 
 
-def _list_warnings(steps: Sequence[Step]) -> list[str]:
+def _list_warnings(steps: Sequence[ExecutedStep]) -> list[str]:
     return list(dict.fromkeys(warning for step in steps for warning in step["warnings"]))
 
 
-def _list_timings(steps: Sequence[Step], total_ms: float) -> dict[str, float]:
+def _list_timings(steps: Sequence[ExecutedStep], total_ms: float) -> dict[str, float]:
     return {**sum_timings(steps), "total": round(total_ms, 2)}
 
 

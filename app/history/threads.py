@@ -27,9 +27,9 @@ class Threads:
     async def require(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None = None) -> None:
         """Raise `UnknownThread` where the workspace has no such thread, or it is not open to an asker of these groups,
         and `DatabaseUnavailable`."""
-        is_there = await self._store.exists(workspace_id, thread_id)
-        if not is_there or not await self.is_open_to(Scope(workspace_id, groups=groups), thread_id):
-            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+        asker = Scope(workspace_id, groups=groups)
+        if not await self._store.exists(workspace_id, thread_id) or not await self.is_open_to(asker, thread_id):
+            raise await self.explain_unknown(asker, thread_id)
 
     async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
         """Return True if the asker may read what any run of the thread might have been shown, or it has no run.
@@ -90,10 +90,7 @@ class Threads:
 
         Raises `UnknownThread` where the caller may not read it, and `DatabaseUnavailable`.
         """
-        try:
-            await self.require(asker.workspace_id, thread_id, asker.groups)
-        except UnknownThread:
-            raise await self.explain_unknown(asker, thread_id) from None
+        await self.require(asker.workspace_id, thread_id, asker.groups)
         if "admin" in caller.rights:
             return
         if await self._store.list_callers(asker.workspace_id, thread_id) != {caller.name}:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.outcome import Limit
-from domain.state import Step, count_tokens
+from domain.state import ExecutedStep, count_tokens
 
 
 class Budget(BaseModel):
@@ -28,7 +28,7 @@ class Budget(BaseModel):
     dollars: float | None = Field(None, ge=0)
     """A model of unknown price counts as free."""
 
-    def left(self, steps: Sequence[Step]) -> tuple[float, Limit] | None:
+    def left(self, steps: Sequence[ExecutedStep]) -> tuple[float, Limit] | None:
         """Return the seconds left for judgements by models, and the limit that ends them.
 
         0 seconds where a limit has been reached already; None where time is not limited.
@@ -37,7 +37,7 @@ class Budget(BaseModel):
             return 0.0, breach
         return None if self.seconds is None else (self.seconds - _spent_seconds(steps), "seconds")
 
-    def find_breach(self, steps: Sequence[Step]) -> Limit | None:
+    def find_breach(self, steps: Sequence[ExecutedStep]) -> Limit | None:
         """Return the first limit that these steps have reached, if any."""
         if self.seconds is not None and _spent_seconds(steps) >= self.seconds:
             return "seconds"
@@ -54,5 +54,5 @@ class Budget(BaseModel):
         return f"The run has spent its budget of {f'${allowed}' if limit == 'dollars' else f'{allowed} {limit}'}."
 
 
-def _spent_seconds(steps: Sequence[Step]) -> float:
+def _spent_seconds(steps: Sequence[ExecutedStep]) -> float:
     return sum(step["ms"] for step in steps) / 1000

@@ -15,8 +15,7 @@ from domain.outcome import (
     Reason,
     RetriesSpent,
 )
-from domain.state import Level, Turn
-from domain.state import Step as PastStep
+from domain.state import ExecutedStep, Level, Turn
 from domain.text.question import split_carried
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of
@@ -38,7 +37,7 @@ class AbstainInput(AnsweringInput):
     confidence: float
     missing: list[str]
     retries: int
-    steps: list[PastStep]
+    steps: list[ExecutedStep]
 
 
 class AbstainUpdate(TypedDict):

@@ -14,8 +14,7 @@ from domain.documents import Source
 from domain.errors import ContextTooLong, OverBudget, UnsupportedAnswer
 from domain.events import Sources
 from domain.library.citations import cite
-from domain.state import Degradation, Failure
-from domain.state import Step as PastStep
+from domain.state import Degradation, ExecutedStep, Failure
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL, find_next, list_answerers, name_answerer
 from nodes.step import Step
@@ -31,7 +30,7 @@ class DegradeInput(TypedDict):
     confidence: float
     answerer: str
     failure: Failure | None
-    steps: list[PastStep]
+    steps: list[ExecutedStep]
 
 
 class DegradeUpdate(TypedDict):

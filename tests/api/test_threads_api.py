@@ -9,7 +9,7 @@ import psycopg
 from app.answering.records import make_shown
 from app.answering.requests import Ask, collect
 from app.wiring.services import Services
-from domain.state import Step
+from domain.state import ExecutedStep
 from tests.asking import QUESTION, ask
 
 BATTERY = "How long does the battery of the Falke last?"
@@ -43,7 +43,7 @@ async def test_a_turn_is_restored_as_it_was_shown(client: httpx.AsyncClient, ser
 
 
 def test_what_was_withdrawn_is_kept() -> None:
-    step = Step(node="generate", ms=3.5, warnings=[], usage=[])
+    step = ExecutedStep(node="generate", ms=3.5, warnings=[], usage=[])
     shown = make_shown(
         [
             {"type": "content", "token": "It lasts "},

@@ -153,11 +153,21 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
 
 
 def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
-    run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
+    run(home, "ask", "Hello!", "--workspace", "tidy", "--create", "--json")
     assert "All 4 states can be continued from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
     assert "is not a span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
     pruned = read(run(home, "prune", "--older-than", "0h", "--workspace", "tidy", "--json"))
     assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
+
+
+def test_a_new_thread_or_workspace_is_begun_only_where_that_is_said(home: Path) -> None:
+    answer = read(run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts-2024", "--create", "--json"))
+    assert answer["thread_id"] == "contracts-2024"
+    assert "'legal'" in run(home, "ask", "Hello!", "-w", "leagl", code=2).stderr
+    assert "contracts-2024" in run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts", code=2).stderr
+    run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts-2024")
+    assert "no feedback" in run(home, "feedback", "--export", "rated").stdout
+    assert not (home / "rated").exists()
 
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:

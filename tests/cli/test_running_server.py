@@ -156,6 +156,8 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     [
         (("ask", ""), "question"),
         (("ask", "How long?", "--mode", "nonsense"), "There is no mode 'nonsense'"),
+        (("ask", "How long?", "--workspace", "defualt"), "Did you mean 'default'?"),
+        (("ask", "How long?", "--thread", "nonsense"), "There is no thread 'nonsense'"),
         (("show", "nonsense"), "There is no run 'nonsense'"),
     ],
 )

@@ -2,12 +2,12 @@ import pytest
 from pydantic import ValidationError
 
 from domain.execution.budget import Budget
-from domain.state import Step, Usage
+from domain.state import ExecutedStep, Usage
 
 
-def make_step(seconds: float, tokens: int = 0, cost: float | None = 0.0) -> Step:
+def make_step(seconds: float, tokens: int = 0, cost: float | None = 0.0) -> ExecutedStep:
     usage = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=1, cost=cost)
-    return Step(node="grade", ms=seconds * 1000, warnings=[], usage=[usage] if tokens else [])
+    return ExecutedStep(node="grade", ms=seconds * 1000, warnings=[], usage=[usage] if tokens else [])
 
 
 STEPS = [make_step(2), make_step(3, 99, 0.02), make_step(0, 199, None)]

@@ -7,7 +7,7 @@ import pytest
 from domain.execution.budget import Budget
 from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile
-from domain.state import AnswerState, Failure, Route, Step, Usage, blank_question
+from domain.state import AnswerState, ExecutedStep, Failure, Route, Usage, blank_question
 from graphs.decisions import (
     decide_answer,
     decide_description,
@@ -35,7 +35,7 @@ def make_state(
         verify=verify,
     )
     used = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=0, cost=0.0)
-    steps = [Step(node="grade", ms=1000.0, warnings=[], usage=[used])]
+    steps = [ExecutedStep(node="grade", ms=1000.0, warnings=[], usage=[used])]
     state = {**blank_question(), "turns": [], "profile": profile.model_dump(), "steps": steps, **fields}
     return cast(AnswerState, state)
 

@@ -13,8 +13,7 @@ from typing_extensions import TypedDict
 from domain.execution.budget import Budget
 from domain.ports.models import ModelUsage
 from domain.profile import ModelKnobs, Profile
-from domain.state import Degradation
-from domain.state import Step as PastStep
+from domain.state import Degradation, ExecutedStep
 from graphs.instrumentation import file_usage, instrument
 from graphs.node import Node
 from nodes.context import Context, Models
@@ -22,7 +21,7 @@ from nodes.step import Step
 
 USED = ModelUsage("gpt", 10, 5, 0.25)
 DEGRADED = Degradation(node="grade", code="model_failed", given_up="gpt", instead="local", message="The model failed.")
-EARLIER: PastStep = {"node": "route", "ms": 1.0, "warnings": [], "usage": []}
+EARLIER: ExecutedStep = {"node": "route", "ms": 1.0, "warnings": [], "usage": []}
 
 
 class Input(TypedDict):

@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 
 import nodes
-from domain.state import Step, Usage
+from domain.state import ExecutedStep, Usage
 from graphs import prompts
 from graphs.answer import STEPS
 
@@ -25,8 +25,8 @@ def test_a_version_is_of_the_text() -> None:
 def test_only_what_was_asked_is_named() -> None:
     used = Usage(node="grade", model="m", calls=1, input_tokens=1, output_tokens=1, cost=None)
     steps = [
-        Step(node="route", ms=1, warnings=[], usage=[]),
-        Step(node="retrieve", ms=1, warnings=[], usage=[]),
-        Step(node="grade", ms=1, warnings=[], usage=[used]),
+        ExecutedStep(node="route", ms=1, warnings=[], usage=[]),
+        ExecutedStep(node="retrieve", ms=1, warnings=[], usage=[]),
+        ExecutedStep(node="grade", ms=1, warnings=[], usage=[used]),
     ]
     assert prompts.find_versions(steps) == {"grade": prompts.VERSIONS["grade"]}

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -15,7 +16,12 @@ from app.cli.support.options import (
 )
 from app.cli.support.running import run, run_on_server
 from app.cli.support.server_client import ServerClient
+from domain.errors import UnknownWorkspace
+from domain.people.access import OWNER
+from domain.people.names import find_nearest
+from domain.ports.workspaces import MOST
 from domain.profile import MOST_SOURCES
+from domain.scope import DEFAULT_SCOPE
 
 cli = new_cli()
 
@@ -31,12 +37,22 @@ def ask(
         float | None, typer.Option(min=0, max=1, help="Answer only from passages that are at least this similar.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, max=MOST_SOURCES, help="Answer from this many sources.")] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Begin the thread, or the workspace, where there is none of this name.")
+    ] = False,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question and stream the answer with its sources."""
 
+    # The API begins a thread or a workspace at its first question; at a terminal, a new name is more likely a typo.
+    checks_workspace = not create and workspace != DEFAULT_SCOPE.workspace_id
+
     def ask_server(server: ServerClient) -> int:
+        if checks_workspace:
+            _require_workspace(workspace, (each["id"] for each in server.get("workspaces")["workspaces"]))
+        if thread is not None and not create:
+            server.get("threads", thread, workspace=workspace, limit=1)
         body = {
             "question": question,
             "workspace": workspace,
@@ -57,6 +73,10 @@ def ask(
         from app.wiring.services import open_services
 
         async with open_services(read_settings()) as services:
+            if checks_workspace:
+                _require_workspace(workspace, (each.id for each in await services.workspaces.list(OWNER)))
+            if thread is not None and not create:
+                await services.runs.threads.require(workspace, thread)
             asked = Ask(
                 question, read_scope(workspace, document, where), thread, mode, threshold=threshold, limit=limit
             )
@@ -65,3 +85,12 @@ def ask(
 
     run_on_server(ask_server)
     run(ask_here())
+
+
+def _require_workspace(wanted: str, listed: Iterable[str]) -> None:
+    names = list(listed)
+    if wanted in names or len(names) >= MOST:
+        return
+    nearest = find_nearest(wanted, names)
+    meant = f" Did you mean {nearest!r}?" if nearest else ""
+    raise UnknownWorkspace(f"There is no workspace {wanted!r}.{meant} With --create, it begins with this question.")

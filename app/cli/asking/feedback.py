@@ -40,7 +40,9 @@ def feedback(
         settings = read_settings()
         async with open_stores(settings) as stores:
             rated = await stores.feedback.list(workspace, parse_since(since), limit, rating)
-        if export is not None:
+        if export is not None and not rated:
+            out.print("There is no feedback to export.")
+        elif export is not None:
             print_export(export, await _export(settings, export, rated))
         elif as_json:
             print_json([asdict(each) for each in rated], default=str)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from domain.documents import Citation, name_place
-from domain.state import Step, add_costs, count_tokens, sum_timings
+from domain.state import ExecutedStep, add_costs, count_tokens, sum_timings
 
 Aspect = Literal["outcome", "answer", "citations", "verdict"]
 """What may flip."""
@@ -93,7 +93,7 @@ def compare(one: Ending, other: Ending) -> Compared:
     return Compared(flipped=flipped, gained=gained, lost=lost)
 
 
-def sum_costs(steps: Sequence[Step]) -> Costs:
+def sum_costs(steps: Sequence[ExecutedStep]) -> Costs:
     """Sum up what a run's steps took."""
     by_node = sum_timings(steps)
     usage = [used for step in steps for used in step["usage"]]

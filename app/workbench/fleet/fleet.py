@@ -27,7 +27,7 @@ from domain.history.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.scope import Scope
-from domain.state import Step
+from domain.state import ExecutedStep
 
 MOST_REPLAYED = 10_000
 """Runs of one replay."""
@@ -84,7 +84,7 @@ class Fleet:
             except _UNREADABLE:
                 skipped["steps are not kept"] += 1
                 continue
-            steps: list[Step] = end.values["steps"]
+            steps: list[ExecutedStep] = end.values["steps"]
             path = [step["node"] for step in steps]
             if path[-1:] != [end.node]:
                 skipped["steps are not kept"] += 1

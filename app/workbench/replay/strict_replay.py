@@ -22,7 +22,7 @@ from domain.errors import StateError
 from domain.events import Compared, Event
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
-from domain.state import Step
+from domain.state import ExecutedStep
 from graphs.answer import AnswerGraph
 
 MAX_DIFFERENCES = 200
@@ -106,12 +106,12 @@ async def prepare_strict(
     return StrictReplay(graph_pass, in_memory, player, run.final, tape.events)
 
 
-def repeat_measures(recorded: Sequence[Step]) -> Callable[[Step], Step]:
+def repeat_measures(recorded: Sequence[ExecutedStep]) -> Callable[[ExecutedStep], ExecutedStep]:
     """Return a function that puts the recorded measurements into each step: its time, and the usage of speculative work
     that was dropped, because a replay does none."""
     left = deque(recorded)
 
-    def measure(step: Step) -> Step:
+    def measure(step: ExecutedStep) -> ExecutedStep:
         if not left or left[0]["node"] != step["node"]:
             return step
         then = left.popleft()
