@@ -343,7 +343,7 @@ class Citation(TypedDict):
     chunk_index: int
     page: int | None
     boxes: NotRequired[list[PageBox]]
-    """Where `text` stands, a box a line; empty where the document has no pages. Absent in states from before boxes."""
+    """Where `text` stands, a box a line; empty where the document has no pages."""
     heading_path: list[str]
     start: int
     end: int

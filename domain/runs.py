@@ -64,7 +64,7 @@ class RunRequest:
     history: list[Turn] = field(default_factory=list)
     """The conversation before the question, where the client keeps it. Used where the thread has none."""
     caller: str = ""
-    """Name of who asked; empty for runs from before it was kept."""
+    """Name of who asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class RunStatus:
     """The id of the last event in the run's stream."""
     stop_requested: bool = False
     shown: Shown | None = None
-    """None until the run has ended, and for runs from before it was kept."""
+    """None until the run has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,10 +200,8 @@ class RunExecution:
 
     async def _count_usage(self, record: RunRecord) -> None:
         """Count the run's usage towards its caller's limits, before they see its end and may ask again."""
-        # Of a run that an older version accepted it is not known who asked.
-        if self.request.caller:
-            tokens = count_tokens(record.usage)
-            await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
+        tokens = count_tokens(record.usage)
+        await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown]:
         """Make the run's record, what its observer stores beside it, and what it showed."""

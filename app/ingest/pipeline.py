@@ -107,7 +107,7 @@ class Ingestion:
                     is_short=True,
                 )
                 if report := await self._keep_known(workspace_id, source, known, arrival, own | given):
-                    # That of a document from before files were kept is missing.
+                    # Puts back a file that is missing.
                     await self._store.keep_original(workspace_id, content_hash, data)
                     if groups is not None and set(groups) != set(known.groups or ()) and report.status != "superseded":
                         await self._store.set_groups(workspace_id, known.id, groups)

@@ -88,9 +88,7 @@ async def test_what_is_not_there_is_said(client: httpx.AsyncClient) -> None:
         assert says in response.json()["error"]["message"]
 
 
-async def test_a_document_from_before_files_were_kept_says_what_to_do(
-    client: httpx.AsyncClient, database_url: str
-) -> None:
+async def test_a_document_whose_file_is_missing_says_what_to_do(client: httpx.AsyncClient, database_url: str) -> None:
     document = await add(client, "notes.md", NOTES)
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DELETE FROM originals")

@@ -1,7 +1,7 @@
 """Scores units by the token vectors that ingestion stored for late interaction (`late_interaction`).
 
-A unit's tokens are found by its place in the document. Earlier versions stored no places with the vectors; there the
-tokenizer finds them anew, without a run of the model. So a question costs one run, for itself.
+A unit's tokens are found by its place in the document. Of a chunk too long for its places to be stored, the tokenizer
+finds them anew, without a run of the model. So a question costs one run, for itself.
 """
 
 import asyncio
@@ -105,10 +105,7 @@ class LateInteractionUnitScorer:
                 stored.append(chunk.tokens[inside.start * _BYTES : inside.stop * _BYTES])
         if not places:
             return _Tokens(np.zeros(0, dtype=np.int64), np.zeros((0, DIMENSIONS), dtype=np.float32))
-        joined, vectors = np.concatenate(places), decompress(b"".join(stored))
-        # Chunks of earlier versions overlapped.
-        order = np.argsort(joined, kind="stable")
-        return _Tokens(joined[order], vectors[order])
+        return _Tokens(np.concatenate(places), decompress(b"".join(stored)))
 
     def _find_places(self, chunk: TokenChunk) -> tuple[range, _Places] | None:
         """Return which tokens stand in the chunk's own text and not in its title or lead, and their offsets in the

@@ -112,15 +112,11 @@ def describe_feedback(feedback: Feedback) -> dict[str, Any]:
 def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:
     """Describe a run as a `TurnBody`, with what its readers saw and say."""
     run, shown = describe_run(status), status.shown
-    timings: dict[str, float] = (run["ended"] or {}).get("timings", {})
     return {
         **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
         "document_ids": status.request.turn["scope"].get("document_ids"),
         "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
-        # Runs from before what they showed was kept know the time that each node took, and not their order.
-        "steps": shown["steps"]
-        if shown
-        else [{"node": node, "ms": ms} for node, ms in timings.items() if node != "total"],
+        "steps": shown["steps"] if shown else [],
         "corrections": shown["corrections"] if shown else [],
         "feedback": feedback and describe_feedback(feedback),
     }

@@ -10,7 +10,7 @@ export function Pages({ citation }) {
   const [failed, setFailed] = useState(false);
   const { document_id, revision, boxes = [], page } = citation;
   const numbers = [...new Set(boxes.map((box) => box.page))];
-  // A document from before files were kept has text only.
+  // Where a page cannot be drawn, the text is shown.
   if (failed) return html`<${Blocks} document=${document_id} revision=${revision} citation=${citation.text ? citation : undefined} />`;
   return html`
     ${citation.text && html`<details class="quoted"><summary class="soft">${phrase("evidence.as_text")}</summary>

@@ -44,7 +44,7 @@ _GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-# Answers from before revisions do not say which one they cite.
+# Documents in another application's table have no revision.
 _OUTDATED: LiteralString = """
     (
         SELECT count(DISTINCT cited ->> 'document_id')
