@@ -1,4 +1,4 @@
-"""What the server answers. Fields that a newer server adds are kept, too."""
+"""What the server answers: the shapes of its API, described nowhere else. Fields that a newer server adds are kept."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -23,8 +23,8 @@ class Box(Model):
     height: float
 
 
-class Citation(Model):
-    """The place in a document that supports a statement. `start` and `end` count characters of the document's text."""
+class Source(Model):
+    """A place in a document. `start` and `end` count characters of the document's text."""
 
     marker: int
     """The number in the answer, as in `[1]`."""
@@ -33,9 +33,6 @@ class Citation(Model):
     source: str = ""
     """The document's path as ingested, or its address."""
     revision: int | None = None
-    updated_at: str | None = None
-    chunk_id: str
-    chunk_index: int
     page: int | None
     boxes: list[Box] = []
     """Where `text` stands, a box a line; empty where the document has no pages."""
@@ -44,6 +41,14 @@ class Citation(Model):
     end: int
     text: str
     score: float
+
+
+class Citation(Source):
+    """The place in a document that supports a statement."""
+
+    chunk_id: str
+    chunk_index: int
+    updated_at: str | None = None
 
 
 class Claim(Model):
@@ -76,6 +81,14 @@ class Usage(Model):
     input_tokens: int
     output_tokens: int
     cost: float | None
+
+
+class Comparison(Model):
+    """The result of comparing a strict replay with the recorded run."""
+
+    run_id: str
+    identical: bool
+    differences: list[str]
 
 
 class Answer(Model):
@@ -114,6 +127,7 @@ class Answer(Model):
     degraded: list[dict[str, Any]]
     prompts: dict[str, str]
     trace_url: str | None
+    comparison: Comparison | None = None
 
 
 class Passage(Model):
@@ -184,10 +198,13 @@ class Ingestion(Model):
     """A file that was sent, and how far it has been read."""
 
     ingestion_id: str | None
-    """None where the file was refused at once."""
+    """None where the file was refused at once, as are the other fields without a value then."""
+    workspace: str | None = None
     source: str
     state: str
     """`queued`, `running`, `done`, `superseded`, `failed` or `cancelled`."""
+    accepted_at: datetime | None = None
+    ended_at: datetime | None = None
     report: DocumentReport | None
     """What became of the file, once it has been read."""
     progress: Progress | None = None
@@ -237,12 +254,29 @@ class RunSummary(Model):
     started_at: datetime
     question: str
     mode: str
+    route: str
     outcome: str | None
     confidence: float
+    top_score: float | None
+    retries: int
+    candidates: int
+    sources: int
+    citations: int
+    verification: str
     cached: bool
-    error: str | None
-    ms: float | None
+    answered_by: str
     cost: float | None
+    ms: float | None
+    warnings: int
+    degraded: int
+    outdated: int
+    """Number of the cited documents that were replaced or deleted since."""
+    error: str | None
+    replay: bool
+    reasons: list[str]
+    rating: str | None
+    complaint: str | None
+    comment: str
 
 
 class Page(Model):
@@ -255,6 +289,7 @@ class Page(Model):
 class RunList(Page):
     """Runs that have ended, newest first."""
 
+    since: datetime
     runs: list[RunSummary]
 
 
@@ -282,16 +317,36 @@ class ThreadList(Page):
     threads: list[ThreadSummary]
 
 
+class StepTime(Model):
+    """One execution of a step."""
+
+    node: str
+    ms: float
+
+
+class Withdrawal(Model):
+    """Text that was shown before the answer, and replaced."""
+
+    reason: str
+    withdrawn: str
+
+
 class Turn(Model):
     """A question of a conversation and what came of it."""
 
     run_id: str
     question: str
     mode: str
+    document_ids: list[str] | None
+    """The documents that the question was limited to; None: all."""
     state: str
     accepted_at: datetime
     ended: dict[str, Any] | None
     """The data of the last event, and its name as `event`."""
+    sources: list[Source]
+    """Those that the answer does not cite. The others are the citations in `ended`."""
+    steps: list[StepTime]
+    corrections: list[Withdrawal]
     feedback: Feedback | None
 
 

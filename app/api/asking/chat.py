@@ -7,15 +7,14 @@ from starlette.responses import Response
 
 from app.api.asking.streams import locate, respond
 from app.api.dependencies import begins_run, get_caller, get_run_manager, needs
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with_run
-from app.api.schema.responses import AnswerBody
 from app.api.schema.schemas import ChatRequest
+from askgraph import models
 
 router = APIRouter(prefix="/api", tags=["chat"], route_class=needs("ask"))
 
 
-@router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
+@router.post("/chat", responses=respond_with_run(models.Answer) | fail_with(404, 409, 502))
 @begins_run
 async def chat(
     body: ChatRequest,

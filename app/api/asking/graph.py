@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.dependencies import GraphDep, needs
-from app.api.schema import examples
 from app.api.schema.openapi import Responses, fail_with, respond_with, respond_with_text
 from app.drawing.diagram import Layout, read_graph
 from app.drawing.drawing import Format, draw
@@ -22,9 +21,8 @@ _MEDIA_TYPES = {
 
 
 def _describe_drawings() -> Responses:
-    described = respond_with(Layout, examples.GRAPH, "The drawing; as JSON, the steps and edges with their places.")
-    text = {"text/plain": "flowchart TD\n  __start__ --> route\n", "image/png": ""}
-    described[200]["content"] |= respond_with_text(text, "")[200]["content"]
+    described = respond_with(Layout, "The drawing; as JSON, the steps and edges with their places.")
+    described[200]["content"] = respond_with_text("", "text/plain", "image/png")[200]["content"]
     return described
 
 

@@ -8,11 +8,10 @@ from starlette.responses import Response
 from app.answering.run_config import trace_id
 from app.api.asking.streams import respond
 from app.api.dependencies import CallerDep, CallerScope, FeedbackDep, FeedbackSinkDep, RunManagerDep, needs
-from app.api.schema import examples
 from app.api.schema.descriptions import describe_feedback, describe_run
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run
-from app.api.schema.responses import AnswerBody, FeedbackBody, RunBody
 from app.api.schema.schemas import FeedbackRequest
+from askgraph import models
 from domain.errors import InputError
 from domain.execution.streams import order_of
 from domain.history.feedback import Feedback
@@ -25,7 +24,7 @@ router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
 @router.get(
     "/{run_id}",
     response_model=None,
-    responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
+    responses=respond_with(models.Run, "The run's status.") | fail_with(404),
 )
 async def status(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dict[str, Any]:
     """Return a run's status; once it has ended, with its answer, usage, cost and timings."""
@@ -35,7 +34,7 @@ async def status(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dic
 
 @router.get(
     "/{run_id}/events",
-    responses=respond_with_run(AnswerBody, examples.ANSWER)
+    responses=respond_with_run(models.Answer)
     | {204: {"description": "Nothing follows the event that `Last-Event-ID` names."}}
     | fail_with(404, 502),
 )
@@ -67,7 +66,7 @@ async def events(
 @router.post(
     "/{run_id}/cancel",
     response_model=None,
-    responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
+    responses=respond_with(models.Run, "The run's status.") | fail_with(404),
 )
 async def cancel(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dict[str, Any]:
     """Stop a run. What it has written so far is kept, as a turn that is marked as stopped. A run that has ended stays
@@ -79,7 +78,7 @@ async def cancel(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dic
 @router.put(
     "/{run_id}/feedback",
     response_model=None,
-    responses=respond_with(FeedbackBody, examples.FEEDBACK, "The feedback.") | fail_with(404),
+    responses=respond_with(models.Feedback, "The feedback.") | fail_with(404),
 )
 async def give_feedback(
     run_id: str,

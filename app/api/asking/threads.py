@@ -13,17 +13,11 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.schema import examples
 from app.api.schema.descriptions import describe_conversation, describe_erasure, describe_turn
 from app.api.schema.openapi import fail_with, respond_with
-from app.api.schema.responses import (
-    ConversationBody,
-    ConversationListBody,
-    ErasureBody,
-    HistoryBody,
-    ThreadBody,
-)
+from app.api.schema.responses import HistoryBody
 from app.api.schema.schemas import DryRunQuery, ThreadId, TitleRequest
+from askgraph import models
 
 reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
 erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask", "admin"))
@@ -32,7 +26,7 @@ erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("
 @reading.get(
     "",
     response_model=None,
-    responses=respond_with(ConversationListBody, examples.CONVERSATIONS, "The conversations.") | fail_with(),
+    responses=respond_with(models.ThreadList, "The conversations.") | fail_with(),
 )
 async def list_threads(
     threads: ThreadsDep,
@@ -51,7 +45,7 @@ async def list_threads(
 @reading.get(
     "/{thread_id}",
     response_model=None,
-    responses=respond_with(ThreadBody, examples.THREAD, "The conversation.") | fail_with(404),
+    responses=respond_with(models.Thread, "The conversation.") | fail_with(404),
 )
 async def read_thread(
     thread_id: ThreadId,
@@ -75,7 +69,7 @@ async def read_thread(
 @reading.patch(
     "/{thread_id}",
     response_model=None,
-    responses=respond_with(ConversationBody, examples.CONVERSATION, "The conversation.") | fail_with(404),
+    responses=respond_with(models.ThreadSummary, "The conversation.") | fail_with(404),
 )
 async def rename_thread(
     thread_id: ThreadId, body: TitleRequest, threads: ThreadsDep, scope: CallerScope
@@ -87,7 +81,7 @@ async def rename_thread(
 @reading.get(
     "/{thread_id}/history",
     response_model=None,
-    responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),
+    responses=respond_with(HistoryBody, "The steps.") | fail_with(404),
 )
 async def read_history(
     thread_id: ThreadId,
@@ -106,7 +100,7 @@ async def read_history(
 @erasing.delete(
     "/{thread_id}",
     response_model=None,
-    responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
+    responses=respond_with(models.Erasure, "What was erased, and the proof.") | fail_with(404, 409),
 )
 async def forget_thread(
     thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope, dry_run: DryRunQuery = False

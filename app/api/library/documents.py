@@ -22,7 +22,6 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.schema import examples
 from app.api.schema.descriptions import (
     describe_document,
     describe_erasure,
@@ -31,22 +30,14 @@ from app.api.schema.descriptions import (
     describe_revision,
 )
 from app.api.schema.openapi import fail_with, respond_with
-from app.api.schema.responses import (
-    AcceptedIngestBody,
-    DocumentBody,
-    DocumentListBody,
-    DocumentWithTextBody,
-    ErasureBody,
-    ErrorBody,
-    IngestBody,
-    RevisionListBody,
-)
+from app.api.schema.responses import AcceptedIngestBody, DocumentListBody, ErrorBody, IngestBody, RevisionListBody
 from app.api.schema.schemas import DryRunQuery, GroupName, GroupsRequest, WhereQuery
 from app.history.forgetting import count_deletion, find_deletable
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
+from askgraph import models
 from domain.documents import Document, DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, InputError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
@@ -67,10 +58,10 @@ writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=nee
 
 @writing.post(
     "",
-    responses=respond_with(IngestBody, examples.INGEST, "At least one file was taken.")
-    | respond_with(AcceptedIngestBody, examples.ACCEPTED_INGEST, "The files are read later.", 202)
+    responses=respond_with(IngestBody, "At least one file was taken.")
+    | respond_with(AcceptedIngestBody, "The files are read later.", 202)
     | fail_with(413)
-    | respond_with(IngestBody | ErrorBody, examples.FAILED_INGEST, "No file was taken.", 422),
+    | respond_with(IngestBody | ErrorBody, "No file was taken.", 422),
 )
 async def add_documents(
     request: Request,
@@ -152,7 +143,7 @@ async def add_documents(
 @reading.get(
     "",
     response_model=None,
-    responses=respond_with(DocumentListBody, {"documents": [examples.DOCUMENT]}, "The documents.") | fail_with(),
+    responses=respond_with(DocumentListBody, "The documents.") | fail_with(),
 )
 async def list_documents(documents: DocumentsDep, scope: CallerScope, where: WhereQuery = None) -> dict[str, Any]:
     """List the workspace's documents that the caller may read, or those of them whose metadata passes a filter."""
@@ -163,7 +154,7 @@ async def list_documents(documents: DocumentsDep, scope: CallerScope, where: Whe
 @reading.get(
     "/{document_id}",
     response_model=None,
-    responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
+    responses=respond_with(models.Document, "The document.") | fail_with(404),
 )
 async def get_document(
     document_id: str,
@@ -179,7 +170,7 @@ async def get_document(
 @reading.get(
     "/{document_id}/revisions",
     response_model=None,
-    responses=respond_with(RevisionListBody, {"revisions": [examples.REVISION]}, "The revisions.") | fail_with(404),
+    responses=respond_with(RevisionListBody, "The revisions.") | fail_with(404),
 )
 async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
     """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
@@ -215,7 +206,7 @@ async def read_revision(documents: DocumentStore, document: Document, revision: 
 @writing.patch(
     "/{document_id}",
     response_model=None,
-    responses=respond_with(DocumentBody, examples.DOCUMENT, "The document.") | fail_with(404),
+    responses=respond_with(models.Document, "The document.") | fail_with(404),
 )
 async def set_groups(
     document_id: str,
@@ -239,8 +230,7 @@ async def set_groups(
     "/{document_id}",
     status_code=204,
     responses=respond_with(
-        ErasureBody,
-        examples.ERASURE,
+        models.Erasure,
         "With `everywhere`: what was erased, and the proof. With `dry_run`: what would be.",
     )
     | {204: {"description": "The document is deleted."}}

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api.dependencies import CallerScope, DocumentsDep, IngestionsDep, needs
-from app.api.schema import examples
 from app.api.schema.descriptions import describe_ingestion
 from app.api.schema.openapi import fail_with, respond_with
-from app.api.schema.responses import IngestionBody, IngestionListBody
+from app.api.schema.responses import IngestionListBody
+from askgraph import models
 from domain.errors import UnknownIngestion
 from domain.library.ingestions import IngestionStatus
 from domain.ports.documents import DocumentStore
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=nee
 @router.get(
     "",
     response_model=None,
-    responses=respond_with(IngestionListBody, examples.INGESTIONS, "The ingestions.") | fail_with(),
+    responses=respond_with(IngestionListBody, "The ingestions.") | fail_with(),
 )
 async def list_ingestions(
     ingestions: IngestionsDep,
@@ -42,7 +42,7 @@ async def list_ingestions(
 @router.get(
     "/{ingestion_id}",
     response_model=None,
-    responses=respond_with(IngestionBody, examples.INGESTION, "The ingestion's state.") | fail_with(404),
+    responses=respond_with(models.Ingestion, "The ingestion's state.") | fail_with(404),
 )
 async def get_ingestion(
     ingestion_id: str, ingestions: IngestionsDep, documents: DocumentsDep, scope: CallerScope
@@ -54,7 +54,7 @@ async def get_ingestion(
 @router.delete(
     "/{ingestion_id}",
     response_model=None,
-    responses=respond_with(IngestionBody, examples.CANCELLED_INGESTION, "The ingestion's state now.") | fail_with(404),
+    responses=respond_with(models.Ingestion, "The ingestion's state now.") | fail_with(404),
 )
 async def cancel_ingestion(
     ingestion_id: str, ingestions: IngestionsDep, documents: DocumentsDep, scope: CallerScope

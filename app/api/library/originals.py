@@ -12,7 +12,6 @@ from starlette.responses import Response, StreamingResponse
 
 from app.api.dependencies import CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
 from app.api.library.documents import RevisionQuery, find_document, read_revision
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with, respond_with_text
 from app.api.schema.responses import BlocksBody
 from app.ingest.page_picture import PictureFormat
@@ -34,7 +33,7 @@ router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=need
 @router.get(
     "/{document_id}/file",
     response_class=Response,
-    responses=respond_with_text({"*/*": ""}, "The file, of the document's media type.") | fail_with(404),
+    responses=respond_with_text("The file, of the document's media type.", "*/*") | fail_with(404),
 )
 async def get_file(
     request: Request,
@@ -69,7 +68,7 @@ async def get_file(
 @router.get(
     "/{document_id}/pages/{number}.{kind}",
     response_class=Response,
-    responses=respond_with_text({"image/png": "", "image/webp": ""}, "The page.") | fail_with(404),
+    responses=respond_with_text("The page.", "image/png", "image/webp") | fail_with(404),
 )
 async def get_page(
     request: Request,
@@ -101,7 +100,7 @@ async def get_page(
 @router.get(
     "/{document_id}/text",
     response_model=None,
-    responses=respond_with(BlocksBody, examples.BLOCKS, "The document's text.") | fail_with(404),
+    responses=respond_with(BlocksBody, "The document's text.") | fail_with(404),
 )
 async def get_blocks(
     document_id: str, documents: DocumentsDep, scope: CallerScope, revision: RevisionQuery = None

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from app.api.dependencies import CallerScope, ModesDep, needs, read_services
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
-from app.api.schema.responses import PassageBody, PassageListBody
+from app.api.schema.responses import PassageListBody
 from app.api.schema.schemas import WhereQuery
 from domain.library.where import Where
 from domain.profile import MOST_SOURCES, Profile, find_mode
@@ -23,7 +22,7 @@ router = APIRouter(prefix="/api/search", tags=["documents"], route_class=needs("
 @router.get(
     "",
     response_model=None,
-    responses=respond_with(PassageListBody, examples.PASSAGES, "The passages.") | fail_with(),
+    responses=respond_with(PassageListBody, "The passages.") | fail_with(),
 )
 async def search_documents(
     request: Request,
@@ -41,7 +40,7 @@ async def search_documents(
 
 async def find_passages(
     question: str, scope: Scope, limit: int, modes: Mapping[str, Profile], context: Context
-) -> list[PassageBody]:
+) -> list[dict[str, Any]]:
     """Return what retrieve finds for the question in the mode `standard`. Raises `QuestionError`."""
     query = clean_question(question)
     candidates = (await search(query, "", scope, find_mode(modes, "standard").retrieval, context))[:limit]

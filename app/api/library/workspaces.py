@@ -6,7 +6,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api.dependencies import CallerDep, WorkspacesDep, needs
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import WorkspaceListBody
 from domain.errors import UnknownWorkspace
@@ -18,7 +17,7 @@ router = APIRouter(prefix="/api/workspaces", tags=["workspaces"], route_class=ne
 @router.get(
     "",
     response_model=None,
-    responses=respond_with(WorkspaceListBody, examples.WORKSPACES, "The workspaces.") | fail_with(),
+    responses=respond_with(WorkspaceListBody, "The workspaces.") | fail_with(),
 )
 async def list_workspaces(caller: CallerDep, workspaces: WorkspacesDep) -> dict[str, Any]:
     """List the workspaces that the caller may enter and that hold something, and always the one that requests enter

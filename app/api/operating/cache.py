@@ -9,7 +9,6 @@ from app.answering.cache.explanation import Explanation
 from app.answering.cache.explanation import explain as explain_key
 from app.answering.requests import Ask
 from app.api.dependencies import AnswersDep, CallerScope, RunPartsDep, Workspace, needs
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CacheCountsBody
 from app.api.schema.schemas import ThreadId, WhereQuery
@@ -22,7 +21,7 @@ router = APIRouter(prefix="/api/cache", tags=["cache"], route_class=needs("debug
 @router.get(
     "",
     response_model=None,
-    responses=respond_with(CacheCountsBody, examples.CACHE_COUNTS, "The counts.") | fail_with(),
+    responses=respond_with(CacheCountsBody, "The counts.") | fail_with(),
 )
 async def counts(answers: AnswersDep, workspace: Workspace) -> dict[str, Any]:
     """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
@@ -33,7 +32,7 @@ async def counts(answers: AnswersDep, workspace: Workspace) -> dict[str, Any]:
 @router.get(
     "/explain",
     response_model=None,
-    responses=respond_with(Explanation, examples.EXPLANATION, "The explanation.") | fail_with(404),
+    responses=respond_with(Explanation, "The explanation.") | fail_with(404),
 )
 async def explain(
     question: str,

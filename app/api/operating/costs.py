@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api.dependencies import RunLogDep, Workspace, needs
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CostsBody
 from app.history.costs import parse_since, read_costs
@@ -17,7 +16,7 @@ router = APIRouter(prefix="/api", tags=["costs"], route_class=needs("debug"))
 @router.get(
     "/costs",
     response_model=None,
-    responses=respond_with(CostsBody, examples.COSTS, "The costs.") | fail_with(),
+    responses=respond_with(CostsBody, "The costs.") | fail_with(),
 )
 async def get_costs(log: RunLogDep, workspace: Workspace, since: str = "7d", by: CostKey = "mode") -> dict[str, Any]:
     """Sum up the runs, calls, tokens and US dollars of the workspace since a date, or within a span such as `24h` or

@@ -38,7 +38,7 @@ router = APIRouter(tags=["health"], route_class=_MetricsRoute)
 @router.get(
     "/metrics",
     response_class=Response,
-    responses=respond_with_text({"text/plain": "askgraph_runs_running 3.0\n"}, "The metrics.") | fail_with(),
+    responses=respond_with_text("The metrics.", "text/plain") | fail_with(),
 )
 async def metrics(measure: MeasureDep) -> Response:
     """Return the metrics of this process, and the depth of the queues of all, in Prometheus' text format."""

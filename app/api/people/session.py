@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from app.api.dependencies import CallerDep, identify, needs
 from app.api.perimeter.credentials import COOKIE
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest
@@ -23,7 +22,7 @@ router = APIRouter(prefix="/api/session", tags=["session"])
 guarded = APIRouter(prefix="/api/session", tags=["session"], route_class=needs(None))
 
 
-@router.post("", responses=respond_with(CallerBody, examples.CALLER, "The key is valid.") | fail_with())
+@router.post("", responses=respond_with(CallerBody, "The key is valid.") | fail_with())
 async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
     """Put a key into a cookie that lasts until the browser is closed."""
     caller = await identify(request, body.key)
@@ -32,7 +31,7 @@ async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
     return response
 
 
-@guarded.get("", response_model=None, responses=respond_with(CallerBody, examples.CALLER, "The caller.") | fail_with())
+@guarded.get("", response_model=None, responses=respond_with(CallerBody, "The caller.") | fail_with())
 async def get_session(caller: CallerDep) -> dict[str, Any]:
     """Return who sends this request."""
     return _describe(caller)

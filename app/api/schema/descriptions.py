@@ -1,6 +1,7 @@
 """Describes documents, ingestions and runs as JSON, for the API and for `--json` on the command line.
 
-The types are in `app/api/schema/responses.py`. This module imports little, because commands that only read do.
+The types are in `askgraph/models.py`, and in `app/api/schema/responses.py` what the client does not read. This
+module imports little, because commands that only read do.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from domain.runs import Conversation, RunStatus
 
 
 def describe_document(document: Document) -> dict[str, Any]:
-    """Describe a document as a `DocumentBody`."""
+    """Describe a document as a `Document`."""
     return asdict(document) | {
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
@@ -33,7 +34,7 @@ def describe_revision(revision: Revision) -> dict[str, Any]:
 
 
 def describe_erasure(erasure: Erasure) -> dict[str, Any]:
-    """Describe an erasure as an `ErasureBody`. The sentences that were searched for are only counted."""
+    """Describe an erasure as an `Erasure`. The sentences that were searched for are only counted."""
     return {
         "ids": [*erasure.needles.ids, *erasure.needles.sources],
         "sentences": len(erasure.needles.sentences),
@@ -55,7 +56,7 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
 
 
 def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
-    """Describe the state of a file's ingestion as an `IngestionBody`."""
+    """Describe the state of a file's ingestion as an `Ingestion`."""
     return {
         "ingestion_id": status.ingestion_id,
         "workspace": status.workspace_id,
@@ -69,7 +70,7 @@ def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
 
 
 def describe_run(status: RunStatus) -> dict[str, Any]:
-    """Describe a run's status as a `RunBody`."""
+    """Describe a run's status as a `Run`."""
     request = status.request
     return {
         "run_id": request.run_id,
@@ -95,12 +96,12 @@ _UNSENT = ("chunk_id", "chunk_index", "updated_at")
 
 
 def describe_conversation(thread: Conversation) -> dict[str, Any]:
-    """Describe a conversation as a `ConversationBody`."""
+    """Describe a conversation as a `ThreadSummary`."""
     return asdict(thread) | {"created_at": thread.created_at.isoformat(), "updated_at": thread.updated_at.isoformat()}
 
 
 def describe_feedback(feedback: Feedback) -> dict[str, Any]:
-    """Describe what a reader says of an answer as a `FeedbackBody`, without the reader."""
+    """Describe what a reader says of an answer as a `Feedback`, without the reader."""
     return {
         "rating": feedback.rating,
         "reason": feedback.reason,
@@ -110,7 +111,7 @@ def describe_feedback(feedback: Feedback) -> dict[str, Any]:
 
 
 def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:
-    """Describe a run as a `TurnBody`, with what its readers saw and say."""
+    """Describe a run as a `Turn`, with what its readers saw and say."""
     run, shown = describe_run(status), status.shown
     return {
         **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
@@ -129,7 +130,7 @@ def _shorten(source: Citation) -> dict[str, Any]:
 
 
 def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:
-    """Describe a finished run as an `AnswerBody`."""
+    """Describe a finished run as an `Answer`."""
     sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
     answer = data_of(ended) | {"sources": sources}
     compared = next((event for event in seen if event["type"] == "comparison"), None)

@@ -1,4 +1,4 @@
-"""Types and examples of the responses, for the OpenAPI document.
+"""The responses in the OpenAPI document.
 
 Handlers are not made to validate what they send: runs of older versions are shown as they were stored.
 `tests/api/test_openapi.py` compares real responses with these types.
@@ -43,20 +43,16 @@ _EVENT = {
 """OpenAPI 3.1 says nothing of streams; tools take the schema of one for that of each of its events."""
 
 
-def respond_with(model: Any, example: Any, description: str, status: int = 200) -> Responses:
+_BINARY = {"format": "binary"}
+
+
+def respond_with(model: Any, description: str, status: int = 200) -> Responses:
     """Document a JSON response of this type."""
-    content = {"application/json": {"example": example}}
-    return {status: {"model": model, "description": description, "content": content}}
+    return {status: {"model": model, "description": description}}
 
 
-def respond_with_run(model: Any, example: Any) -> Responses:
+def respond_with_run(model: Any) -> Responses:
     """Document the response of a run: a stream of events, or one answer of this type."""
-    stream = {
-        "schema": _EVENT,
-        "example": 'id: 1-1\nevent: thinking\ndata: {"step":"route"}\n\n'
-        'id: 1-2\nevent: content\ndata: {"token":"36 months"}\n\n',
-    }
-    content = {MEDIA_TYPE: stream, "application/json": {"example": example}}
     headers = {
         name: {"description": description, "schema": {"type": "string"}}
         for name, description in {
@@ -65,27 +61,20 @@ def respond_with_run(model: Any, example: Any) -> Responses:
             "Location": "The address of the run.",
         }.items()
     }
-    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, one answer."
-    return {200: {"model": model, "description": description, "content": content, "headers": headers}}
+    [(status, response)] = respond_with_events(model).items()
+    return {status: {**response, "headers": headers}}
 
 
-def respond_with_events(model: Any, example: Any, events: str) -> Responses:
-    """Document a response that is a stream of events such as these, or the result of this type alone."""
-    stream = {"schema": {"type": "string"}, "example": events}
-    content = {MEDIA_TYPE: stream, "application/json": {"example": example}}
+def respond_with_events(model: Any) -> Responses:
+    """Document a response that is a stream of events, or the result of this type alone."""
     description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, the result alone."
-    return {200: {"model": model, "description": description, "content": content}}
+    return {200: {"model": model, "description": description, "content": {MEDIA_TYPE: {"schema": _EVENT}}}}
 
 
-def respond_with_text(media_types: dict[str, str], description: str) -> Responses:
-    """Document a response that is no JSON; `media_types` maps each media type to an example, empty for binary data."""
-    content = {
-        media_type: {"schema": {"type": "string"}, "example": example}
-        if example
-        else {"schema": {"type": "string", "format": "binary"}}
-        for media_type, example in media_types.items()
-    }
-    return {200: {"description": description, "content": content}}
+def respond_with_text(description: str, *media_types: str) -> Responses:
+    """Document a response that is no JSON."""
+    schemas = {each: {"type": "string"} | ({} if each.startswith("text/") else _BINARY) for each in media_types}
+    return {200: {"description": description, "content": {each: {"schema": schemas[each]} for each in media_types}}}
 
 
 def fail_with(*statuses: int) -> Responses:

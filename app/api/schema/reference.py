@@ -6,7 +6,7 @@ network.
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from typing import Any
@@ -50,25 +50,33 @@ def _render_tags(openapi: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _render_operation(method: str, path: str, operation: Mapping[str, Any], openapi: Mapping[str, Any]) -> str:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (parameter["name"], parameter["in"], _name_type(parameter["schema"]), parameter.get("description", ""))
         for parameter in operation.get("parameters", ())
     ]
-    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
-        schema = _resolve(content["schema"], openapi)
-        rows += [
-            (name, media_type, _name_type(field), field.get("description", ""))
-            for name, field in schema.get("properties", {}).items()
-        ]
-    table = "".join(f"<tr>{''.join(f'<td>{escape(cell)}' for cell in row)}" for row in rows)
+    rows += _list_fields(operation.get("requestBody", {}), openapi)
     responses = "".join(
-        f"<p><b>{escape(status)}</b> {escape(response['description'])}{_render_example(response)}"
+        f"<p><b>{escape(status)}</b> {escape(response['description'])}"
+        f"{_render_table(_list_fields(response, openapi))}{_render_example(response)}"
         for status, response in operation["responses"].items()
     )
     return (
         f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code></summary>"
-        f"<p>{escape(operation.get('description', ''))}<table>{table}</table>{responses}</details>"
+        f"<p>{escape(operation.get('description', ''))}{_render_table(rows)}{responses}</details>"
     )
+
+
+def _list_fields(body: Mapping[str, Any], openapi: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (name, media_type, _name_type(field), field.get("description", ""))
+        for media_type, content in body.get("content", {}).items()
+        for name, field in _resolve(content["schema"], openapi).get("properties", {}).items()
+    ]
+
+
+def _render_table(rows: Sequence[tuple[str, ...]]) -> str:
+    cells = ("".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{row}' for row in cells)}</table>"
 
 
 def _render_example(response: Mapping[str, Any]) -> str:

@@ -1,19 +1,15 @@
-"""The types of the API's responses. `app/api/schema/descriptions.py` makes most of them."""
+"""The types of those responses of the API that its client does not read; `askgraph.models` has the others.
+`app/api/schema/descriptions.py` makes most of them."""
 
 from datetime import datetime
-from typing import Any, Literal, NotRequired
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from app.history.steps import HistoryStep
-from domain.documents import Citation, DocumentReport, PageBox
-from domain.events import Answer
-from domain.history.feedback import Complaint, Rating
-from domain.history.run_lists import RunSummary
-from domain.library.ingestions import IngestionStage, IngestionState
-from domain.library.metadata import Metadata
+from askgraph import models
 from domain.people.access import Right
-from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
+from domain.runs import CostKey, Spending
 from domain.text.blocks import Kind
 
 
@@ -40,89 +36,6 @@ class ErrorBody(TypedDict):
     error: ErrorDetail
 
 
-class ComparisonBody(TypedDict):
-    """The result of comparing a strict replay with the recorded run."""
-
-    run_id: str
-    identical: bool
-    differences: list[str]
-
-
-class AnswerBody(Answer):
-    """A finished run as one answer: the data of `done`, and the sources shown."""
-
-    sources: list[Citation]
-    comparison: NotRequired[ComparisonBody]
-
-
-class RunBody(TypedDict):
-    """A run's status."""
-
-    run_id: str
-    thread_id: str
-    workspace: str
-    question: str
-    mode: str
-    state: RunState
-    attempt: int
-    accepted_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    stop_requested: bool
-    forked_from: dict[str, Any] | None
-    ended: dict[str, Any] | None
-    """The data of the last event, and its name as `event`; null until then."""
-
-
-class RunListBody(TypedDict):
-    """A page of runs, newest first."""
-
-    since: datetime
-    runs: list[RunSummary]
-    next: str | None
-    """The `after` of the next page; null on the last one."""
-
-
-class ErasureBody(TypedDict):
-    """The proof that something was erased."""
-
-    ids: list[str]
-    """What was searched for: the ids, and a document's path."""
-    sentences: int
-    """Number of sentences that were searched for."""
-    erased: dict[str, int]
-    """Rows that were deleted or changed, by table; keys of the cache server as `cache`."""
-    searched: int
-    """Number of tables that were searched, the cache server included."""
-    found: dict[str, int]
-    """Rows that still hold one of them, by table; empty where nothing is left."""
-
-
-class DocumentBody(TypedDict):
-    """A document."""
-
-    id: str
-    workspace_id: str
-    source: str
-    title: str
-    media_type: str
-    content_hash: str
-    pages: int | None
-    characters: int
-    chunks: int
-    created_at: datetime
-    updated_at: datetime
-    metadata: Metadata
-    revision: int
-    """Counts the contents that the document has had."""
-    revised_at: datetime | None
-    """When this content came; null where that is not known."""
-    to_embed: int
-    """Chunks that are still to be embedded: until then only their words find them."""
-    groups: list[str] | None
-    """Who may read it; empty: whoever may enter the workspace. Null: not known."""
-
-
 class RevisionBody(TypedDict):
     """A content that a document has or had."""
 
@@ -139,12 +52,6 @@ class RevisionListBody(TypedDict):
     """The revisions of a document."""
 
     revisions: list[RevisionBody]
-
-
-class DocumentWithTextBody(DocumentBody):
-    """A document with its extracted text."""
-
-    text: str
 
 
 class BlockBody(TypedDict):
@@ -170,61 +77,25 @@ class BlocksBody(TypedDict):
 class DocumentListBody(TypedDict):
     """The documents of a workspace."""
 
-    documents: list[DocumentBody]
-
-
-class PassageBody(TypedDict):
-    """A passage that a search found."""
-
-    document_id: str
-    title: str
-    source: str
-    heading_path: list[str]
-    page: int | None
-    start: int
-    end: int
-    text: str
-    score: float
-    """Comparable within one search only."""
+    documents: list[models.Document]
 
 
 class PassageListBody(TypedDict):
     """Passages, best first."""
 
-    passages: list[PassageBody]
-
-
-class ProgressBody(TypedDict):
-    """How far an ingestion has come: of `total` pages or chunks, `done`."""
-
-    stage: IngestionStage
-    done: int
-    total: int | None
-
-
-class IngestionBody(TypedDict):
-    """The state of a file's ingestion."""
-
-    ingestion_id: str
-    workspace: str
-    source: str
-    state: IngestionState
-    accepted_at: datetime
-    ended_at: datetime | None
-    report: DocumentReport | None
-    progress: ProgressBody
+    passages: list[models.Passage]
 
 
 class IngestionListBody(TypedDict):
     """Files that wait or are being read, and those of the last hour, the latest first."""
 
-    ingestions: list[IngestionBody]
+    ingestions: list[models.Ingestion]
 
 
 class IngestBody(TypedDict):
     """The reports of added files."""
 
-    documents: list[DocumentReport]
+    documents: list[models.DocumentReport]
     chunks: int
     """Chunks that were embedded."""
     failed: int
@@ -235,7 +106,7 @@ class IngestBody(TypedDict):
 class AcceptedIngestBody(IngestBody):
     """The files that are read later, and reports of those that were refused."""
 
-    ingestions: list[IngestionBody]
+    ingestions: list[models.Ingestion]
 
 
 class HistoryBody(TypedDict):
@@ -245,45 +116,6 @@ class HistoryBody(TypedDict):
     steps: list[HistoryStep]
     next: str | None
     """The `after` of the steps that follow; null at the end."""
-
-
-class ConversationBody(TypedDict):
-    """A conversation."""
-
-    thread_id: str
-    title: str
-    """The first question, unless somebody has named it."""
-    created_at: datetime
-    updated_at: datetime
-    """When the last question came."""
-    turns: int
-    running: str | None
-    """The run that is being executed, or else the next one."""
-
-
-class ConversationListBody(TypedDict):
-    """Conversations of a workspace, the latest first."""
-
-    threads: list[ConversationBody]
-    next: str | None
-    """The `after` of the conversations that follow; null at the end."""
-
-
-class SourceBody(TypedDict):
-    """A source that was shown and not cited. `text` is its beginning."""
-
-    marker: int
-    document_id: str
-    title: str
-    source: NotRequired[str]
-    revision: NotRequired[int]
-    page: int | None
-    boxes: NotRequired[list[PageBox]]
-    heading_path: list[str]
-    start: int
-    end: int
-    text: str
-    score: float
 
 
 class WorkspaceBody(TypedDict):
@@ -298,44 +130,6 @@ class WorkspaceListBody(TypedDict):
     """The workspaces that the caller may enter."""
 
     workspaces: list[WorkspaceBody]
-
-
-class FeedbackBody(TypedDict):
-    """What a reader says of an answer."""
-
-    rating: Rating
-    reason: Complaint | None
-    comment: str
-    given_at: datetime
-
-
-class TurnBody(TypedDict):
-    """A question of a thread and what its readers saw."""
-
-    run_id: str
-    question: str
-    mode: str
-    document_ids: list[str] | None
-    """The documents that the question was limited to; null: all."""
-    state: RunState
-    accepted_at: datetime
-    ended: dict[str, Any] | None
-    """The data of the last event, and its name as `event`; null until then."""
-    sources: list[SourceBody]
-    """Those that the answer does not cite. The others are the citations in `ended`."""
-    steps: list[StepTime]
-    corrections: list[Withdrawal]
-    feedback: FeedbackBody | None
-
-
-class ThreadBody(TypedDict):
-    """A conversation with some of its turns, oldest first."""
-
-    thread_id: str
-    title: str
-    turns: list[TurnBody]
-    next: str | None
-    """The `before` of the turns that precede these; null at the beginning."""
 
 
 class CostsBody(TypedDict):

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from app.api.schema.schemas import Body, WorkspaceId
 from app.workbench.explain.whatif import MOST_SETS
 from app.workbench.fleet.fleet import MOST_AT_ONCE
+from askgraph.models import Fact
 from domain.execution.tapes import TapeUse
 
 NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}(@[1-9][0-9]?)?$")]
@@ -64,18 +65,11 @@ class WhatIfRequest(Body):
     """Ask language models what the run's tape does not know. Otherwise such variants are reported as not made."""
 
 
-class FactBody(TypedDict):
-    """One decisive fact: what it is about, and what was decided."""
-
-    about: str
-    text: str
-
-
 class WhyBody(TypedDict):
     """Why a run ended as it did."""
 
     run_id: str
-    facts: list[FactBody]
+    facts: list[Fact]
 
 
 class StateBody(TypedDict):

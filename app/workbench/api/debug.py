@@ -15,9 +15,7 @@ from starlette.responses import Response
 from app.api.asking.sse import STREAM_HEADERS, encode_frame
 from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_events, wants_json, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, RunLogDep, RunManagerDep, needs
-from app.api.schema import examples
 from app.api.schema.openapi import fail_with, respond_with, respond_with_events, respond_with_run, respond_with_text
-from app.api.schema.responses import AnswerBody, RunListBody
 from app.api.schema.schemas import ThreadId
 from app.history.costs import parse_since
 from app.history.run_list import list_runs
@@ -33,6 +31,7 @@ from app.workbench.replay.bundle import SUFFIX, write_bundle
 from app.workbench.replay.replay import Replay
 from app.workbench.replay.saved_run import find_step
 from app.workbench.replay.strict_replay import StrictReplay
+from askgraph import models
 from domain.errors import AskgraphError
 from domain.execution.streams import StreamedEvent
 from domain.history.run_lists import MOST_RUNS, RunFilter, parse_run_filter
@@ -45,7 +44,7 @@ grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"
 @grouping.get(
     "/failures",
     response_model=None,
-    responses=respond_with(Failures, examples.FAILURES, "The groups.") | fail_with(),
+    responses=respond_with(Failures, "The groups.") | fail_with(),
 )
 async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -> Failures:
     """Group the runs that did not go well by cause, the most frequent first, with the latest examples."""
@@ -55,7 +54,7 @@ async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -
 @router.get(
     "",
     response_model=None,
-    responses=respond_with(RunListBody, examples.RUN_LIST, "The runs.") | fail_with(),
+    responses=respond_with(models.RunList, "The runs.") | fail_with(),
 )
 async def list_all(
     log: RunLogDep,
@@ -74,7 +73,7 @@ async def list_all(
 @router.get(
     "/{run_id}/trace",
     response_model=None,
-    responses=respond_with(Trace, examples.TRACE, "The run, step by step.") | fail_with(404, 409),
+    responses=respond_with(Trace, "The run, step by step.") | fail_with(404, 409),
 )
 async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
@@ -85,7 +84,7 @@ async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> 
 @router.get(
     "/{run_id}/states/{step}",
     response_model=None,
-    responses=respond_with(StateBody, examples.STATE, "The state.") | fail_with(404, 409),
+    responses=respond_with(StateBody, "The state.") | fail_with(404, 409),
 )
 async def show_state(
     run_id: str,
@@ -103,7 +102,7 @@ async def show_state(
 @router.get(
     "/{run_id}/why",
     response_model=None,
-    responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404, 409),
+    responses=respond_with(WhyBody, "The decisive facts.") | fail_with(404, 409),
 )
 async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
     """Say in a few lines why a run ended as it did: what decided, and by how much."""
@@ -113,7 +112,7 @@ async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> di
 @router.post(
     "/{run_id}/whatif",
     response_model=None,
-    responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 409, 429),
+    responses=respond_with(WhatIf, "What would have changed the end.") | fail_with(404, 409, 429),
 )
 async def try_whatif(
     request: Request, run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
@@ -128,7 +127,7 @@ async def try_whatif(
 @router.get(
     "/{run_id}/diff/{other_id}",
     response_model=None,
-    responses=respond_with(RunDifference, examples.DIFFERENCE, "Where they part, and both ends.") | fail_with(404, 409),
+    responses=respond_with(RunDifference, "Where they part, and both ends.") | fail_with(404, 409),
 )
 async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
     """Compare two runs: the first step where they part, with the state and the call that differ; then how both
@@ -140,7 +139,7 @@ async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope:
 @router.get(
     "/{run_id}/bundle",
     response_class=Response,
-    responses=respond_with_text({"application/octet-stream": ""}, "The file.") | fail_with(404, 409),
+    responses=respond_with_text("The file.", "application/octet-stream") | fail_with(404, 409),
 )
 async def export(
     run_id: str,
@@ -157,7 +156,7 @@ async def export(
 @grouping.post(
     "/replays/plan",
     response_model=None,
-    responses=respond_with(Plan, examples.REPLAY_PLAN, "What would be replayed.") | fail_with(),
+    responses=respond_with(Plan, "What would be replayed.") | fail_with(),
 )
 async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope) -> Plan:
     """Say which runs a change affects, from which step, and what these steps cost then. Nothing is replayed."""
@@ -167,7 +166,7 @@ async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: Call
 @grouping.post(
     "/replays",
     response_model=None,
-    responses=respond_with_events(FleetReport, examples.FLEET_REPORT, examples.REPLAY_EVENTS) | fail_with(429),
+    responses=respond_with_events(FleetReport) | fail_with(429),
 )
 async def replay_many(
     request: Request,
@@ -220,7 +219,7 @@ def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
 
 @replaying.post(
     "/{thread_id}/replay",
-    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502),
+    responses=respond_with_run(models.Answer) | fail_with(404, 409, 502),
 )
 async def replay(
     thread_id: ThreadId,
