@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from domain.documents import Citation
 from domain.events import Done, Failed
+from domain.history.lineage import UsedDocument
 from domain.outcome import Outcome, Reason
 from domain.scope import ScopeJson
 from domain.state import AnswerState, Degradation, Turn, TurnInput, Usage
@@ -155,6 +156,7 @@ class ServedRun:
     ended_id: str
     ended_at: datetime
     shown: Shown
+    documents: list[UsedDocument]
     state: AnswerState
     """The thread's state after it."""
     metadata: Mapping[str, Any]

@@ -160,6 +160,8 @@ class PerQuestion(TypedDict):
     """True where the question points to something that was never named."""
     choices: list[Choice]
     """What a question about the library may mean, where it may mean several things."""
+    listed: list[str]
+    """Ids of the documents that the reply names and does not cite."""
     query: str
     """The query to search for: the standalone question, or its last reformulation."""
     queries_tried: list[str]
@@ -235,6 +237,7 @@ def blank_question() -> PerQuestion:
         focus=[],
         unclear=False,
         choices=[],
+        listed=[],
         query="",
         queries_tried=[],
         long_forms={},

@@ -21,6 +21,7 @@ from app.support.logs import log_about
 from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
+from domain.history.lineage import Lineage, find_lineage
 from domain.runs import Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
 from nodes.writing.stream import finish_turn
@@ -47,8 +48,8 @@ class RunExecution:
         self._given_up = False
         self._left = False
         self._hurried = False
-        self._record: tuple[RunRecord, bytes | None, Shown] | None = None
-        """The record, what is stored beside it, and what was shown. Made once, however often storing is tried."""
+        self._record: tuple[RunRecord, bytes | None, Shown, Lineage] | None = None
+        """What is stored with the end. Made once, however often storing is tried."""
 
     async def perform(self) -> None:
         """Execute the run, and store its end. Where the lease was lost, or the process drains, it ends elsewhere.
@@ -203,8 +204,8 @@ class RunExecution:
         tokens = count_tokens(record.usage)
         await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
 
-    def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown]:
-        """Make the run's record, what its observer stores beside it, and what it showed."""
+    def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown, Lineage]:
+        """Make the run's record, what its observer stores beside it, what it showed, and its lineage."""
         context = self._answer.context
         run = make_record(
             state,
@@ -220,4 +221,5 @@ class RunExecution:
         if problem:
             logger.warning("run %s: %s", run.run_id, problem)
             run = replace(run, warnings=[*run.warnings, problem])
-        return run, beside, make_shown(self._answer.sent, state["steps"], ended)
+        shown = make_shown(self._answer.sent, state["steps"], ended)
+        return run, beside, shown, find_lineage(state, sent, self.request.forked_from)

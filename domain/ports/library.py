@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.documents import DocumentList, Match, Passage
+from domain.documents import DocumentList, ListedDocument, Match, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 from domain.text.languages import Language
@@ -71,8 +71,8 @@ class Library(Protocol):
         """Count the documents in scope that have chunks without an embedding, which `search_dense` does not find."""
         ...
 
-    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
-        """Titles of the documents in scope, most recent first: what the library is about."""
+    async def list_recent(self, scope: Scope, limit: int) -> list[ListedDocument]:
+        """The documents in scope, most recent first: what the library is about."""
         ...
 
     async def list_documents(self, scope: Scope, limit: int) -> DocumentList:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.events import Done, Failed
+from domain.history.lineage import NO_LINEAGE, Lineage
 from domain.history.run_lists import RunFilter, RunSummary
 from domain.runs import (
     Conversation,
@@ -94,10 +95,11 @@ class RunQueue(Protocol):
         record: "RunRecord",
         tape: bytes | None = None,
         shown: Shown | None = None,
+        lineage: Lineage = NO_LINEAGE,
     ) -> bool:
-        """Store how the run ended, its record, its encoded tape and what it showed, all or nothing; the thread's next
-        run may begin. The tape goes with the run, and with its thread. False, and nothing stored, where the lease was
-        lost or the run had ended."""
+        """Store how the run ended, its record, its encoded tape, what it showed and what it was made from, all or
+        nothing; the thread's next run may begin. The tape goes with the run, and with its thread. False, and
+        nothing stored, where the lease was lost or the run had ended."""
         ...
 
     async def hand_back(self, lease: Lease) -> None:

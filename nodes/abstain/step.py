@@ -19,7 +19,7 @@ from domain.state import ExecutedStep, Level, Turn
 from domain.text.question import split_carried
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of
-from nodes.sources.titles import read_titles
+from nodes.sources.titles import list_recent
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.missing import list_missing
@@ -72,7 +72,7 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     profile = profile_of(state)
     searched, _ = split_carried((state["queries_tried"] or [state["question"]])[0])
     nearest = _name_nearest(searched, state["sources"])
-    is_empty = not state["sources"] and await read_titles(state, context, 1) == []
+    is_empty = not state["sources"] and await list_recent(state, context, 1) == []
     reasons: list[Reason] = [
         NothingFound(code="nothing_found", searched=searched, nearest=nearest, scope_is_empty=is_empty)
     ]

@@ -12,7 +12,7 @@ from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, show_list, show_turns, write
-from nodes.sources.titles import read_titles
+from nodes.sources.titles import list_ids, list_recent, read_titles
 from nodes.step import Step
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, finish_turn
 
@@ -33,13 +33,15 @@ class ConverseUpdate(TypedDict):
     answer: str
     outcome: Outcome
     answered_by: str
+    listed: list[str]
     turns: list[Turn]
 
 
 async def converse(state: AnsweringInput, runtime: Runtime[Context]) -> ConverseUpdate:
     """Reply, and name some documents that can be asked about."""
     context = runtime.context
-    titles = await read_titles(state, context, _TITLES_SHOWN)
+    listed = await list_recent(state, context, _TITLES_SHOWN)
+    titles = read_titles(listed)
     writer = AnswerWriter(runtime.stream_writer)
     answered_by = LOCAL
     if (model := context.models.small) is not None:
@@ -57,7 +59,9 @@ async def converse(state: AnsweringInput, runtime: Runtime[Context]) -> Converse
     if not writer.text:
         writer.write(await context.judges.small_talk.reply(state["question"], titles, state["language"]))
     turns = finish_turn(state, writer.text, [], "conversed")
-    return ConverseUpdate(answer=writer.text, outcome="conversed", answered_by=answered_by, turns=turns)
+    return ConverseUpdate(
+        answer=writer.text, outcome="conversed", answered_by=answered_by, listed=list_ids(listed), turns=turns
+    )
 
 
 async def _write_with_model(

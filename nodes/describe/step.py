@@ -21,6 +21,7 @@ from nodes.describe.subjects import find_subject, read_document
 from nodes.describe.summary import Extract, clean_item, name_section, summarise
 from nodes.prompting.answerers import LOCAL
 from nodes.sources.sourcing import make_source
+from nodes.sources.titles import list_ids
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
@@ -49,6 +50,7 @@ class DescribeUpdate(TypedDict):
     confidence: float
     level: Level
     choices: list[Choice]
+    listed: list[str]
     turns: list[Turn]
 
 
@@ -63,7 +65,7 @@ async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeU
     if not state["subject"] and not state["focus"]:
         listed = await context.library.list_documents(scope, _LISTED)
         writer.write(wording.list_documents([document.title for document in listed.documents], listed.total))
-        return _finish(state, writer, "conversed", [], [])
+        return _finish(state, writer, "conversed", [], [], listed=list_ids(listed.documents))
     if state["focus"]:
         subject = await read_document(state["focus"][0], scope, context)
     else:
@@ -121,6 +123,7 @@ def _finish(
     reasons: list[Reason],
     sources: list[Source],
     choices: Sequence[Choice] = (),
+    listed: list[str] | None = None,
 ) -> DescribeUpdate:
     return DescribeUpdate(
         answer=writer.text,
@@ -133,6 +136,7 @@ def _finish(
         confidence=1.0 if sources else 0.0,
         level="high" if sources else "none",
         choices=list(choices),
+        listed=listed or [],
         turns=finish_turn(state, writer.text, writer.citations, outcome),
     )
 

@@ -25,7 +25,7 @@ from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, show_list, show_turns
 from nodes.sources.optional import query_or_default
-from nodes.sources.titles import read_titles
+from nodes.sources.titles import list_recent, read_titles
 from nodes.step import Step
 
 PROMPT = """You prepare questions for a search over a team's documents.
@@ -185,7 +185,7 @@ async def _choose_language(profile: Profile, question: str, state: RouteUpdate, 
         return profile.language
     if (language := detect_language(question)) is not None:
         return language
-    return detect_language(" ".join(await read_titles(state, context, _TITLES_SHOWN) or [])) or "en"
+    return detect_language(" ".join(read_titles(await list_recent(state, context, _TITLES_SHOWN)) or [])) or "en"
 
 
 def _find_run_id(runtime: Runtime[Context]) -> str | None:
@@ -194,7 +194,7 @@ def _find_run_id(runtime: Runtime[Context]) -> str | None:
 
 
 async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
-    titles = await read_titles(state, context, _TITLES_SHOWN)
+    titles = read_titles(await list_recent(state, context, _TITLES_SHOWN))
     listed = "(not known)" if titles is None else show_list(titles) or "(none yet)"
     messages = [
         instruct(PROMPT, titles=listed),

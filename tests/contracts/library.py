@@ -82,7 +82,7 @@ class LibraryContract:
         assert {match.chunk_id for match in [*related, *titled]} <= set(read)
         assert {passage.chunk_id for passage in await library.read_around(scope, every_id, 1, 1)} == set(read)
         assert set(await library.read_embeddings(scope, every_id)) == set(read)
-        assert len(await library.read_titles(scope, 10)) == len(texts)
+        assert len(await library.list_recent(scope, 10)) == len(texts)
 
     async def test_a_filter_and_chosen_documents_hold_together(
         self, library: Library, documents: DocumentStore
@@ -198,7 +198,7 @@ class LibraryContract:
         assert await library.read_passages(Scope("a"), foreign) == []
         assert await library.search_dense(Scope("a", (other.id,)), vector_of(WARRANTY), 5) == []
         assert await library.search_lexical(Scope("a", (other.id,)), "warranty", 5) == []
-        assert await library.read_titles(Scope("a", (other.id,)), 5) == []
+        assert await library.list_recent(Scope("a", (other.id,)), 5) == []
         assert await library.search_dense(Scope("nobody"), vector_of(WARRANTY), 5) == []
         assert await library.search_lexical(Scope("nobody"), "warranty", 5) == []
 
@@ -218,7 +218,7 @@ class LibraryContract:
         nothing = Scope("a", ())
         assert await library.search_dense(nothing, vector_of(BATTERY), 10) == []
         assert await library.search_lexical(nothing, "warranty battery", 10) == []
-        assert await library.read_titles(nothing, 10) == []
+        assert await library.list_recent(nothing, 10) == []
 
     async def test_neighbours_are_read_within_document_and_scope(
         self, library: Library, documents: DocumentStore
@@ -359,7 +359,7 @@ class LibraryContract:
         for title in ("First", "Second", "Third"):
             await store(documents, "a", f"{title}.md", [WARRANTY], title=title)
         await store(documents, "a", "First.md", [BATTERY], title="First again")
-        assert await library.read_titles(Scope("a"), 2) == ["First again", "Third"]
+        assert [each.title for each in await library.list_recent(Scope("a"), 2)] == ["First again", "Third"]
 
     async def test_documents_are_listed_by_source_with_the_number_of_all(
         self, library: Library, documents: DocumentStore

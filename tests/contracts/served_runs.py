@@ -33,7 +33,8 @@ def serve(number: int = 1, question: str = "How long?", groups: list[str] | None
     )
     ended = cast(Done, {"type": "done", "run_id": asked.run_id, "answer": record.answer})
     state = cast(AnswerState, {**turn, **blank_question(), "turns": [], "answer": record.answer})
-    return ServedRun(asked, record, ended, ENDED_ID, START + timedelta(milliseconds=2), SHOWN, state, {"mode": "fast"})
+    ended_at = START + timedelta(milliseconds=2)
+    return ServedRun(asked, record, ended, ENDED_ID, ended_at, SHOWN, [], state, {"mode": "fast"})
 
 
 class ServedRunsContract:

@@ -63,6 +63,7 @@ def test_a_question_begins_with_nothing_known() -> None:
         "focus": [],
         "unclear": False,
         "choices": [],
+        "listed": [],
         "query": "",
         "queries_tried": [],
         "long_forms": {},

@@ -3,7 +3,7 @@ from domain.execution.tapes import Call
 
 
 def test_a_call_is_cut_until_it_ends() -> None:
-    call = Call("Library", "read_titles", {"limit": 3}, step=1)
+    call = Call("Library", "list_recent", {"limit": 3}, step=1)
     assert call.cut
     call.end()
     assert not call.cut

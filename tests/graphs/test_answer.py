@@ -11,7 +11,7 @@ from app.adapters.postgres.library.library import PostgresLibrary
 from app.answering.requests import Ask
 from app.wiring.judges import build_local_judges
 from app.wiring.services import Services
-from domain.documents import Match, Passage, Source
+from domain.documents import ListedDocument, Match, Passage, Source
 from domain.errors import (
     DatabaseUnavailable,
     EmbedderUnavailable,
@@ -283,9 +283,9 @@ class DroppingLibrary(PostgresLibrary):
         self._pass("search_lexical")
         return await super().search_lexical(scope, query, limit)
 
-    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
-        self._pass("read_titles")
-        return await super().read_titles(scope, limit)
+    async def list_recent(self, scope: Scope, limit: int) -> list[ListedDocument]:
+        self._pass("list_recent")
+        return await super().list_recent(scope, limit)
 
     async def suggest_words(
         self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
@@ -324,9 +324,9 @@ class DroppingLibrary(PostgresLibrary):
 async def test_a_reply_without_a_search_needs_no_library(
     services: Services, library: dict[str, str], question: str
 ) -> None:
-    dropping = DroppingLibrary(services.library.search, {"read_titles": 1})
+    dropping = DroppingLibrary(services.library.search, {"list_recent": 1})
     done, _ = await ask_for_events(with_search(services, dropping), question)
-    assert dropping.drops == {"read_titles": 0}
+    assert dropping.drops == {"list_recent": 0}
     assert done["answer"].endswith("You can ask me about your documents.")
 
 

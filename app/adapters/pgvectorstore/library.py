@@ -149,18 +149,8 @@ class PgVectorStoreLibrary:
     async def count_unembedded(self, scope: Scope) -> int:
         return 0
 
-    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
-        rows = await self._table.fetch(
-            """
-            SELECT DISTINCT title FROM (
-                SELECT {title} AS title FROM {table} WHERE {in_scope} LIMIT %(looked_at)s
-            ) AS first_rows LIMIT %(limit)s
-            """,
-            scope,
-            looked_at=_TITLE_ROWS,
-            limit=limit,
-        )
-        return [row["title"] for row in rows]
+    async def list_recent(self, scope: Scope, limit: int) -> list[ListedDocument]:
+        return list((await self.list_documents(scope, limit)).documents)
 
     async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
         rows = await self._table.fetch(

@@ -37,6 +37,8 @@ OF_WORKSPACE = (
     "original_objects",
     "originals",
     "pruned_runs",
+    "run_documents",
+    "run_turns",
     "runs",
     "synced_files",
     "tapes",

@@ -10,6 +10,7 @@ from app.answering.parts import RunParts
 from app.answering.records import adopt, make_record, make_shown, publish_record
 from app.answering.run_config import describe_run
 from domain.execution.streams import StreamedEvent
+from domain.history.lineage import find_lineage
 from domain.people.access import Caller
 from domain.runs import RunRequest, ServedRun
 from domain.scope import Scope
@@ -48,6 +49,7 @@ async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> 
             ended_id=streamed[-1].id,
             ended_at=started_at + timedelta(milliseconds=total_ms),
             shown=make_shown(events, [], done),
+            documents=list(find_lineage(state, events).documents),
             state=state,
             metadata={**describe_run(turn, cached="true"), "state_version": STATE_VERSION},
         )

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 import nodes
 from app.wiring.judges import build_local_judges
-from domain.documents import Claim, Source, Verification
+from domain.documents import Claim, ListedDocument, Source, Verification
 from domain.ports.judgement import Check
 from domain.ports.models import Message, ModelReply, ToolCall, UsageSink
 from domain.profile import MODES
@@ -104,8 +104,8 @@ class Denier:
 
 
 class Library:
-    async def read_titles(self, *args: object) -> list[str]:
-        return [HOSTILE, f"{HOSTILE}\n{HOSTILE}"]
+    async def list_recent(self, *args: object) -> list[ListedDocument]:
+        return [ListedDocument("a", HOSTILE, "a.md"), ListedDocument("b", f"{HOSTILE}\n{HOSTILE}", "b.md")]
 
 
 class NoEmbedder:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from app.answering.requests import collect, read_events
-from domain.documents import Candidate, Match, Passage
+from domain.documents import Candidate, ListedDocument, Match, Passage
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
 from domain.execution.streams import StreamedEvent
 from domain.profile import Profile
@@ -13,7 +13,7 @@ from nodes.context import profile_of, scope_of
 from nodes.rerank.links import find_linked, place_linked
 from nodes.sources.neighbours import ABOVE, BELOW, widen_sources
 from nodes.sources.search import score_across_legs
-from nodes.sources.titles import read_titles
+from nodes.sources.titles import list_recent
 from nodes.writing.missing import find_missing_names
 from tests.sources import make_source
 
@@ -58,13 +58,14 @@ async def test_each_leg_scores_what_only_the_other_found() -> None:
     ]
 
 
-async def test_titles_are_read_in_scope_and_done_without() -> None:
+async def test_documents_are_listed_in_scope_and_done_without() -> None:
     state = {"scope": SCOPE.to_json()}
-    library = Library(read_titles=["A"])
-    assert await read_titles(state, cast(Any, SimpleNamespace(library=library)), 3) == ["A"]
-    assert library.asked == [("read_titles", SCOPE, 3)]
-    broken = Library(read_titles=DatabaseUnavailable())
-    assert await read_titles(state, cast(Any, SimpleNamespace(library=broken)), 3) is None
+    listed = [ListedDocument("1", "A", "a.md")]
+    library = Library(list_recent=listed)
+    assert await list_recent(state, cast(Any, SimpleNamespace(library=library)), 3) == listed
+    assert library.asked == [("list_recent", SCOPE, 3)]
+    broken = Library(list_recent=DatabaseUnavailable())
+    assert await list_recent(state, cast(Any, SimpleNamespace(library=broken)), 3) is None
 
 
 def test_scope_and_profile_are_read_from_the_state() -> None:

@@ -26,10 +26,10 @@ BATCH = 200
 
 _STORE: LiteralString = f"""
     WITH served AS MATERIALIZED (
-        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown, s.checkpoint
+        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown, s.documents, s.checkpoint
         FROM jsonb_to_recordset(%(runs)s::jsonb) AS s (
                 request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz, shown jsonb,
-                checkpoint jsonb
+                documents jsonb, checkpoint jsonb
             ),
             jsonb_populate_record(NULL::runs, s.record) AS r
     ),
@@ -40,6 +40,11 @@ _STORE: LiteralString = f"""
         FROM served
     ),
     run AS (INSERT INTO runs ({RUN_COLUMNS}) SELECT {RUN_COLUMNS} FROM served),
+    document AS (
+        INSERT INTO run_documents (workspace_id, run_id, document_id, revision, shown)
+        SELECT served.workspace_id, served.run_id, used.*
+        FROM served, jsonb_to_recordset(documents) AS used (document_id text, revision integer, shown boolean)
+    ),
     accepted AS (
         INSERT INTO accepted_runs
             (workspace_id, run_id, thread_id, request, state, attempt, accepted_at, started_at, ended_at, ended,
@@ -105,6 +110,7 @@ class PostgresServedRuns:
             "ended_id": run.ended_id,
             "ended_at": run.ended_at,
             "shown": run.shown,
+            "documents": run.documents,
             "checkpoint": orjson.Fragment(row),
         }
         return _Entry(thread_id, orjson.dumps(columns), name, body, asyncio.get_running_loop().create_future())

@@ -109,6 +109,8 @@ _DELETE_TRACES: Mapping[str, LiteralString] = {
     "deleted_documents": """
         DELETE FROM deleted_documents
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])""",
+    "run_documents": """
+        DELETE FROM run_documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s""",
     "synced_files": """
         DELETE FROM synced_files
         WHERE workspace_id = %(workspace_id)s AND (document_id = %(document_id)s OR source = ANY(%(sources)s))""",

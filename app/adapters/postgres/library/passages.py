@@ -1,6 +1,6 @@
 """Reading chunks: their text, neighbours, embeddings and token vectors, and the titles of documents."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import LiteralString
 
 from psycopg.rows import DictRow
@@ -59,8 +59,8 @@ _COUNT_UNEMBEDDED: LiteralString = """
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
-_READ_TITLES: LiteralString = """
-    SELECT title FROM documents
+_LIST_RECENT: LiteralString = """
+    SELECT document_id, title, source FROM documents
     WHERE workspace_id = %(workspace_id)s
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
     ORDER BY updated_at DESC, document_id
@@ -141,20 +141,19 @@ class PassageReader:
             row = await session.fetch_one(_COUNT_UNEMBEDDED, document_ids=await self._filtered.find(session, scope))
         return 0 if row is None else int(row["documents"])
 
-    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+    async def list_recent(self, scope: Scope, limit: int) -> list[ListedDocument]:
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
-                _READ_TITLES, limit=limit, document_ids=await self._filtered.find(session, scope)
+                _LIST_RECENT, limit=limit, document_ids=await self._filtered.find(session, scope)
             )
-        return [row["title"] for row in rows]
+        return _read_listed(rows)
 
     async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _LIST_DOCUMENTS, limit=limit, document_ids=await self._filtered.find(session, scope)
             )
-        listed = tuple(ListedDocument(str(row["document_id"]), row["title"], row["source"]) for row in rows)
-        return DocumentList(listed, rows[0]["total"] if rows else 0)
+        return DocumentList(tuple(_read_listed(rows)), rows[0]["total"] if rows else 0)
 
     async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
         async with open_session(self._pool, scope) as session:
@@ -211,3 +210,7 @@ def _read_passage(row: DictRow) -> Passage:
         updated_at=row["revised_at"].isoformat(timespec="seconds"),
         lead=row["lead"] or "",
     )
+
+
+def _read_listed(rows: Iterable[DictRow]) -> list[ListedDocument]:
+    return [ListedDocument(str(row["document_id"]), row["title"], row["source"]) for row in rows]

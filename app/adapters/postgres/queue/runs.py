@@ -23,6 +23,7 @@ from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
 from app.adapters.postgres.queue.presence import Connection, Presence
 from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
 from domain.events import Done, Failed
+from domain.history.lineage import NO_LINEAGE, Lineage
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus, Shown
 
 if TYPE_CHECKING:
@@ -123,6 +124,24 @@ _END: LiteralString = f"""
         UPDATE procrastinate_jobs SET lock = NULL FROM ended WHERE id = job_id AND %(by_worker)s
     ),
     record AS ({INSERT_RUN} FROM ended),
+    document AS (
+        INSERT INTO run_documents (workspace_id, run_id, document_id, revision, shown)
+        SELECT %(workspace_id)s, ended.run_id, used.document_id, used.revision, bool_or(used.shown)
+        FROM ended, (
+            SELECT document_id, revision, shown
+            FROM unnest(%(documents)s::text[], %(revisions)s::integer[], %(documents_shown)s::boolean[])
+                AS own (document_id, revision, shown)
+            UNION ALL
+            SELECT document_id, revision, shown FROM run_documents
+            WHERE workspace_id = %(workspace_id)s AND %(drew_on_turns)s AND run_id = ANY(%(turns)s::text[])
+        ) AS used
+        GROUP BY ended.run_id, used.document_id, used.revision
+    ),
+    turn AS (
+        INSERT INTO run_turns (workspace_id, run_id, earlier_run_id, drawn_on)
+        SELECT %(workspace_id)s, ended.run_id, earlier, %(drew_on_turns)s
+        FROM ended, unnest(%(turns)s::text[]) AS earlier
+    ),
     tape AS (
         INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
         SELECT %(workspace_id)s, run_id, thread_id, %(tape)s FROM ended WHERE %(tape)s::bytea IS NOT NULL
@@ -279,6 +298,7 @@ class PostgresRunQueue:
         record: RunRecord,
         tape: bytes | None = None,
         shown: Shown | None = None,
+        lineage: Lineage = NO_LINEAGE,
     ) -> bool:
         run_id = lease.request.run_id
         holding = self._held.get(run_id)
@@ -296,6 +316,11 @@ class PostgresRunQueue:
                     "queue": QUEUE,
                     "tape": tape,
                     "shown": None if shown is None else Jsonb(shown),
+                    "documents": [used.document_id for used in lineage.documents],
+                    "revisions": [used.revision for used in lineage.documents],
+                    "documents_shown": [used.shown for used in lineage.documents],
+                    "turns": list(lineage.turns),
+                    "drew_on_turns": lineage.drew_on_turns,
                 },
             )
         self._release(lease)

@@ -281,6 +281,33 @@ CREATE INDEX runs_by_thread ON runs (workspace_id, thread_id, started_at);
 CREATE INDEX runs_by_time ON runs (workspace_id, started_at DESC, run_id DESC);
 CREATE INDEX runs_branches ON runs (workspace_id, (forked_from ->> 'run_id')) WHERE forked_from IS NOT NULL;
 
+-- The revisions of documents that a run was made from (domain/history/lineage.py): whoever may not read one of them may
+-- not read the run, and erasing one reaches the run. Revision 0 stands for whichever was current.
+CREATE TABLE run_documents (
+    workspace_id text NOT NULL,
+    run_id text NOT NULL,
+    -- Of a table of LangChain's, ids are any text.
+    document_id text NOT NULL,
+    revision integer NOT NULL,
+    -- False for what was only found, and stands in states and tapes.
+    shown boolean NOT NULL,
+    PRIMARY KEY (workspace_id, run_id, document_id, revision),
+    FOREIGN KEY (workspace_id, run_id) REFERENCES runs ON DELETE CASCADE
+);
+CREATE INDEX run_documents_by_document ON run_documents (workspace_id, document_id);
+
+-- The turns that a run was given, or goes on from. Where it drew on them, their documents are in `run_documents` as its
+-- own. An earlier run may be gone.
+CREATE TABLE run_turns (
+    workspace_id text NOT NULL,
+    run_id text NOT NULL,
+    earlier_run_id text NOT NULL,
+    drawn_on boolean NOT NULL,
+    PRIMARY KEY (workspace_id, run_id, earlier_run_id),
+    FOREIGN KEY (workspace_id, run_id) REFERENCES runs ON DELETE CASCADE
+);
+CREATE INDEX run_turns_by_earlier ON run_turns (workspace_id, earlier_run_id);
+
 -- What `askgraph costs` adds up, and nothing that anybody asked or was told.
 CREATE TABLE pruned_runs (
     workspace_id text NOT NULL,
