@@ -1,7 +1,7 @@
 """Mutation testing of what computes: does a test fail for every change of the code?
 
 mutmut makes the mutants; this runs them. mutmut's own runner imports the service and its tests anew for each mutant and
-has no model in memory, which makes it thirty times slower here. Only tests that need no server take part.
+has no model in memory, which makes it thirty times slower here. Tests that need a server take part with `--servers`.
 
 Run it with `make mutants`; docs/measurements/mutation.md has the figures.
 """
@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "mutants"
 SLOW = 10.0
 """Seconds of a test beyond which it takes no part: every survivor would wait for it."""
+SERVED = 40
+"""Tests with servers that a mutant has to pass, the quickest first; each process starts servers of its own."""
 
 
 def generate() -> None:
@@ -55,10 +57,11 @@ def list_mutants(patterns: Iterable[str]) -> list[str]:
 class Runner:
     """A pytest plugin that runs, instead of the tests, every mutant with the tests that reach it."""
 
-    def __init__(self, patterns: list[str], sample: int) -> None:
+    def __init__(self, patterns: list[str], sample: int, *, servers: bool, at_once: int) -> None:
         self.names = list_mutants(patterns)
         if 0 < sample < len(self.names):
             self.names = sorted(random.Random(10).sample(self.names, sample))
+        self.servers, self.at_once = servers, at_once
         self.results: dict[str, str] = {}
 
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -66,22 +69,25 @@ class Runner:
         from _pytest.runner import runtestprotocol
 
         self.run = runtestprotocol
-        items = [item for item in session.items if "servers" not in item.fixturenames]
+        items = [item for item in session.items if self.servers or not _is_served(item)]
         reached, seconds = self._trace(items)
         by_function: dict[str, list[Any]] = defaultdict(list)
-        for item in sorted(items, key=lambda item: seconds.get(item.nodeid, 0.0)):
+        for item in sorted(items, key=lambda item: (_is_served(item), seconds.get(item.nodeid, 0.0))):
             if seconds.get(item.nodeid, SLOW) < SLOW:
                 for function in reached[item.nodeid]:
-                    by_function[function].append(item)
+                    if not _is_served(item) or sum(map(_is_served, by_function[function])) < SERVED:
+                        by_function[function].append(item)
         children: dict[int, str] = {}
         started = time.time()
         for number, name in enumerate(self.names, 1):
             if not (chosen := by_function[name.rpartition("__mutmut_")[0]]):
                 self.results[name] = "not reached"
                 continue
-            while len(children) >= 2:
+            while len(children) >= self.at_once:
                 self._reap(children)
             limit = min(30, 5 + 3 * sum(seconds[item.nodeid] for item in chosen))
+            if any(map(_is_served, chosen)):
+                limit += 120
             children[self._fork(name, chosen, int(limit))] = name
             if number % 100 == 0:
                 print(f"{number}/{len(self.names)} {time.time() - started:.0f} s", file=sys.__stderr__, flush=True)
@@ -145,6 +151,10 @@ class Runner:
             print(f"survived: {name}", file=sys.__stderr__, flush=True)
 
 
+def _is_served(item: Any) -> bool:
+    return "servers" in item.fixturenames
+
+
 def keep_the_model() -> None:
     """Read the embedding model once, for all children. A thread of its own would not survive the fork."""
     from app.adapters.embeddings import onnx
@@ -191,6 +201,8 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="so many mutants at random; 0: all")
     parser.add_argument("--as-they-are", action="store_true", help="run the mutants that were made before")
     parser.add_argument("--model", action="store_true", help="the tests need the embedding model")
+    parser.add_argument("--servers", action="store_true", help="with the tests that start servers; implies --model")
+    parser.add_argument("--at-once", type=int, default=2, help="processes")
     options = parser.parse_args()
     # One example that fails is enough; the smallest one takes long to find.
     settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate], deadline=None, derandomize=True)
@@ -200,9 +212,10 @@ def main() -> None:
     os.chdir(MUTANTS)
     sys.path[:] = [str(MUTANTS), *(path for path in sys.path if path not in ("", str(ROOT)))]
     os.environ["MUTANT_UNDER_TEST"] = ""
+    options.model |= options.servers
     if options.model:
         keep_the_model()
-    runner = Runner(options.patterns, options.sample)
+    runner = Runner(options.patterns, options.sample, servers=options.servers, at_once=options.at_once)
     plain = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0"]
     plain += ["-W", "ignore::pytest.PytestAssertRewriteWarning", *([] if options.model else ["--noconftest"])]
     pytest.main([*options.tests, *plain], plugins=[runner])

@@ -9,9 +9,11 @@ from pydantic import SecretStr
 from app.answering.requests import Ask, collect
 from app.api.operating.health import readyz
 from app.history.thread_states import ThreadStates
+from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done, Event
+from domain.profile import MODES, Profile
 from graphs.answer import AnswerGraph
 from nodes.wording.notices import read_catalogue
 from tests.wire.openai import OpenAIServer
@@ -57,21 +59,36 @@ async def read_health(services: Services) -> dict[str, Any]:
     return cast(dict[str, Any], json.loads(bytes(response.body)))
 
 
+def vary(base: str = "standard", **knobs: Any) -> Profile:
+    """A shipped mode with other knobs, as a mode of the test's own."""
+    return Profile.model_validate(merge_knobs(MODES[base].model_dump(), knobs) | {"name": "own"})
+
+
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
-    """The end of a turn that was answered. `options` are fields of `Ask`."""
+    """The end of a turn that was answered. `options` are fields of `Ask`, or a `profile`."""
     return (await ask_for_events(services, question, **options))[0]
 
 
-async def ask_for_events(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
-    """The end of the turn, and all of its events."""
+async def ask_for_events(
+    services: Services, question: str = QUESTION, *, profile: Profile | None = None, **options: Any
+) -> tuple[Done, list[Event]]:
+    """The end of the turn, and all of its events. `profile`: a mode of the test's own."""
+    if profile is not None:
+        services = replace(services, modes={profile.name: profile})
+        options["mode"] = profile.name
     async with services.make_run_manager() as turns:
         ended, events = await collect(await turns.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
     return ended, events
 
 
+async def read_state(services: Services, ended: Done) -> dict[str, Any]:
+    """The last state of the turn's thread."""
+    place = {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    return (await services.runs.graph.aget_state(place)).values  # type: ignore[arg-type]
+
+
 async def ask_for_state(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, dict[str, Any]]:
     """The end of the turn, and the state that it left."""
     ended = await ask(services, question, **options)
-    place = {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-    return ended, (await services.runs.graph.aget_state(place)).values  # type: ignore[arg-type]
+    return ended, await read_state(services, ended)

@@ -76,6 +76,7 @@ class OneProcessForPages(LoadFileScheduling):  # type: ignore[misc]
         return "tests/page" if file.startswith("tests/page/") else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessForPages:
     return OneProcessForPages(config, log)
 

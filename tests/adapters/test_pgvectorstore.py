@@ -25,7 +25,7 @@ from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
 from app.adapters.pgvectorstore.mapping import TableMapping, read_mapping
 from app.adapters.pgvectorstore.opening import open_table
 from app.adapters.pgvectorstore.table import Table
-from app.answering.requests import Ask, collect
+from app.answering.requests import Ask
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Document
@@ -36,10 +36,10 @@ from domain.errors import (
     LibraryChanged,
     UnknownDocument,
 )
-from domain.events import Done
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.library import Library
 from domain.scope import Scope
+from tests.asking import ask
 from tests.conftest import HANDBOOK
 from tests.contracts.corpus import DIMENSION, store, vector_of
 from tests.contracts.library import BATTERY, INTERLEUKIN, VERSION, WARRANTY, LibraryContract
@@ -444,27 +444,23 @@ async def test_questions_are_answered_from_it(
         documents = [LangChainDocument(text, metadata={"source": name, "page": page}) for name, page, text in TEAM]
         ids = await writer.aadd_documents(documents)
 
-        async def ask(question: str, **more: Any) -> Done:
-            done, _ = await collect(await turns.ask(Ask(question, **more)))
-            assert done["type"] == "done", done
-            assert done["warnings"] == []
-            return done
-
-        done = await ask("How long is the warranty of the Falke?")
+        done = await ask(services, "How long is the warranty of the Falke?")
+        assert done["warnings"] == []
         assert "36 months" in done["answer"]
         citation = done["citations"][0]
         assert (citation["document_id"], citation["page"], citation["boxes"]) == ("falke.pdf", 1, [])
         assert citation["chunk_id"] == ids[0]
 
-        chosen = await ask("How long is the warranty of the Amsel?", scope=Scope("default", ("amsel.pdf",)))
+        chosen = await ask(services, "How long is the warranty of the Amsel?", scope=Scope("default", ("amsel.pdf",)))
+        assert chosen["warnings"] == []
         assert "24 months" in chosen["answer"]
         assert {c["document_id"] for c in chosen["citations"]} == {"amsel.pdf"}
 
         await writer.adelete(ids[:1])
         changed = documents[0].model_copy(update={"page_content": TEAM[0][2].replace("36", "60")})
         await writer.aadd_documents([changed])
-        again = await ask("How long is the warranty of the Falke?")
-        assert not again["cached"]
+        again = await ask(services, "How long is the warranty of the Falke?")
+        assert (again["cached"], again["warnings"]) == (False, [])
         assert "60 months" in again["answer"]
 
         with pytest.raises(InputError, match="only reads it"):

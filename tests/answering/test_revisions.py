@@ -4,25 +4,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from app.adapters.postgres.pool import open_session
-from app.answering.requests import Ask, collect
 from app.api.schema.descriptions import describe_revision
 from app.history.retention import prune
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.documents import Citation
 from domain.history.retention import Policy
+from tests.asking import ask
 from tests.http_client import open_client
 
 OLD = b"# Prices\n\nA day ticket costs nine euros.\n"
 NEW = b"# Prices\n\nA day ticket costs eleven euros.\n"
 QUESTION = "What does a day ticket cost?"
-
-
-async def ask(services: Services) -> Citation:
-    async with services.make_run_manager() as turns:
-        ended, _ = await collect(await turns.ask(Ask(QUESTION)))
-    assert ended["type"] == "done"
-    return ended["citations"][0]
 
 
 async def add(services: Services, content: bytes) -> str:
@@ -33,9 +25,9 @@ async def add(services: Services, content: bytes) -> str:
 
 async def test_an_answer_names_the_revision_that_it_quotes(services: Services) -> None:
     document_id = await add(services, OLD)
-    before = await ask(services)
+    before = (await ask(services, QUESTION))["citations"][0]
     await add(services, NEW)
-    after = await ask(services)
+    after = (await ask(services, QUESTION))["citations"][0]
     assert (before["revision"], after["revision"]) == (1, 2)
     assert before["updated_at"] <= after["updated_at"]
     documents = services.library.documents
@@ -77,7 +69,7 @@ async def test_the_same_content_and_new_metadata_make_no_revision(services: Serv
 
 async def test_only_revisions_that_a_kept_answer_cites_are_kept(services: Services) -> None:
     document_id = await add(services, OLD)
-    await ask(services)
+    await ask(services, QUESTION)
     await add(services, NEW)
     await add(services, NEW.replace(b"eleven", b"twelve"))
     retention, keep = services.runs.retention, Policy()

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,13 +44,9 @@ async def serve(
             yield services, server
 
 
-def own_mode(base: str = "fast", **knobs: Any) -> dict[str, Profile]:
+def own_mode(base: str = "fast", **knobs: Any) -> Profile:
     """A mode whose steps ask their models one after the other."""
-    return {"own": MODES[base].model_copy(update={"name": "own", "speculate": False, "budget": Budget(), **knobs})}
-
-
-async def ask(services: Services, modes: dict[str, Profile], question: str = QUESTION) -> tuple[Done, list[Event]]:
-    return await ask_for_events(replace(services, modes=modes), question, mode="own")
+    return MODES[base].model_copy(update={"name": "own", "speculate": False, "budget": Budget(), **knobs})
 
 
 def steps_of(events: list[Event]) -> list[str]:
@@ -72,8 +67,8 @@ async def test_the_next_model_writes_where_one_fails_and_everything_says_so(
 ) -> None:
     caplog.set_level(logging.INFO, "askgraph.runs")
     async with serve(settings, model_faults={LARGE: "policy"}) as (services, _):
-        done, events = await ask(services, own_mode())
-        again, _ = await ask(services, own_mode())
+        done, events = await ask_for_events(services, profile=own_mode())
+        again, _ = await ask_for_events(services, profile=own_mode())
         run = await services.runs.log.get("default", done["run_id"])
     assert "36 months" in done["answer"]
     assert done["answered_by"] == SECOND
@@ -90,7 +85,7 @@ async def test_the_next_model_writes_where_one_fails_and_everything_says_so(
 
 async def test_after_the_last_model_this_machine_quotes(settings: Settings) -> None:
     async with serve(settings, fault="policy") as (services, _):
-        done, events = await ask(services, own_mode())
+        done, events = await ask_for_events(services, profile=own_mode())
     assert "36 months" in done["answer"]
     assert done["answered_by"] == "local"
     assert tell(done) == [
@@ -105,7 +100,7 @@ async def test_after_the_last_model_this_machine_quotes(settings: Settings) -> N
 
 async def test_what_was_streamed_is_corrected_once_when_somebody_has_finished(settings: Settings) -> None:
     async with serve(settings, model_faults={LARGE: "cut", SECOND: "cut"}) as (services, _):
-        done, events = await ask(services, own_mode())
+        done, events = await ask_for_events(services, profile=own_mode())
     kinds = [event["type"] for event in events]
     begun = "".join(event["token"] for event in events if event["type"] == "content")
     assert begun
@@ -124,12 +119,12 @@ async def test_sources_are_dropped_from_the_tail_where_the_prompt_is_too_long(se
         for number in range(8):
             text = f"# Note {number}\n\nThe warranty of the Falke in region {number} is {30 + number} months.\n"
             await services.library.ingestion.add("default", f"{number}.md", text.encode())
-        modes = own_mode(grade=GradeKnobs(formula="weighted", sufficient=0, caveat=0), generate=knobs)
-        whole, _ = await ask(services, modes)
+        mode = own_mode(grade=GradeKnobs(formula="weighted", sufficient=0, caveat=0), generate=knobs)
+        whole, _ = await ask_for_events(services, profile=mode)
         longest = max(sum(len(m["content"]) // 4 + 4 for m in body["messages"]) for body in server.requests)
         server.behaviour.window = longest - 20
-        modes = {"own": modes["own"].model_copy(update={"generate": knobs.model_copy(update={"answer_tokens": 999})})}
-        done, events = await ask(services, modes)
+        mode = mode.model_copy(update={"generate": knobs.model_copy(update={"answer_tokens": 999})})
+        done, events = await ask_for_events(services, profile=mode)
     assert not whole["degraded"]
     assert done["answered_by"] == SMALL
     [cut] = done["degraded"]
@@ -142,7 +137,7 @@ async def test_sources_are_dropped_from_the_tail_where_the_prompt_is_too_long(se
 async def test_a_prompt_that_never_fits_is_for_the_next_answerer(settings: Settings) -> None:
     async with serve(settings, model_faults={LARGE: "context_length"}) as (services, _):
         await services.library.ingestion.add("default", "cash.md", CASH)
-        done, events = await ask(services, own_mode())
+        done, events = await ask_for_events(services, profile=own_mode())
     assert tell(done) == [("generate", "context_too_long", LARGE, SECOND)]
     assert count_sources(events) == [2, 1, 2], "the next one has room for all of them"
 
@@ -154,7 +149,7 @@ async def test_where_no_prompt_fits_all_sources_are_quoted_from_and_that_is_said
         for number, place in enumerate(["Bergen", "Narvik", "Tromso", "Bodo"]):
             text = f"# Notice {place}\n\nThe notice of the Falke says that {place} is reached on day {number + 3}.\n"
             await services.library.ingestion.add("default", f"{place}.md", text.encode())
-        done, events = await ask(services, everything, question)
+        done, events = await ask_for_events(services, question, profile=everything)
     assert done["answered_by"] == "local"
     assert count_sources(events) == [5, 2, 1, 5]
     assert len(done["citations"]) == 2
@@ -168,9 +163,9 @@ async def test_where_no_prompt_fits_all_sources_are_quoted_from_and_that_is_said
 async def test_an_answer_that_reached_its_length_says_so_and_is_not_given_again(settings: Settings) -> None:
     reply = "The warranty is 36 months [1]. Claims are handled by Petra Lindqvist, who works for the shop in Malmo [1]."
     async with serve(settings, model_faults={LARGE: "length"}, model_replies={LARGE: reply}) as (services, server):
-        done, _ = await ask(services, own_mode(), "Who handles claims?")
+        done, _ = await ask_for_events(services, "Who handles claims?", profile=own_mode())
         server.behaviour.model_faults.clear()
-        again, _ = await ask(services, own_mode(), "Who handles claims?")
+        again, _ = await ask_for_events(services, "Who handles claims?", profile=own_mode())
     assert done["citations"]
     assert "Malmo" not in done["answer"]
     assert done["warnings"] == ["The answer reached its limit of 1000 tokens before it was finished."]
@@ -181,7 +176,7 @@ async def test_an_answer_that_reached_its_length_says_so_and_is_not_given_again(
 
 async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        done, events = await ask(services, own_mode(budget=Budget(tokens=1)))
+        done, events = await ask_for_events(services, profile=own_mode(budget=Budget(tokens=1)))
         asked = [body["model"] for body in server.requests]
     assert asked == [SMALL]
     assert "36 months" in done["answer"]
@@ -196,7 +191,7 @@ async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
 )
 async def test_every_limit_counts_and_is_named(settings: Settings, budget: Budget, said: str) -> None:
     async with serve(settings) as (services, server):
-        done, _ = await ask(services, own_mode("thorough", budget=budget))
+        done, _ = await ask_for_events(services, profile=own_mode("thorough", budget=budget))
     assert "36 months" in done["answer"]
     assert {each["code"] for each in done["degraded"]} == {"over_budget"}
     for each in done["degraded"]:
@@ -212,9 +207,9 @@ async def test_every_limit_counts_and_is_named(settings: Settings, budget: Budge
 async def test_over_budget_nothing_more_is_searched_for(settings: Settings) -> None:
     question = "Which colour does the roof of the town hall of Malmo have?"
     async with serve(settings) as (services, _):
-        free, events = await ask(services, own_mode("standard"), question)
+        free, events = await ask_for_events(services, question, profile=own_mode("standard"))
         assert "reformulate" in steps_of(events)
-        done, events = await ask(services, own_mode("standard", budget=Budget(tokens=1)), question)
+        done, events = await ask_for_events(services, question, profile=own_mode("standard", budget=Budget(tokens=1)))
     assert free["degraded"] == []
     assert "reformulate" not in steps_of(events)
     assert steps_of(events)[-2:] == ["degrade", "abstain"]
@@ -225,7 +220,7 @@ async def test_over_budget_nothing_more_is_searched_for(settings: Settings) -> N
 
 
 async def test_a_machine_without_models_has_no_answerer_to_give_up(services: Services, library: Any) -> None:
-    done, _ = await ask(services, own_mode(budget=Budget(seconds=0.0001)))
+    done, _ = await ask_for_events(services, profile=own_mode(budget=Budget(seconds=0.0001)))
     assert "36 months" in done["answer"]
     assert done["degraded"] == []
     assert done["answered_by"] == "local"
@@ -233,7 +228,7 @@ async def test_a_machine_without_models_has_no_answerer_to_give_up(services: Ser
 
 async def test_a_run_says_with_which_prompts_it_asked(settings: Settings) -> None:
     async with serve(settings) as (services, _):
-        done, _ = await ask(services, own_mode("thorough"))
+        done, _ = await ask_for_events(services, profile=own_mode("thorough"))
         run = await services.runs.log.get("default", done["run_id"])
     assert set(done["prompts"]) == {"route", "grade", "generate", "verify"}
     assert all(len(version) == 12 for version in done["prompts"].values())
@@ -243,7 +238,7 @@ async def test_a_run_says_with_which_prompts_it_asked(settings: Settings) -> Non
 
 async def test_small_talk_without_the_model_is_recorded_too(settings: Settings) -> None:
     async with serve(settings, fault="policy") as (services, _):
-        done, _ = await ask(services, own_mode(), "Hello there!")
+        done, _ = await ask_for_events(services, "Hello there!", profile=own_mode())
     assert tell(done)[-1] == ("converse", "model_refused", SMALL, "local")
     assert done["answered_by"] == "local"
 
@@ -251,7 +246,9 @@ async def test_small_talk_without_the_model_is_recorded_too(settings: Settings) 
 async def test_a_retry_searches_for_the_parts_of_a_question_where_the_profile_asks(settings: Settings) -> None:
     question = "What is the pension age of the chairman of the Falke works council?"
     async with serve(settings) as (services, server):
-        done, _ = await ask(services, own_mode("standard", retrieval=RetrievalKnobs(expansion="parts")), question)
+        done, _ = await ask_for_events(
+            services, question, profile=own_mode("standard", retrieval=RetrievalKnobs(expansion="parts"))
+        )
         run = await services.runs.log.get("default", done["run_id"])
     assert run is not None
     asked = [body for body in server.requests if "at most 3 search queries" in body["messages"][0]["content"]]

@@ -27,7 +27,7 @@ navan book --help
 """
 
 
-async def ask(services: Services, *questions: str) -> tuple[Done, list[Event]]:
+async def ask_in_a_thread(services: Services, *questions: str) -> tuple[Done, list[Event]]:
     ended: list[Done] = []
     events: list[Event] = []
     async with services.make_run_manager() as runs:
@@ -62,7 +62,7 @@ def steps_of(events: list[Event]) -> list[str]:
 async def test_the_documents_are_listed_without_a_search_or_a_citation(
     services: Services, question: str, opening: str
 ) -> None:
-    done, events = await ask(services, question)
+    done, events = await ask_in_a_thread(services, question)
     assert steps_of(events) == ["route", "describe"]
     assert done["answer"].startswith(opening)
     assert "Travel guide" in done["answer"]
@@ -71,14 +71,14 @@ async def test_the_documents_are_listed_without_a_search_or_a_citation(
 
 @pytest.mark.parametrize("question", ["What does the warranty not cover?", "What does the warranty cover?"])
 async def test_a_question_for_a_fact_is_no_request_for_a_summary(services: Services, question: str) -> None:
-    _, events = await ask(services, question)
+    _, events = await ask_in_a_thread(services, question)
     assert "describe" not in steps_of(events)
 
 
 @pytest.mark.usefixtures("guide")
 @pytest.mark.parametrize("question", ["summarise the travel guide", "What is the travel guide about?"])
 async def test_a_document_is_summarised_by_cited_quotes_under_its_headings(services: Services, question: str) -> None:
-    done, events = await ask(services, question)
+    done, events = await ask_in_a_thread(services, question)
     assert steps_of(events) == ["route", "describe"]
     assert done["outcome"] == "answered"
     for fact in ("**Budget:**", "1,850 dollars", "300 dollars", "80 dollars", "**Booking:**", "Navan"):
@@ -93,22 +93,22 @@ async def test_a_document_is_summarised_by_cited_quotes_under_its_headings(servi
 
 @pytest.mark.usefixtures("guide")
 async def test_a_topic_is_summarised_from_its_section(services: Services) -> None:
-    done, _ = await ask(services, "Give me a short overview of the travel budget")
+    done, _ = await ask_in_a_thread(services, "Give me a short overview of the travel budget")
     assert "1,850 dollars" in done["answer"]
     assert "Navan" not in done["answer"]
 
 
 @pytest.mark.usefixtures("guide")
 async def test_what_was_talked_about_last_is_summarised(services: Services) -> None:
-    done, _ = await ask(services, "What does a night in a hotel cost at most?", "Summarise that document")
+    done, _ = await ask_in_a_thread(services, "What does a night in a hotel cost at most?", "Summarise that document")
     assert "“Travel guide”" in done["answer"]
     assert "Navan" in done["answer"]
 
 
 async def test_nothing_is_made_up_about_an_empty_library(services: Services) -> None:
-    done, _ = await ask(services, "Summarise the travel guide")
+    done, _ = await ask_in_a_thread(services, "Summarise the travel guide")
     assert (done["outcome"], done["citations"]) == ("abstained", [])
-    done, _ = await ask(services, "What documents do you have?")
+    done, _ = await ask_in_a_thread(services, "What documents do you have?")
     assert done["answer"].startswith("There are no documents yet")
 
 
@@ -120,7 +120,9 @@ async def test_a_follow_up_is_answered_from_the_document_that_was_cited(services
     await services.library.ingestion.add("default", "spain.md", SPAIN)
     await services.library.ingestion.add("default", "france.md", FRANCE)
     for country, fact in (("Spain", "for nothing"), ("France", "half of that")):
-        done, _ = await ask(services, f"What do seats in trains cost in {country}?", "And what does a dog pay there?")
+        done, _ = await ask_in_a_thread(
+            services, f"What do seats in trains cost in {country}?", "And what does a dog pay there?"
+        )
         assert fact in done["answer"]
         assert done["citations"][0]["source"] == f"{country.lower()}.md"
 
@@ -128,32 +130,32 @@ async def test_a_follow_up_is_answered_from_the_document_that_was_cited(services
 async def test_a_word_that_names_several_documents_is_asked_back_and_the_pick_is_understood(services: Services) -> None:
     await services.library.ingestion.add("default", "spain.md", SPAIN)
     await services.library.ingestion.add("default", "france.md", FRANCE)
-    done, events = await ask(services, "trains")
+    done, events = await ask_in_a_thread(services, "trains")
     assert steps_of(events) == ["route", "describe", "ask_back"]
     assert done["answer"] == "Which of these do you mean?\n1. Trains in France\n2. Trains in Spain"
     [reason] = done["outcome_reasons"]
     assert (done["outcome"], done["citations"], reason["code"]) == ("asked_back", [], "ambiguous")
     for pick in ("2", "the second one", "Spain"):
-        done, events = await ask(services, "trains", pick)
+        done, events = await ask_in_a_thread(services, "trains", pick)
         assert steps_of(events) == ["route", "describe"]
         assert "12 euros" in done["answer"]
         assert {citation["source"] for citation in done["citations"]} == {"spain.md"}
-    done, _ = await ask(services, "trains", "What does a dog pay in France?")
+    done, _ = await ask_in_a_thread(services, "trains", "What does a dog pay in France?")
     assert "half of that" in done["answer"]
 
 
 async def test_a_question_about_something_never_named_is_asked_back(services: Services) -> None:
     await services.library.ingestion.add("default", "spain.md", SPAIN)
     await services.library.ingestion.add("default", "france.md", FRANCE)
-    done, events = await ask(services, "What does a seat in a train of this country cost?")
+    done, events = await ask_in_a_thread(services, "What does a seat in a train of this country cost?")
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "ask_back"]
     assert done["outcome"] == "asked_back"
-    done, _ = await ask(services, "What does a seat in a train of this country cost?", "France")
+    done, _ = await ask_in_a_thread(services, "What does a seat in a train of this country cost?", "France")
     assert "20 euros" in done["answer"]
 
 
 @pytest.mark.usefixtures("guide")
 async def test_a_topic_in_a_word_gets_an_overview(services: Services) -> None:
-    done, _ = await ask(services, "travel")
+    done, _ = await ask_in_a_thread(services, "travel")
     assert (done["outcome"], done["route"]) == ("answered", "about_library")
     assert "1,850 dollars" in done["answer"]

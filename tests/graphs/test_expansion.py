@@ -3,18 +3,15 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.events import Done
-from domain.profile import MODES, Profile
-from tests.asking import ask_for_state
+from domain.profile import Profile
+from tests.asking import ask_for_state, vary
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "Who handles the claims?"
@@ -38,11 +35,9 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
             yield services, server
 
 
-async def ask(services: Services, **knobs: Any) -> tuple[Done, dict[str, Any]]:
-    # Replies are put down for the steps in their order, so none may ask ahead.
-    own = {"name": "own", "speculate": False}
-    profile = Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | own)
-    return await ask_for_state(replace(services, modes={"own": profile}), QUESTION, mode="own")
+def alone(**knobs: Any) -> Profile:
+    """Mode standard with other knobs. Replies are put down for the steps in their order, so none may ask ahead."""
+    return vary(speculate=False, **knobs)
 
 
 ONE = {"candidates": 1, "fusion": "rrf"}
@@ -56,7 +51,7 @@ async def test_several_queries_are_searched_for_and_their_ranks_fused(settings: 
             json.dumps({"queries": ["barometer room", "barometer moved", "where the barometer is", "a fourth"]}),
         ]
         knobs = {"retrieval": ONE | {"expansion": "multi_query", "expansion_queries": 3}, "grade": {"max_retries": 0}}
-        done, state = await ask(services, **knobs)
+        done, state = await ask_for_state(services, QUESTION, profile=alone(**knobs))
     # Three queries that agree outweigh the question.
     assert [source["title"] for source in state["sources"]] == ["Notes"]
     assert state["queries_tried"] == [QUESTION, "barometer room", "barometer moved", "where the barometer is"]
@@ -68,7 +63,9 @@ async def test_a_made_up_answer_is_searched_for_by_its_meaning(settings: Setting
     passage = "The barometer now stands in room B204, to which it was moved in the spring."
     async with serve(settings) as (services, server):
         server.behaviour.replies = [ROUTING, json.dumps({"passage": passage})]
-        _, state = await ask(services, retrieval={"candidates": 3, "fusion": "rrf", "expansion": "hyde"})
+        _, state = await ask_for_state(
+            services, QUESTION, profile=alone(retrieval={"candidates": 3, "fusion": "rrf", "expansion": "hyde"})
+        )
     scores = {candidate["chunk_id"]: candidate["score"] for candidate in state["candidates"]}
     titles = {source["chunk_id"]: source["title"] for source in state["sources"]}
     by_title = {titles[chunk_id]: score for chunk_id, score in scores.items()}
@@ -91,7 +88,7 @@ async def test_a_retry_is_not_expanded_again(settings: Settings) -> None:
             json.dumps({"query": "person responsible for claims"}),
             json.dumps({"confidence": 0.9, "missing": []}),
         ]
-        _, state = await ask(services, retrieval={"expansion": "multi_query"})
+        _, state = await ask_for_state(services, QUESTION, profile=alone(retrieval={"expansion": "multi_query"}))
     assert state["retries"] == 1
     assert state["queries_tried"] == [QUESTION, "claims department", "person responsible for claims"]
 
@@ -99,7 +96,9 @@ async def test_a_retry_is_not_expanded_again(settings: Settings) -> None:
 async def test_without_a_model_the_question_is_searched_for_alone(services: Services) -> None:
     await services.library.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
     for expansion in ("multi_query", "hyde"):
-        done, state = await ask(services, retrieval={"expansion": expansion}, grade={"max_retries": 0})
+        done, state = await ask_for_state(
+            services, QUESTION, profile=alone(retrieval={"expansion": expansion}, grade={"max_retries": 0})
+        )
         assert [source["title"] for source in state["sources"]] == ["Handbook"]
         assert done["warnings"] == ["Searched for the question alone: more queries need a language model."]
         assert state["queries_tried"] == [QUESTION]
@@ -108,7 +107,7 @@ async def test_without_a_model_the_question_is_searched_for_alone(services: Serv
 async def test_a_model_that_fails_costs_the_expansion_only(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.faults = [None, "policy"]  # type: ignore[list-item]
-        done, state = await ask(services, retrieval={"expansion": "hyde"})
+        done, state = await ask_for_state(services, QUESTION, profile=alone(retrieval={"expansion": "hyde"}))
     assert "Petra Lindqvist" in done["answer"]
     assert state["queries_tried"] == [QUESTION]
     [warning] = done["warnings"]
@@ -121,8 +120,10 @@ async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
             ROUTING,
             json.dumps({"scores": [{"source": 2, "relevance": 0.9}, {"source": 1, "relevance": 0.4}]}),
         ]
-        _, state = await ask(services, rerank={"method": "model"}, grade={"max_retries": 0})
-        plain, unranked = await ask(services, rerank={"method": "none"})
+        _, state = await ask_for_state(
+            services, QUESTION, profile=alone(rerank={"method": "model"}, grade={"max_retries": 0})
+        )
+        plain, unranked = await ask_for_state(services, QUESTION, profile=alone(rerank={"method": "none"}))
     first, second, third = (candidate["chunk_id"] for candidate in unranked["candidates"])
     assert [source["chunk_id"] for source in state["sources"]] == [second, first, third]
     assert [source["score"] for source in state["sources"]] == [0.9, 0.4, 0.0]
@@ -131,6 +132,6 @@ async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
 
 async def test_without_a_model_to_rank_the_order_of_the_search_stands(services: Services) -> None:
     await services.library.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
-    done, state = await ask(services, rerank={"method": "model"})
+    done, state = await ask_for_state(services, QUESTION, profile=alone(rerank={"method": "model"}))
     assert [source["title"] for source in state["sources"]] == ["Handbook"]
     assert done["warnings"] == ["Kept the order of the search: to rank by a language model, one must be set."]

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,10 +58,6 @@ def read_decisions(done: Done, events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
-async def ask(services: Services, profile: Profile, question: str) -> tuple[Done, list[Event]]:
-    return await ask_for_events(replace(services, modes={profile.name: profile}), question, mode=profile.name)
-
-
 async def test_every_decision_is_the_same_in_every_language(
     services: Services, library: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +70,7 @@ async def test_every_decision_is_the_same_in_every_language(
         with speak(monkeypatch, texts):
             # A mode of its own, so that no answer comes from the cache.
             mode = cautious.model_copy(update={"name": f"mode {len(said)}"})
-            ended = [await ask(services, mode, question) for question in QUESTIONS]
+            ended = [await ask_for_events(services, question, profile=mode) for question in QUESTIONS]
         decided.append([read_decisions(*each) for each in ended])
         said.append([done["answer"] for done, _ in ended])
         framed = [done["answer"][: done["framing"]["opening"]] for done, _ in ended]
@@ -102,7 +97,7 @@ async def test_a_model_abstains_in_the_language_that_it_was_given(settings: Sett
             sentence,
         ]
         german = Profile(name="own", language="de", speculate=False, verify=True)
-        done, events = await ask(services, german, "How long is the warranty of the Falke?")
+        done, events = await ask_for_events(services, "How long is the warranty of the Falke?", profile=german)
     assert f"reply with exactly: {sentence}" in server.requests[-1]["messages"][0]["content"]
     assert (done["answer"], done["outcome"], done["confidence"]) == (sentence, "abstained", 0)
     assert [event["step"] for event in events if event["type"] == "thinking"][-1] == "generate"

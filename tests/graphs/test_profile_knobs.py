@@ -1,31 +1,15 @@
 """Every knob of a profile changes what the real graph does."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
-from domain.events import Done
-from domain.profile import MODES, Profile
-from tests.asking import ask_for_state
+from tests.asking import ask_for_state, vary
 from tests.tiny_cross_encoder import write_cross_encoder
-
-WARRANTY = "How long is the warranty of the Falke?"
-
-
-def vary(**knobs: Any) -> Profile:
-    """Mode standard with other knobs."""
-    return Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | {"name": "own"})
-
-
-async def ask(services: Services, question: str = WARRANTY, **knobs: Any) -> tuple[Done, dict[str, Any]]:
-    return await ask_for_state(replace(services, modes={"own": vary(**knobs)}), question, mode="own")
 
 
 async def test_mmr_passes_over_what_says_the_same(services: Services) -> None:
@@ -35,13 +19,13 @@ async def test_mmr_passes_over_what_says_the_same(services: Services) -> None:
     await services.library.ingestion.add(
         "default", "a.md", b"# Prices\n\nPetra Lindqvist extends a warranty for 40 euros.\n"
     )
-    _, plain = await ask(services, rerank={"keep": 2})
-    _, varied = await ask(services, rerank={"keep": 2, "mmr_lambda": 0.3})
+    _, plain = await ask_for_state(services, profile=vary(rerank={"keep": 2}))
+    _, varied = await ask_for_state(services, profile=vary(rerank={"keep": 2, "mmr_lambda": 0.3}))
     assert ["36" in source["text"] for source in plain["sources"]] == [True, True]
     assert ["36" in source["text"] for source in varied["sources"]] == [True, False]
     assert varied["sources"][0]["score"] > varied["sources"][1]["score"]
     assert plain["candidates"] == varied["candidates"]
-    _, relevant = await ask(services, rerank={"keep": 2, "mmr_lambda": 1.0})
+    _, relevant = await ask_for_state(services, profile=vary(rerank={"keep": 2, "mmr_lambda": 1.0}))
     assert relevant["sources"] == plain["sources"]
 
 
@@ -54,12 +38,12 @@ async def test_a_cross_encoder_scores_where_the_profile_says_so(with_cross_encod
     async with open_services(with_cross_encoder) as services:
         await services.library.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
         await services.library.ingestion.add("default", "b.md", b"# Claims\n\nClaims are handled by Petra Lindqvist.\n")
-        done, state = await ask(services, rerank={"method": "cross_encoder"})
+        done, state = await ask_for_state(services, profile=vary(rerank={"method": "cross_encoder"}))
         # Twelve and one pairs of equal tokens, less six, through the logistic function.
         assert [round(source["score"], 3) for source in state["sources"]] == [0.998, 0.007]
         assert "36 months" in done["answer"]
         assert done["warnings"] == []
-        _, local = await ask(services)
+        _, local = await ask_for_state(services, profile=vary())
         assert local["sources"][0]["score"] != state["sources"][0]["score"]
         assert services.make_context().rerankers.keys() == {"local", "cross_encoder"}
 
@@ -68,13 +52,14 @@ async def test_only_complex_questions_are_scored_where_the_profile_says_so(with_
     async with open_services(with_cross_encoder) as services:
         await services.library.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
         knobs = {"method": "cross_encoder", "only_complex": True}
-        _, simple = await ask(services, rerank=knobs)
-        _, unscored = await ask(services, rerank={"method": "none"})
+        _, simple = await ask_for_state(services, profile=vary(rerank=knobs))
+        _, unscored = await ask_for_state(services, profile=vary(rerank={"method": "none"}))
         assert simple["sources"] == unscored["sources"]
         question = "Why is the warranty of the Falke 36 months?"
-        _, complex_ = await ask(services, question, rerank=knobs)
-        _, scored = await ask(services, question, rerank={"method": "cross_encoder"})
-        assert complex_["sources"] == scored["sources"] != (await ask(services, question, rerank={"method": "none"}))
+        _, complex_ = await ask_for_state(services, question, profile=vary(rerank=knobs))
+        _, scored = await ask_for_state(services, question, profile=vary(rerank={"method": "cross_encoder"}))
+        _, none = await ask_for_state(services, question, profile=vary(rerank={"method": "none"}))
+        assert complex_["sources"] == scored["sources"] != none["sources"]
 
 
 async def test_a_mode_without_its_cross_encoder_is_refused_at_start(settings: Settings, tmp_path: Path) -> None:
@@ -87,7 +72,7 @@ async def test_a_mode_without_its_cross_encoder_is_refused_at_start(settings: Se
 
 async def test_a_fork_into_a_reranker_that_is_not_there_keeps_the_search_order(services: Services) -> None:
     await services.library.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
-    done, _ = await ask(services, rerank={"method": "cross_encoder"})
+    done, _ = await ask_for_state(services, profile=vary(rerank={"method": "cross_encoder"}))
     assert "36 months" in done["answer"]
     assert done["warnings"] == ["Kept the order of the search: there is no reranker 'cross_encoder' here."]
 
@@ -107,7 +92,9 @@ async def small(services: Services) -> Services:
 async def test_the_fusions_score_by_their_formulas(small: Services) -> None:
     scores = {}
     for fusion in ("standardised", "rrf", "weighted", "dense"):
-        _, state = await ask(small, retrieval={"fusion": fusion, "dense_weight": 0.6, "rrf_k": 10})
+        _, state = await ask_for_state(
+            small, profile=vary(retrieval={"fusion": fusion, "dense_weight": 0.6, "rrf_k": 10})
+        )
         scores[fusion] = [c["score"] for c in state["candidates"]]
         dense = [c["dense"] for c in state["candidates"]]
     assert scores["dense"] == dense
@@ -120,45 +107,49 @@ async def test_the_fusions_score_by_their_formulas(small: Services) -> None:
 
 @pytest.mark.parametrize(("threshold", "found"), [(0.4, 1), (0.9, 0)])
 async def test_a_threshold_drops_what_is_not_similar(small: Services, threshold: float, found: int) -> None:
-    _, state = await ask(small, retrieval={"similarity_threshold": threshold}, grade={"max_retries": 0})
+    _, state = await ask_for_state(
+        small, profile=vary(retrieval={"similarity_threshold": threshold}, grade={"max_retries": 0})
+    )
     assert len(state["candidates"]) == found
 
 
 async def test_limits_hold(small: Services) -> None:
-    _, state = await ask(small, retrieval={"candidates": 1})
+    _, state = await ask_for_state(small, profile=vary(retrieval={"candidates": 1}))
     assert len(state["candidates"]) == 1
-    _, state = await ask(small, rerank={"keep": 1})
+    _, state = await ask_for_state(small, profile=vary(rerank={"keep": 1}))
     assert (len(state["candidates"]), len(state["sources"])) == (2, 1)
-    _, state = await ask(small, retrieval={"leg_limit": 1})
+    _, state = await ask_for_state(small, profile=vary(retrieval={"leg_limit": 1}))
     assert len(state["candidates"]) == 1
 
 
 async def test_confidence_by_the_weighted_formula(small: Services) -> None:
-    _, state = await ask(small, grade={"formula": "weighted", "caveat": 0.0, "max_retries": 0})
+    _, state = await ask_for_state(small, profile=vary(grade={"formula": "weighted", "caveat": 0.0, "max_retries": 0}))
     first, second = (source["score"] for source in state["sources"])
     assert state["confidence"] == pytest.approx((first + second / 2) / 1.5, abs=1e-3)
     knobs = {"formula": "weighted", "caveat": 0.0, "max_retries": 0}
     # Neither is reranked: the question is a simple one.
     for rerank in ({"method": "none"}, {"only_complex": True}):
-        _, state = await ask(small, grade=knobs, rerank=rerank)
+        _, state = await ask_for_state(small, profile=vary(grade=knobs, rerank=rerank))
         first, second = (source["dense"] for source in state["sources"])
         assert state["confidence"] == pytest.approx((first + second / 2) / 1.5, abs=1e-3)
 
 
 async def test_an_abstention_is_the_sentence_of_the_profile(small: Services) -> None:
     question = "Who won the football world cup of 1954?"
-    done, _ = await ask(small, question, generate={"fallback": "Not in our files."})
+    done, _ = await ask_for_state(small, question, profile=vary(generate={"fallback": "Not in our files."}))
     assert done["answer"] == "Not in our files."
 
 
 async def test_a_misspelt_question_is_searched_for_as_it_was_meant(small: Services) -> None:
     question = "How long is the waranty of the Fakle?"
-    done, state = await ask(small, question)
+    done, state = await ask_for_state(small, question, profile=vary())
     assert "36 months" in done["answer"]
     assert state["query"] == "How long is the warranty of the Falke?"
     assert state["queries_tried"][0] == state["query"]
     assert state["question"] == question
-    _, literal = await ask(small, question, retrieval={"correct_spelling": False}, grade={"max_retries": 0})
+    _, literal = await ask_for_state(
+        small, question, profile=vary(retrieval={"correct_spelling": False}, grade={"max_retries": 0})
+    )
     assert literal["query"] == question
 
 
@@ -169,7 +160,9 @@ async def test_an_abbreviation_is_spelt_out_at_the_first_try(services: Services,
         ("b.md", "# Pumps\n\nThe mean time between failures of the pump is nine years."),
     ):
         await services.library.ingestion.add("default", source, text.encode())
-    _, state = await ask(services, "What is the MTBF of the pump?", retrieval={"expand_abbreviations": expand})
+    _, state = await ask_for_state(
+        services, "What is the MTBF of the pump?", profile=vary(retrieval={"expand_abbreviations": expand})
+    )
     spelt = "What is the MTBF mean time between failures of the pump?"
     assert (state["queries_tried"][0] == spelt) is expand
     assert state["standalone_question"] == "What is the MTBF of the pump?"

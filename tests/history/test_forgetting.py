@@ -9,25 +9,17 @@ import zstandard
 from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
-from app.answering.requests import Ask, collect
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.errors import UnknownDocument, UnknownThread
-from domain.events import Done
 from domain.history.erasure import ERASED
+from tests.asking import ask
 from tests.http_client import open_client
 
 SECRET = b"# Severance of Ottilie Quandt\n\nOttilie Quandt receives a severance of ninety thousand francs in March.\n"
 OTHER = b"# Canteen\n\nThe canteen serves lunch from half past eleven until two in the afternoon.\n"
 SAID = ["Ottilie Quandt receives", "ninety thousand francs", "Severance of Ottilie"]
 QUESTION = "How much severance does she receive in March?"
-
-
-async def ask(services: Services, question: str, thread_id: str | None = None) -> Done:
-    async with services.make_run_manager() as turns:
-        ended, _ = await collect(await turns.ask(Ask(question, thread_id=thread_id, mode="thorough")))
-    assert ended["type"] == "done", ended
-    return ended
 
 
 async def dump(services: Services) -> dict[str, str]:
@@ -72,12 +64,12 @@ async def document_id(services: Services) -> str:
 
 
 async def test_nothing_of_a_forgotten_document_is_left(services: Services, document_id: str) -> None:
-    first = await ask(services, QUESTION)
+    first = await ask(services, QUESTION, mode="thorough")
     assert "ninety thousand" in first["answer"]
     thread_id = first["thread_id"]
-    await ask(services, "And when is lunch served in the canteen?", thread_id)
-    await ask(services, QUESTION)
-    beside = await ask(services, "When does the canteen serve lunch?")
+    await ask(services, "And when is lunch served in the canteen?", thread_id=thread_id, mode="thorough")
+    await ask(services, QUESTION, mode="thorough")
+    beside = await ask(services, "When does the canteen serve lunch?", mode="thorough")
     quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
     await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", "ann")
     await services.runs.thread_store.rename("default", thread_id, quoted)
@@ -103,14 +95,14 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     assert any(ERASED in str(step) for step in steps)
     state = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id, "workspace_id": "default"}})
     assert state.values["turns"][0]["answer"] == ERASED
-    again = await ask(services, "When does the canteen serve lunch?", thread_id)
+    again = await ask(services, "When does the canteen serve lunch?", thread_id=thread_id, mode="thorough")
     assert again["answer"] == beside["answer"]
     with pytest.raises(UnknownDocument):
         await services.make_forgetting().forget_document("other", document_id)
 
 
 async def test_what_never_existed_is_not_forgotten(services: Services, document_id: str) -> None:
-    await ask(services, QUESTION)
+    await ask(services, QUESTION, mode="thorough")
     before = await dump(services)
     forgetting = services.make_forgetting()
     for unknown in ("severance", "quandt.md", document_id[:-1], str(uuid4())):
@@ -127,9 +119,9 @@ async def test_the_name_of_a_forgotten_document_stays_a_word_of_others(services:
     report = await ingestion.add("default", "debian.md", handbook)
     await ingestion.add("default", "canteen.md", OTHER)
     assert report.document_id is not None
-    cited = await ask(services, "What does the package manager apt resolve by itself?")
+    cited = await ask(services, "What does the package manager apt resolve by itself?", mode="thorough")
     assert "depend upon" in cited["answer"]
-    other = await ask(services, "When does the canteen serve lunch?", "debian.md")
+    other = await ask(services, "When does the canteen serve lunch?", thread_id="debian.md", mode="thorough")
     said = "Is it in the Debian Handbook, or in debian.md? Debian is a distribution."
     await services.runs.feedback.put("default", other["run_id"], "down", "wrong", said, "ann")
     await services.runs.thread_store.rename("default", "debian.md", said)
@@ -148,7 +140,7 @@ async def test_the_name_of_a_forgotten_document_stays_a_word_of_others(services:
 
 
 async def test_a_dry_run_erases_nothing_and_counts_what_would_go(services: Services, document_id: str) -> None:
-    asked = await ask(services, QUESTION)
+    asked = await ask(services, QUESTION, mode="thorough")
     forgetting = services.make_forgetting()
     before = await dump(services)
     of_document = await forgetting.forget_document("default", document_id, dry_run=True)
@@ -160,7 +152,7 @@ async def test_a_dry_run_erases_nothing_and_counts_what_would_go(services: Servi
 
 
 async def test_a_document_that_was_deleted_before_can_still_be_forgotten(services: Services, document_id: str) -> None:
-    await ask(services, QUESTION)
+    await ask(services, QUESTION, mode="thorough")
     await services.library.ingestion.delete("default", document_id)
     erasure = await services.make_forgetting().forget_document("default", document_id)
     assert not erasure.found
@@ -169,8 +161,8 @@ async def test_a_document_that_was_deleted_before_can_still_be_forgotten(service
 
 async def test_nothing_of_a_forgotten_thread_is_left(services: Services, document_id: str) -> None:
     question = "How much severance does Ottilie of the nightingale department receive?"
-    mine = await ask(services, question)
-    other = await ask(services, "When does the canteen serve lunch?")
+    mine = await ask(services, question, mode="thorough")
+    other = await ask(services, "When does the canteen serve lunch?", mode="thorough")
     async with open_client(make_app(services)) as client:
         branched = await client.post(
             f"/api/threads/{mine['thread_id']}/replay?stream=false", json={"run_id": mine["run_id"]}
@@ -189,7 +181,7 @@ async def test_nothing_of_a_forgotten_thread_is_left(services: Services, documen
 
 
 async def test_the_api_erases_a_document_everywhere(services: Services, document_id: str) -> None:
-    await ask(services, QUESTION)
+    await ask(services, QUESTION, mode="thorough")
     async with open_client(make_app(services)) as client:
         erased = (await client.delete(f"/api/documents/{document_id}", params={"everywhere": True})).json()
         assert erased["found"] == {}
@@ -201,7 +193,7 @@ async def test_the_api_erases_a_document_everywhere(services: Services, document
 async def test_the_api_says_what_may_have_been_meant_and_shows_what_would_go(
     services: Services, document_id: str
 ) -> None:
-    thread_id = (await ask(services, QUESTION))["thread_id"]
+    thread_id = (await ask(services, QUESTION, mode="thorough"))["thread_id"]
     async with open_client(make_app(services)) as client:
         for path, given, meant in (
             (f"/api/documents/{document_id[:-2]}", {}, document_id),

@@ -3,12 +3,11 @@ what reaches a reader is what the machine around it lets through."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
-from app.answering.requests import Ask, collect
 from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -19,6 +18,7 @@ from domain.profile import MODES, Profile
 from domain.state import AnswerState
 from domain.text.markers import find_markers
 from nodes.context import Ledger
+from tests.asking import ask, ask_for_events, read_state
 from tests.conftest import MANUAL
 from tests.wire.llama import NAME, WINDOW
 
@@ -49,17 +49,6 @@ async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
         await services.library.ingestion.add("default", "manual.md", MANUAL)
         modes = {name: Profile.model_validate(merge_knobs(mode.model_dump(), CHANGES)) for name, mode in MODES.items()}
         yield replace(services, modes=modes)
-
-
-async def ask(services: Services, question: str, mode: str) -> tuple[Done, list[Event], AnswerState]:
-    """The end of a turn, its events and its last state."""
-    async with services.make_run_manager() as turns:
-        ended, events = await collect(await turns.ask(Ask(question, mode=mode)))
-    assert ended["type"] == "done", ended
-    saved = await services.runs.graph.aget_state(
-        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-    )
-    return ended, events, saved.values  # type: ignore[return-value]
 
 
 def read_answer(events: Sequence[Event]) -> str:
@@ -95,10 +84,11 @@ def check_judgements(done: Done) -> None:
 async def test_what_reaches_the_reader_is_sound_whatever_the_model_says(
     small: Services, mode: str, question: str
 ) -> None:
-    done, events, state = await ask(small, question, mode)
+    done, events = await ask_for_events(small, question, mode=mode)
+    state = await read_state(small, done)
     assert done["route"] == "needs_retrieval"
     assert read_answer(events) == done["answer"]
-    check_citations(done, state)
+    check_citations(done, cast(AnswerState, state))
     check_judgements(done)
     if done["answered_by"] == NAME:
         assert len([event for event in events if event["type"] == "content"]) > 3
@@ -113,8 +103,8 @@ async def test_what_reaches_the_reader_is_sound_whatever_the_model_says(
 
 
 async def test_an_answer_that_cites_nothing_or_was_given_with_a_warning_is_not_cached(small: Services) -> None:
-    first, *_ = await ask(small, QUESTION, "fast")
-    again, *_ = await ask(small, QUESTION, "fast")
+    first = await ask(small, QUESTION, mode="fast")
+    again = await ask(small, QUESTION, mode="fast")
     assert again["cached"] == (bool(first["citations"]) and not first["warnings"])
 
 

@@ -41,7 +41,7 @@ async def served(services: Services, library: dict[str, str]) -> AsyncIterator[S
         yield Served(address, client, services)
 
 
-async def ask(served: Served, *messages: str, **options: Any) -> Any:
+async def send(served: Served, *messages: str, **options: Any) -> Any:
     """Ask with the messages of both sides in turn."""
     roles = ["user", "assistant"]
     said: Any = [{"role": roles[n % 2], "content": text} for n, text in enumerate(messages)]
@@ -56,7 +56,7 @@ async def test_modes_are_models(served: Served) -> None:
 
 
 async def test_an_answer_has_its_citations_with_addresses_that_open(served: Served) -> None:
-    completion = (await ask(served, QUESTION)).parse()
+    completion = (await send(served, QUESTION)).parse()
     [choice] = completion.choices
     assert (choice.finish_reason, choice.message.role) == ("stop", "assistant")
     answer = choice.message.content
@@ -72,8 +72,8 @@ async def test_an_answer_has_its_citations_with_addresses_that_open(served: Serv
 
 
 async def test_a_stream_says_the_same(served: Served) -> None:
-    whole = (await ask(served, QUESTION)).parse()
-    stream = (await ask(served, QUESTION, stream=True, stream_options={"include_usage": True})).parse()
+    whole = (await send(served, QUESTION)).parse()
+    stream = (await send(served, QUESTION, stream=True, stream_options={"include_usage": True})).parse()
     chunks = [chunk async for chunk in stream]
     *pieces, end, usage = chunks
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == whole.choices[0].message.content
@@ -85,25 +85,25 @@ async def test_a_stream_says_the_same(served: Served) -> None:
 
 
 async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
-    first = await ask(served, QUESTION)
+    first = await send(served, QUESTION)
     answer = first.parse().choices[0].message.content
     with pytest.raises(openai.BadRequestError):
-        await ask(served, QUESTION, answer, "")
+        await send(served, QUESTION, answer, "")
     # A refused question leaves the conversation where it was.
-    second = await ask(served, QUESTION, answer, "Who handles claims?")
+    second = await send(served, QUESTION, answer, "Who handles claims?")
     assert "Petra Lindqvist" in second.parse().choices[0].message.content
     assert second.headers["x-thread-id"] == first.headers["x-thread-id"]
-    streamed = await ask(served, QUESTION, answer, "Who handles claims?", stream=True)
+    streamed = await send(served, QUESTION, answer, "Who handles claims?", stream=True)
     text = "".join([chunk.choices[0].delta.content or "" async for chunk in streamed.parse()])
     assert "Petra Lindqvist" in text
     # The conversation was taken back by a turn: its thread has gone on already.
     assert streamed.headers["x-thread-id"] != first.headers["x-thread-id"]
-    third = await ask(served, QUESTION, answer, "Who handles claims?", text, "Where?")
+    third = await send(served, QUESTION, answer, "Who handles claims?", text, "Where?")
     assert third.headers["x-thread-id"] == streamed.headers["x-thread-id"]
 
 
 async def test_a_conversation_that_nobody_knows_is_understood_from_its_messages(served: Served) -> None:
-    told = await ask(served, QUESTION, "It is 36 months.", "And who handles claims for it?")
+    told = await send(served, QUESTION, "It is 36 months.", "And who handles claims for it?")
     run = await served.services.runs.log.get("default", told.headers["x-run-id"])
     assert run is not None
     assert "Falke" in run.standalone_question
@@ -111,9 +111,9 @@ async def test_a_conversation_that_nobody_knows_is_understood_from_its_messages(
 
 
 async def test_a_thread_can_be_named(served: Served) -> None:
-    first = await ask(served, QUESTION)
+    first = await send(served, QUESTION)
     thread_id = first.headers["x-thread-id"]
-    second = await ask(served, "Who handles claims?", metadata={"thread_id": thread_id})
+    second = await send(served, "Who handles claims?", metadata={"thread_id": thread_id})
     assert second.headers["x-thread-id"] == thread_id
 
 

@@ -107,7 +107,7 @@ async def read(response: httpx.Response, into: Read) -> None:
         pass
 
 
-async def ask(http: httpx.AsyncClient, serving: Serving, question: str, into: Read) -> None:
+async def ask_and_follow(http: httpx.AsyncClient, serving: Serving, question: str, into: Read) -> None:
     async with http.stream("POST", f"{serving.address}/api/chat", json={"question": question}) as response:
         into.run_id, into.thread_id = response.headers["X-Run-Id"], response.headers["X-Thread-Id"]
         await read(response, into)
@@ -154,8 +154,8 @@ async def test_runs_go_on_elsewhere_when_their_process_ends_or_is_killed(
         )
         handed_on, cut = Read(), Read()
         readings = [
-            asyncio.create_task(ask(http, ended, "How long is the warranty of the Falke?", handed_on)),
-            asyncio.create_task(ask(http, killed, "Which warranty does the Falke have?", cut)),
+            asyncio.create_task(ask_and_follow(http, ended, "How long is the warranty of the Falke?", handed_on)),
+            asyncio.create_task(ask_and_follow(http, killed, "Which warranty does the Falke have?", cut)),
         ]
         await asyncio.gather(handed_on.begun.wait(), cut.begun.wait())
         model.behaviour.length = 0

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from app.adapters.embedded import open_servers
-from app.answering.requests import Ask, collect
+from app.answering.requests import collect
 from app.library import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from domain.scope import Scope
+from tests.asking import ask
 
 DUMP = Path(__file__).with_name("release.sql.xz")
 
@@ -30,10 +31,8 @@ DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")
 """Those of the sample library that are ingested. More would only make the fixture larger."""
 
 
-async def ask(services: Services, question: str, **options: Any) -> dict[str, Any]:
-    async with services.make_run_manager() as manager:
-        ended, _ = await collect(await manager.ask(Ask(question, **options)))
-    assert ended["type"] == "done", ended
+async def ask_and_print(services: Services, question: str, **options: Any) -> dict[str, Any]:
+    ended = await ask(services, question, **options)
     print(options.get("mode", "standard"), "|", question, "|", ended["answer"][:90].replace("\n", " "), flush=True)
     return dict(ended)
 
@@ -46,15 +45,15 @@ async def fill(services: Services) -> dict[str, Any]:
         "other", "notes.md", b"# Notes\n\nThe cellar key hangs behind the door of room 12.\n"
     )
     question = "How many days of paid holiday does an employee have?"
-    standard = await ask(services, question)
-    follow_up = await ask(services, "How many of them may be carried over?", thread_id=standard["thread_id"])
-    thorough = await ask(services, "What is the hotel limit per night for business trips?", mode="thorough")
-    fast = await ask(services, "How many hours has a full week?", mode="fast")
-    abstained = await ask(services, "Which opera did Verdi write in 1871?")
-    small_talk = await ask(services, "Thank you very much!")
-    cached = await ask(services, question)
+    standard = await ask_and_print(services, question)
+    follow_up = await ask_and_print(services, "How many of them may be carried over?", thread_id=standard["thread_id"])
+    thorough = await ask_and_print(services, "What is the hotel limit per night for business trips?", mode="thorough")
+    fast = await ask_and_print(services, "How many hours has a full week?", mode="fast")
+    abstained = await ask_and_print(services, "Which opera did Verdi write in 1871?")
+    small_talk = await ask_and_print(services, "Thank you very much!")
+    cached = await ask_and_print(services, question)
     assert cached["cached"]
-    other = await ask(services, "Where does the cellar key hang?", scope=Scope("other"))
+    other = await ask_and_print(services, "Where does the cellar key hang?", scope=Scope("other"))
     steps = await services.make_history_reader().read("default", thorough["thread_id"])
     graded = next(step["checkpoint_id"] for step in steps if step["node"] == "grade")
     wanted = Replay("default", thorough["thread_id"], graded, changes={"profile.rerank.keep": 2}, mode="standard")

@@ -61,7 +61,7 @@ async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
-async def ask(client: httpx.AsyncClient, question: str, **options: Any) -> dict[str, Any]:
+async def post_chat(client: httpx.AsyncClient, question: str, **options: Any) -> dict[str, Any]:
     response = await client.post("/api/chat?stream=false", json={"question": question, **options})
     assert response.status_code == 200, response.text
     return dict(response.json())
@@ -90,7 +90,7 @@ async def test_documents_are_listed(client: httpx.AsyncClient) -> None:
 
 
 async def test_questions_are_answered_from_old_documents(client: httpx.AsyncClient) -> None:
-    answer = await ask(client, "What does a private car cost per kilometre?", mode="thorough")
+    answer = await post_chat(client, "What does a private car cost per kilometre?", mode="thorough")
     assert "38 cents" in answer["answer"]
     [citation, *_] = answer["citations"]
     assert citation["title"] == "Travel and Expense Policy"
@@ -105,7 +105,7 @@ async def test_an_unchanged_file_is_recognised_and_a_changed_one_replaces_its_do
         response = await client.post("/api/documents", files=files, params={"workspace": "other"})
         [report] = response.json()["documents"]
         assert report["status"] == status
-    answer = await ask(client, "Where does the cellar key hang?", workspace="other")
+    answer = await post_chat(client, "Where does the cellar key hang?", workspace="other")
     assert "room 14" in answer["answer"]
 
 
@@ -159,7 +159,7 @@ async def test_records_and_costs_of_old_runs_are_kept(client: httpx.AsyncClient,
 
 
 async def test_an_old_thread_takes_a_follow_up(client: httpx.AsyncClient, runs: Runs) -> None:
-    answer = await ask(client, "And how many days for part-time staff?", thread_id=runs["follow_up"]["thread_id"])
+    answer = await post_chat(client, "And how many days for part-time staff?", thread_id=runs["follow_up"]["thread_id"])
     assert "Part-time staff have the same share" in answer["answer"]
     assert answer["thread_id"] == runs["follow_up"]["thread_id"]
 

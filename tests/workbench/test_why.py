@@ -2,19 +2,11 @@
 
 import pytest
 
-from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from app.workbench.explain.why import explain_run
 from domain.events import Done
 from domain.scope import Scope
-from tests.asking import QUESTION
-
-
-async def ask(services: Services, question: str, mode: str = "standard", thread_id: str | None = None) -> Done:
-    async with services.make_run_manager() as manager:
-        ended, _ = await collect(await manager.ask(Ask(question, mode=mode, thread_id=thread_id)))
-    assert ended["type"] == "done"
-    return ended
+from tests.asking import QUESTION, ask
 
 
 async def explain(services: Services, done: Done) -> list[dict[str, str]]:
@@ -30,7 +22,7 @@ def texts(facts: list[dict[str, str]], about: str) -> list[str]:
 
 @pytest.mark.usefixtures("library")
 async def test_an_answer_names_its_threshold_its_passage_and_the_runner_up(services: Services) -> None:
-    done = await ask(services, QUESTION, "thorough")
+    done = await ask(services, mode="thorough")
     facts = await explain(services, done)
     above = done["confidence"] - 0.6
     [outcome] = texts(facts, "outcome")

@@ -14,11 +14,8 @@ from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
 from app.adapters.rerankers import cohere
 from app.adapters.rerankers.cohere import CohereReranker
-from app.answering.requests import Ask, collect
-from app.answering.run_config import locate_states
 from app.settings import Settings
 from app.wiring.services import open_services
-from domain.documents import Source
 from domain.errors import (
     AskgraphError,
     ConfigurationError,
@@ -27,9 +24,9 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.events import Done
 from domain.scope import DEFAULT_SCOPE
 from nodes.context import Ledger
+from tests.asking import ask, ask_for_state
 from tests.conftest import HANDBOOK, MANUAL
 from tests.contracts.reranker import QUESTION, SCOPE, TEXTS, RerankerContract, make_passage
 from tests.wire.cohere import CohereServer, Fault, serve_cohere
@@ -210,17 +207,12 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
     connected = exact.model_copy(
         update={"cohere_api_key": SecretStr("key"), "cohere_base_url": server.base_url, "answer_ttl_hours": 1}
     )
-    async with open_services(connected) as services, services.make_run_manager() as turns:
+    async with open_services(connected) as services:
         for source, text in {"handbook.md": HANDBOOK, "manual.md": MANUAL}.items():
             await services.library.ingestion.add("default", source, text)
 
-        async def ask(question: str) -> tuple[Done, list[Source]]:
-            done, _ = await collect(await turns.ask(Ask(question, mode="exact")))
-            assert done["type"] == "done"
-            state = await services.runs.graph.aget_state(locate_states("default", done["thread_id"]))
-            return done, state.values["sources"]
-
-        done, sources = await ask("How long is the warranty of the Falke?")
+        done, state = await ask_for_state(services, "How long is the warranty of the Falke?", mode="exact")
+        sources = state["sources"]
         assert "36 months" in done["answer"]
         # On a slow machine the database may warn about something else.
         assert not [warning for warning in done["warnings"] if "rank" in warning]
@@ -246,7 +238,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
 
         assert await services.checks["rerank"]() is None
         server.behaviour.api_key = "another"
-        done, sources = await ask("How long does the battery of the Amsel last?")
+        done = await ask(services, "How long does the battery of the Amsel last?", mode="exact")
         assert "9 months" in done["answer"]
         assert done["warnings"] == [
             "Kept the order of the search: The reranker's provider did not accept the API key. Check COHERE_API_KEY."
@@ -254,5 +246,5 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         assert done["usage"] == []
         assert "COHERE_API_KEY" in (await services.checks["rerank"]() or "")
         server.behaviour.api_key = "key"
-        await ask("How long does the battery of the Falke last?")
+        await ask(services, "How long does the battery of the Falke last?", mode="exact")
         assert await services.checks["rerank"]() is None
