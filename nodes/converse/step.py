@@ -25,6 +25,7 @@ Titles of some documents: {titles}"""
 _TITLES_SHOWN = 5
 _TURNS_SHOWN = 4
 _REPLY_TOKENS = 150
+"""Limits of the prompt and the reply. Chosen: two sentences need no more."""
 
 
 class ConverseUpdate(TypedDict):

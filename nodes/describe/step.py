@@ -27,7 +27,7 @@ from nodes.wording.notices import wording_of
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
 
 _LISTED = 40
-"""Titles that a list names."""
+"""Titles that a list names. Chosen: about a screen of them."""
 
 
 class DescribeInput(AnsweringInput):

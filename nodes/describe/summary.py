@@ -11,21 +11,28 @@ from domain.text.sentences import split_block
 from domain.text.terms import analyse
 
 WORDS = 175
-"""Words of a summary, with headings, markers and the signs that open items: more than 200 in all are no summary."""
+"""Words of a summary, with headings, markers and the signs that open items. Chosen: with what opens the answer
+fewer than 200, the most that the practical set calls a summary (`app/evaluation/practical.py`)."""
 
 MOST, SECTIONS = 6, 3
-"""Quotes of one section, where there are more than this many sections."""
+"""Quotes of one section, where there are more than this many sections. Chosen: to leave room for the others."""
 
 LONGEST = 45
-"""Words of a quote; a longer sentence is passed over where there is another."""
+"""Words of a quote; a longer sentence is passed over where there is another. Chosen: a quarter of the summary."""
 
-OPENING, AMOUNT, FIGURE, NAMED, NESTED = 1.0, 1.6, 0.4, 0.6, 0.15
+OPENING, AMOUNT, FIGURE, NAMED, NESTED, ANY = 1.0, 1.6, 0.4, 0.6, 0.15, 0.2
 """Weights of a sentence: OPENING if it is the first of its section, AMOUNT for money or a percentage, FIGURE for
 another number, NAMED for each word of the subject in it that is not in the title. NESTED is subtracted for each heading
-level above it."""
+level above it, ANY is added to each. Chosen: people ask for a summary to learn what it costs and what it is."""
+
+TOO_LONG = 0.3
+"""Factor for what is longer. Chosen: taken only where a section has nothing else."""
+
+HANDICAP = 12
+"""Words that each quote counts more than it has. Chosen: otherwise the shortest have the most worth a word."""
 
 AGAIN = 0.5
-"""Factor by which a further sentence of a section is worth less than the one before it."""
+"""Factor by which a further sentence of a section is worth less than the one before it. Chosen: sections take turns."""
 
 _AMOUNT = re.compile(r"[$€£]\s?\d|\d\s?(?:[€£%]|(?:euro|dollar|percent|prozent)s?\b)", re.IGNORECASE)
 _FIGURE = re.compile(r"\d")
@@ -70,7 +77,7 @@ def join_sections(passages: Sequence[Passage]) -> list[Section]:
             sections.append(Section(passage, passage.heading_path, passage.text, passage.start))
             continue
         gap = passage.start - last.start - len(last.text)
-        # Chunks may overlap, and where their places are unknown they stand far apart.
+        # Chunks of another application's table may overlap, or have no places.
         added = passage.text[-gap:] if gap < 0 else "\n" * min(gap, 2) + passage.text
         sections[-1] = Section(last.passage, last.heading_path, last.text + added, last.start)
     return sections
@@ -97,7 +104,7 @@ def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
     taken = [0] * len(sections)
     left = WORDS
     while units:
-        best = max(units, key=lambda unit: unit.worth * AGAIN ** taken[unit.section] / (unit.words + 12))
+        best = max(units, key=lambda unit: unit.worth * AGAIN ** taken[unit.section] / (unit.words + HANDICAP))
         units.remove(best)
         words = best.words + (0 if taken[best.section] else headings[best.section])
         if words <= left and best.worth > 0 and (taken[best.section] < MOST or len(sections) <= SECTIONS):
@@ -135,10 +142,10 @@ def _weigh(number: int, section: Section, asked: set[str], nested: float) -> Ite
                 OPENING * opens
                 + (AMOUNT if _AMOUNT.search(text) else FIGURE * bool(_FIGURE.search(_ITEM.sub("", text))))
                 + NAMED * len(asked & set(analyse(text)))
-                + 0.2
+                + ANY
                 - nested
             )
-            yield _Unit(number, start, end, worth * (0.3 if words > LONGEST else 1), words)
+            yield _Unit(number, start, end, worth * (TOO_LONG if words > LONGEST else 1), words)
             opens = False
 
 

@@ -13,14 +13,15 @@ from domain.scope import Scope
 from nodes.context import Context
 
 FROM = 3
-"""Best passages whose mentions are followed; later ones led nowhere new. They stay ahead of the linked passages."""
+"""Best passages whose mentions are followed; later ones led nowhere new. They stay ahead of the linked passages.
+(docs/decisions/08-second-hop-and-retries.md)"""
 
 LINKED = 2
 """The most linked passages that become sources. They must be at least as relevant as the least relevant candidate;
 after a mention in passing ("United States") they usually are not. As many others follow behind the sources."""
 
 _LONGEST = 8
-"""The most words of a title that is recognised in a text."""
+"""The most words of a title that is recognised in a text. Chosen: few titles are longer."""
 
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _BREAK = re.compile(r"[;:!?()\n]")

@@ -44,12 +44,13 @@ Titles of some of the documents:
 
 _TURNS_SHOWN = 6
 _TITLES_SHOWN = 20
+"""What the model is shown. Chosen: enough to know what is spoken of, and still a short prompt."""
 
 _PASSAGES_READ = 3
 _COVERED = 2 / 3
 _FEWEST_TERMS = 2
 """A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms, of
-which there are at least so many."""
+which there are at least so many. Chosen: all but one word of three; a single word is in any document."""
 
 
 class RouteInput(TurnInput):

@@ -13,8 +13,8 @@ from domain.text.tables import is_row, is_rule, split_cells
 from nodes.wording.notices import Wording
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
-"""Words from which people call an answer too long, to a question for one thing, and to one for several
-or in a mode whose answers are detailed. Chosen with the practical set, which counts longer answers as not useful."""
+"""The most words of a quoted answer, to a question for one thing, and to one for several or in a mode whose answers are
+detailed. The practical set counts longer answers as not useful (`app/evaluation/practical.py`)."""
 
 _WORD = re.compile(r"[^\s_]+")
 

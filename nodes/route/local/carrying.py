@@ -20,7 +20,7 @@ WORD = re.compile(r"\w[\w'’./-]*")
 _END = re.compile(r"[.!?:\n]\s{0,3}$|^\s{0,3}$")
 
 READ = 120
-"""Words of an earlier answer that are read."""
+"""Words of an earlier answer that are read. Chosen: those of some eight sentences."""
 
 
 def rank_words(question: str, turns: Sequence[tuple[str, str]], *, points_back: bool) -> list[str]:

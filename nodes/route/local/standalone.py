@@ -28,14 +28,14 @@ CONTEXT_WORDS = 6
 .51 at a precision of .31; the words of the last question hold .19 at .29 (benchmarks/carrying.py)."""
 
 CARRYING_TURNS = 3
-"""Turns from which words are taken over."""
+"""Turns from which words are taken over. Chosen: a conversation's subject is usually named in the last few."""
 
 BACKGROUND_TURNS = 2
 BACKGROUND_WORDS = 8
 """Limits of what a query takes along: words, from this many earlier questions (docs/decisions/09-queries.md)."""
 
 LONGEST_FRAGMENT = 8
-"""Words of a fragment that takes the place of a part of the last question."""
+"""Words of a fragment that takes the place of a part of the last question. Chosen: a longer one says it all."""
 
 _SEARCHED = ("needs_retrieval", "about_library")
 """Routes of the turns that are about documents."""
@@ -43,7 +43,7 @@ _SEARCHED = ("needs_retrieval", "about_library")
 _UNANSWERED = ("abstained", "asked_back", "declined")
 
 LONGEST_PICK = 8
-"""Words of a reply that picks a choice; a longer one is a question of its own."""
+"""Words of a reply that picks a choice; a longer one is a question of its own. Chosen, as above."""
 
 
 @dataclass(frozen=True, slots=True)
