@@ -84,6 +84,11 @@ class Library(Protocol):
         document is gone, or outside the scope."""
         ...
 
+    async def read_text(self, scope: Scope, document_id: str) -> str:
+        """The text of a document, in which its chunks stand at their offsets. Empty where the document is gone, outside
+        the scope, or not known but for its chunks."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TokenChunk:

@@ -385,6 +385,16 @@ class LibraryContract:
         assert await library.read_outline(Scope("b"), document.id, 2) == []
         assert await library.read_outline(Scope("a"), "no document", 2) == []
 
+    async def test_chunks_stand_at_their_offsets_in_the_text(self, library: Library, documents: DocumentStore) -> None:
+        document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
+        other = await store(documents, "a", "other.md", [VERSION])
+        text = await library.read_text(Scope("a"), document.id)
+        chunks = await library.read_outline(Scope("a"), document.id, 3)
+        assert [text[chunk.start : chunk.end] for chunk in chunks] == [WARRANTY, BATTERY, INTERLEUKIN]
+        assert await library.read_text(Scope("a", (other.id,)), document.id) == ""
+        assert await library.read_text(Scope("b"), document.id) == ""
+        assert await library.read_text(Scope("a"), "no document") == ""
+
     async def test_many_searches_at_once(self, library: Library, documents: DocumentStore) -> None:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
         found = await asyncio.gather(*(library.search_lexical(Scope("a"), "battery", 1) for _ in range(40)))

@@ -176,6 +176,21 @@ class PgVectorStoreLibrary:
         )
         return [self._read_passage(row) for row in rows]
 
+    async def read_text(self, scope: Scope, document_id: str) -> str:
+        rows = await self._table.fetch(
+            "SELECT {content} AS content, {start} AS start FROM {table} WHERE {in_scope} AND {document} = %(asked)s",
+            scope,
+            asked=document_id,
+        )
+        known = sorted((start, row["content"]) for row in rows if (start := _read_whole(row["start"])) is not None)
+        if len(known) < len(rows):
+            return ""
+        text = ""
+        for start, content in known:
+            gap = start - len(text)
+            text += "\n" * gap + content if gap >= 0 else content[-gap:]
+        return text
+
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """Return nothing: the table has no token vectors, so late interaction runs the model on every passage."""
         return {}

@@ -86,6 +86,12 @@ _READ_OUTLINE: LiteralString = f"""
     LIMIT %(limit)s
 """
 
+_READ_TEXT: LiteralString = """
+    SELECT text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(asked)s::uuid[])
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
 _READ_TOKENS: LiteralString = """
     SELECT chunk_id, tokens FROM chunk_tokens
     WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
@@ -164,6 +170,13 @@ class PassageReader:
                 document_ids=await self._filtered.find(session, scope),
             )
         return [_read_passage(row) for row in rows]
+
+    async def read_text(self, scope: Scope, document_id: str) -> str:
+        async with open_session(self._pool, scope) as session:
+            row = await session.fetch_one(
+                _READ_TEXT, asked=parse_ids([document_id]), document_ids=await self._filtered.find(session, scope)
+            )
+        return row["text"] if row else ""
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         async with open_session(self._pool, scope) as session:
