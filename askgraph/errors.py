@@ -99,7 +99,7 @@ _BY_STATUS: dict[int, type[AskgraphError]] = {
 
 _CODES: dict[type[AskgraphError], str] = {
     InputError: (
-        "input_error question_error unknown_mode filter_error metadata_error state_error not_on_tape "
+        "input_error question_error unknown_mode filter_error metadata_error state_error calculation_error not_on_tape "
         "document_error unreadable_document encrypted_document empty_document scanned_document "
         "oversized_document costly_document mistyped_document unsupported_document invalid_request "
         "method_not_allowed oversized_request"

@@ -9,6 +9,7 @@
     │   ├── FilterError            a filter over document metadata that cannot be used
     │   ├── MetadataError          metadata that cannot be stored
     │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
+    │   ├── CalculationError       a query over tables that cannot be answered
     │   ├── NotOnTape              a replay asks for what the run did not
     │   └── DocumentError          a file that cannot become a document
     │       ├── UnreadableDocument     damaged, or not readable at all
@@ -110,6 +111,10 @@ class MetadataError(InputError):
 
 class StateError(InputError):
     """The state cannot be changed like this."""
+
+
+class CalculationError(InputError):
+    """The calculation cannot be done."""
 
 
 class NotOnTape(InputError):

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from domain.documents import Candidate, Source
 from domain.errors import StateError
+from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
@@ -126,6 +127,7 @@ class Context:
     tokens: TokenCounter
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
     """By name, as in `rerank.method`."""
+    calculator: Calculator | None = None
     models: Models = Models()
     run_id: str | None = None
     """None where LangGraph names its runs itself, as its Studio does."""

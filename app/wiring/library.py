@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.adapters.calculation.calculator import SqliteCalculator
 from app.adapters.embeddings.folder import FolderEmbedder
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
@@ -52,6 +53,7 @@ class LibraryServices:
 
     documents: DocumentStore
     search: PostgresLibrary | PgVectorStoreLibrary
+    calculator: SqliteCalculator
     embedder: Embedder
     """Embeds documents and queries."""
     local_embedder: OnnxEmbedder
@@ -121,10 +123,13 @@ async def open_library(
         parsers = await stack.enter_async_context(
             ParserWorkers(seconds=settings.parser_seconds, memory_mb=settings.parser_memory_mb)
         )
+        calculator = SqliteCalculator(search)
+        stack.push_async_callback(calculator.aclose)
         parts["embeddings"] = f"local {embedder.name}" if embedder is local else embedder.name
         yield LibraryServices(
             documents=documents,
             search=search,
+            calculator=calculator,
             embedder=embedder,
             local_embedder=local,
             scale=embedder.scale if isinstance(embedder, FolderEmbedder) else None,

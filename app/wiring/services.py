@@ -72,6 +72,7 @@ class Services:
             judges=self.models.judges,
             tokens=self.models.tokens,
             rerankers=self.models.rerankers,
+            calculator=self.library.calculator,
             models=self.models.chat,
             span=span,
         )

@@ -1,6 +1,6 @@
 """Nothing that a node may call escapes the tape."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -14,12 +14,15 @@ from app.wiring.judges import build_local_judges
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape, encode_tape
 from app.workbench.tapes.taping import Player, describe, fill, play, record
-from domain.errors import NotOnTape
+from domain.documents import Box, Line, Passage
+from domain.errors import CalculationError, NotOnTape
 from domain.execution.tapes import Call, Tape
+from domain.ports.calculation import Calculation
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.unit_scoring import UnitScorer
+from domain.scope import Scope
 from nodes.context import Context, Models
 from tests.contracts.chat_model import MESSAGES, SEARCH, Sink
 from tests.wire.openai import serve_openai
@@ -94,6 +97,46 @@ def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> Non
         assert set(ports) == set(given)
         for place in calls:
             assert not isinstance(ports[place], SimpleNamespace | str), f"{place} is called past the tape"
+
+
+async def test_a_calculation_is_played_without_a_worker(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.workbench.tapes.taping._read_step", lambda: 1)
+    passage = Passage(
+        "c1", 0, "d1", "Rain", "2024 | 7", 4, 12, lines=(Line(4, 12, 2, Box(x=1, y=2, width=3, height=4)),)
+    )
+    replies: list[Calculation | CalculationError] = [
+        Calculation(("n", "s"), ((1, 2.5), (None, "1")), True, (passage,), "A note."),
+        CalculationError("No table."),
+    ]
+
+    class Calculating:
+        async def calculate(self, scope: Scope, sql: str, document_ids: Sequence[str]) -> Calculation:
+            reply = replies.pop(0)
+            if isinstance(reply, CalculationError):
+                raise reply
+            return reply
+
+    calls: list[Call] = []
+    recorded = record(replace(context, calculator=Calculating()), calls).calculator
+    assert recorded is not None
+    found = await recorded.calculate(Scope("a"), "SELECT * FROM t1", ["d1"])
+    with pytest.raises(CalculationError):
+        await recorded.calculate(Scope("a"), "SELECT * FROM t2", ["d1"])
+    encoded, _ = encode_tape(Tape(describe(context), calls, []))
+    assert encoded is not None
+    tape = decode_tape(encoded)
+    played = play(tape, Player(tape, "run"), context.tokens, context.judges).calculator
+    assert played is not None
+    assert await played.calculate(Scope("a"), "SELECT * FROM t1", ["d1"]) == found
+    with pytest.raises(CalculationError, match="No table"):
+        await played.calculate(Scope("a"), "SELECT * FROM t2", ["d1"])
+    with pytest.raises(NotOnTape):
+        await played.calculate(Scope("a"), "SELECT 1", [])
+
+
+async def test_a_tape_of_a_run_without_a_calculator_has_none(context: Context) -> None:
+    tape = Tape(unpack(pack(describe(replace(context, calculator=None)))), [], [])
+    assert play(tape, Player(tape, "run"), context.tokens, context.judges).calculator is None
 
 
 async def test_calls_of_tools_are_taped_and_played_again(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

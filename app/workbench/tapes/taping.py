@@ -16,6 +16,7 @@ from app.workbench.tapes.tape_codec import pack, show_request
 from domain import errors
 from domain.errors import AskgraphError, NotOnTape, OverBudget
 from domain.execution.tapes import Call, Tape
+from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
@@ -28,8 +29,8 @@ from nodes.context import Context, Ledger, Models
 _DIFF_LINES = 40
 """Number of differing lines to show for a request that is not on the tape."""
 
-_SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
-"""The fields of a context that hold one port, and the protocol of each."""
+_SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder, "calculator": Calculator}
+"""The fields of a context that hold one port or none, and the protocol of each."""
 
 _CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, UnitScorer)
 """The protocols of the ports that judges call. A judge holds such a port in a field, which may also be None."""
@@ -56,8 +57,9 @@ def play(tape: Tape, player: "Player", tokens: TokenCounter, judges: Judges) -> 
     judges run on the taped replies of the models that they call."""
     models = tape.ports["models"]
     named = {(tier, name): model for tier, name, model in models["named"]}
+    ports: dict[str, Any] = {name: tape.ports.get(name) for name in (*_SINGLE, "rerankers")}
     described = Context(
-        **{name: tape.ports[name] for name in (*_SINGLE, "rerankers")},
+        **ports,
         judges=_map_judges(judges, read_attributes),
         tokens=tokens,
         models=Models(**models | {"fallbacks": tuple(models["fallbacks"]), "named": named}),
@@ -272,8 +274,10 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
     """Return `context` with `wrap` applied to each port and its protocol. The token counter is left out: its results
     depend only on the text."""
 
-    def wrap_model(model: ChatModel | None) -> Any:
-        return None if model is None else wrap(ChatModel, model)
+    def wrap_any(protocol: type, port: Any) -> Any:
+        return None if port is None else wrap(protocol, port)
+
+    wrap_model = partial(wrap_any, ChatModel)
 
     models = context.models
     wrapped = Models(
@@ -283,7 +287,7 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
         fallbacks=tuple(wrap_model(model) for model in models.fallbacks),
         named={key: wrap_model(model) for key, model in models.named.items()},
     )
-    single = {name: wrap(protocol, getattr(context, name)) for name, protocol in _SINGLE.items()}
+    single = {name: wrap_any(protocol, getattr(context, name)) for name, protocol in _SINGLE.items()}
     rerankers = {name: wrap(Reranker, reranker) for name, reranker in context.rerankers.items()}
     judges = _map_judges(context.judges, wrap)
     return replace(context, **single, judges=judges, rerankers=rerankers, models=wrapped)

@@ -1,0 +1,110 @@
+"""A `Calculator` on SQLite, in processes that can be killed.
+
+Tables are read when a query asks for them: reading them from a text of a megabyte takes less than a second, and a
+worker remembers the last ones. So nothing more is stored, and nothing can fall behind the documents.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from app.adapters.calculation.jobs import Result, Used, run_query
+from app.ingest.parser_workers import ParserWorkers
+from domain.documents import Passage
+from domain.errors import CalculationError, CostlyDocument
+from domain.ports.calculation import Calculation
+from domain.ports.library import Library
+from domain.scope import Scope
+from domain.text.blocks import Span
+
+SECONDS = 2.0
+"""Time of a query, without that for reading the tables."""
+MEMORY_MB = 256
+WORKER_SECONDS = 8.0
+"""Computing time of a worker for one query: for reading the tables, and for what holds up SQLite's own limit."""
+MAX_CHARACTERS = 5_000_000
+"""Size of the documents of one query."""
+PASSAGES = 3
+"""Passages that show the rows of a query."""
+BUDGET = 1_500
+"""Characters of each."""
+_NEAR = 200
+"""Characters between two rows that are shown with what stands between them."""
+
+
+class SqliteCalculator:
+    """Runs queries over the tables of a library's documents. A worker starts with the first query, and ends a minute
+    after the last."""
+
+    def __init__(self, library: Library, *, at_once: int | None = None, seconds: float = SECONDS) -> None:
+        self._library = library
+        self._workers = ParserWorkers(at_once, seconds=WORKER_SECONDS, memory_mb=MEMORY_MB)
+        self._seconds = seconds
+
+    async def aclose(self) -> None:
+        await self._workers.close()
+
+    async def calculate(self, scope: Scope, sql: str, document_ids: Sequence[str]) -> Calculation:
+        asked = list(dict.fromkeys(document_ids))
+        texts = await asyncio.gather(*(self._library.read_text(scope, document_id) for document_id in asked))
+        for document_id, text in zip(asked, texts, strict=True):
+            if not text:
+                raise CalculationError(f"There is no document {document_id!r} whose tables can be read.")
+        if sum(map(len, texts)) > MAX_CHARACTERS:
+            raise CalculationError("The documents are too long to compute with at once. Name fewer.")
+        job = partial(run_query, sql, asked, texts, self._seconds)
+        try:
+            result: Result = await self._workers.run(job, owner=scope.workspace_id)
+        except CostlyDocument as error:
+            raise CalculationError("The query took too much time or memory.") from error
+        used, note = await self._show(scope, result, texts, asked)
+        return Calculation(result.columns, result.rows, result.is_cut, used, note)
+
+    async def _show(
+        self, scope: Scope, result: Result, texts: Sequence[str], document_ids: Sequence[str]
+    ) -> tuple[tuple[Passage, ...], str]:
+        """Return the rows that a result was computed from, as far as they fit, and what that leaves out."""
+        shown: list[tuple[Used, Span, int]] = []
+        for used in sorted(result.used, key=lambda each: not each.is_known):
+            stretches = _join(used.spans) if used.is_known else _join(used.spans)[:1]
+            shown += [(used, span, count) for span, count in stretches]
+        shown = shown[:PASSAGES]
+        chunks = {
+            number: await self._library.read_outline(scope, document_ids[number], len(texts[number]))
+            for number in {used.document for used, _, _ in shown}
+        }
+        passages = [_cut(chunks[used.document], texts[used.document], span, used.lead) for used, span, _ in shown]
+        notes = []
+        if not all(used.is_known for used in result.used):
+            notes.append("No row matched, or which did is not known: the table's first rows are shown.")
+        count = sum(len(used.spans) for used in result.used if used.is_known)
+        if count > (seen := sum(count for used, _, count in shown if used.is_known)):
+            notes.append(f"It was computed from {count:,} rows, {seen:,} of which are shown.")
+        return tuple(passage for passage in passages if passage is not None), " ".join(notes)
+
+
+def _join(spans: Sequence[Span]) -> list[tuple[Span, int]]:
+    """Return the stretches of text that hold rows, each with the number of them. Rows near each other share one. Those
+    with the first of `spans` come first."""
+    rank = {span: place for place, span in enumerate(spans)}
+    joined: list[tuple[Span, list[Span]]] = []
+    for start, end in sorted(spans):
+        (first, last), rows = joined[-1] if joined else ((0, 0), [])
+        if rows and start - last <= _NEAR and end - first <= BUDGET:
+            joined[-1] = (first, end), [*rows, (start, end)]
+        else:
+            joined.append(((start, min(end, start + BUDGET)), [(start, end)]))
+    joined.sort(key=lambda each: min(rank[row] for row in each[1]))
+    return [(span, len(rows)) for span, rows in joined]
+
+
+def _cut(chunks: Sequence[Passage], text: str, span: Span, lead: str) -> Passage | None:
+    """Return a part of a document's text as a passage in the name of the chunk where it begins."""
+    start, end = span
+    over = [chunk for chunk in chunks if chunk.start < end and start < chunk.end]
+    if not over:
+        return None
+    lines = {line.start: line for chunk in over for line in chunk.lines if line.start < end and start < line.end}
+    first = over[0]
+    return replace(first, text=text[start:end], start=start, end=end, lines=tuple(lines.values()), lead=lead)

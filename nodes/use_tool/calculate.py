@@ -1,0 +1,81 @@
+"""The tool `calculate`: SQL over the tables of documents, and arithmetic."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from domain.errors import CalculationError
+from domain.ports.calculation import Calculation, Value
+from domain.scope import Scope
+from nodes.context import Context
+from nodes.sources.sourcing import make_source
+from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
+
+_LONGEST_SQL = 200
+"""Characters of a query that its sources repeat."""
+_LONGEST_RESULT = 100
+
+_DESCRIPTION = """\
+Computes: runs one SELECT of SQLite over the tables of documents (sheets, CSV, tables in text), which are named \
+t1, t2 and so on, in the order of `documents`. `SELECT * FROM tables` lists them with their columns; an error \
+lists them, too, with two rows each. Columns are named as in the table's header, in double quotes where needed; \
+text stands in single quotes. Figures are numbers, without currency, percent sign or unit; dates are text such as \
+2024-03-31. number(text) reads a figure out of text; median and stddev are there, too; a division keeps its \
+fraction. Without documents it does arithmetic: SELECT 12*4.5. Use it for every figure that no document states: \
+sums, averages, differences, shares, counts, rankings. The rows that it computed from come back as sources; cite \
+these."""
+
+
+class CalculateArguments(BaseModel):
+    """The arguments of `calculate`."""
+
+    sql: str = Field(description="One SELECT, of SQLite.", min_length=1, max_length=4000)
+    documents: list[str] = Field(
+        default_factory=list, max_length=10, description="The ids of the documents whose tables it reads."
+    )
+
+
+async def _calculate(arguments: CalculateArguments, scope: Scope, context: Context) -> Finding:
+    if context.calculator is None:
+        raise ToolProblem("Nothing can be computed here.")
+    try:
+        found = await context.calculator.calculate(scope, arguments.sql, arguments.documents)
+    except CalculationError as error:
+        raise ToolProblem(error.message) from error
+    computed = f"Computed: {_shorten(arguments.sql, _LONGEST_SQL)} = {_sum_up(found)}"
+    sources = []
+    for number, passage in enumerate(found.used, 1):
+        source = make_source(number, passage, score=1.0)
+        source["lead"] = "\n".join(filter(None, (passage.lead, computed)))
+        sources.append(source)
+    return Finding("\n".join(filter(None, (_show(found), found.note))), sources)
+
+
+CALCULATE = ResearchTool(name="calculate", description=_DESCRIPTION, arguments=CalculateArguments, run=_calculate)
+
+
+def _show(found: Calculation) -> str:
+    """Write a result as a table."""
+    lines = [_join(found.columns), _join(["---"] * len(found.columns)), *map(_join, found.rows)]
+    if not found.rows:
+        lines.append("(no rows)")
+    if found.is_cut:
+        lines.append("(more rows were left out)")
+    return "\n".join(lines)
+
+
+def _sum_up(found: Calculation) -> str:
+    """Write the first row of a result on a short line."""
+    if not found.rows:
+        return "no rows"
+    more = f" and {len(found.rows) - 1} more rows" if len(found.rows) > 1 else ""
+    return _shorten(_join(found.rows[0]), _LONGEST_RESULT) + more
+
+
+def _join(cells: Sequence[Value]) -> str:
+    return " | ".join("" if cell is None else str(cell) for cell in cells)
+
+
+def _shorten(text: str, length: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -1,0 +1,188 @@
+"""Computing over the tables of documents."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.calculation.calculator import SqliteCalculator
+from app.adapters.calculation.relations import Relation, read_number, read_relations
+from app.wiring.services import Services
+from domain.errors import CalculationError
+from domain.ports.calculation import Value
+from domain.scope import Scope
+from tests.contracts.calculator import FILES, SCOPE, CalculatorContract
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+
+
+@pytest.fixture
+def calculator(services: Services) -> SqliteCalculator:
+    return services.library.calculator
+
+
+@pytest_asyncio.fixture
+async def tables(services: Services) -> dict[str, str]:
+    added = {name: await services.library.ingestion.add("default", name, text.encode()) for name, text in FILES.items()}
+    return {name: str(report.document_id) for name, report in added.items()}
+
+
+class TestSqliteCalculator(CalculatorContract):
+    pass
+
+
+@pytest_asyncio.fixture
+async def impatient(services: Services, parser_processes: None) -> AsyncIterator[SqliteCalculator]:
+    """Real processes, and little time."""
+    calculator = SqliteCalculator(services.library.search, at_once=1, seconds=0.3)
+    yield calculator
+    await calculator.aclose()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"{ENDLESS} SELECT count(*) FROM c",
+        f"{ENDLESS} SELECT x FROM c ORDER BY -x",
+        f"{ENDLESS} SELECT group_concat(x) FROM c",
+        "SELECT count(*) FROM t1 a, t1 b, t1 c, t1 d, t1 e, t1 f",
+        f"SELECT * FROM t1 WHERE \"Date\" LIKE '{'%a' * 40}' OR (SELECT count(*) FROM t1 a, t1 b, t1 c, t1 d, t1 e) > 0",
+    ],
+)
+async def test_a_query_without_end_is_stopped_and_costs_nobody_else_anything(
+    impatient: SqliteCalculator, tables: dict[str, str], sql: str
+) -> None:
+    others = _list_workers()
+    await impatient.calculate(SCOPE, "SELECT 1", [])
+    [worker] = _list_workers() - others
+    began = time.monotonic()
+    with pytest.raises(CalculationError, match="took"):
+        await impatient.calculate(SCOPE, sql, [tables["rain.csv"]])
+    assert time.monotonic() - began < 20
+    assert (await impatient.calculate(SCOPE, "SELECT 1", [])).rows == ((1,),)
+    assert worker in _list_workers()
+
+
+async def test_memory_is_limited_and_a_query_that_is_left_ends_its_worker(
+    services: Services, parser_processes: None
+) -> None:
+    calculator = SqliteCalculator(services.library.search, at_once=1, seconds=60)
+    sorting = f"{ENDLESS} SELECT x, hex(x) FROM (SELECT x FROM c LIMIT 20000000) ORDER BY -x"
+    with pytest.raises(CalculationError):
+        await calculator.calculate(
+            SCOPE, sorting.replace("hex(x)", "x || 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"), []
+        )
+    assert sum(_read_memory(worker) for worker in _list_workers()) < 256_000
+    waiting = asyncio.create_task(calculator.calculate(SCOPE, f"{ENDLESS} SELECT count(*) FROM c", []))
+    await asyncio.sleep(0.5)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert _list_workers() == set()
+    await calculator.aclose()
+
+
+def test_the_service_never_loads_the_parser() -> None:
+    program = "import sys, app.wiring.services; print('sqlglot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+async def test_documents_of_a_group_are_computed_with_by_that_group_only(
+    calculator: SqliteCalculator, services: Services, tables: dict[str, str]
+) -> None:
+    await services.library.documents.set_groups("default", tables["prices.md"], ["board"])
+    asked = [tables["prices.md"]]
+    found = await calculator.calculate(Scope("default", groups=frozenset(["board"])), "SELECT count(*) FROM t1", asked)
+    assert found.rows == ((3,),)
+    with pytest.raises(CalculationError, match="There is no document"):
+        await calculator.calculate(Scope("default", groups=frozenset(["staff"])), "SELECT count(*) FROM t1", asked)
+
+
+def read_table(*rows: str) -> Relation:
+    [relation] = read_relations("\n".join(rows))
+    return relation
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        (["1,234", "56"], "number", [1234, 56]),
+        (["1.234,5", "7,25"], "number", [1234.5, 7.25]),
+        (["12.5%", "3 %"], "number in %", [12.5, 3]),
+        (["$ 1,000", "250"], "number in $", [1000, 250]),
+        (["USD 5", "USD 1,500"], "number in USD", [5, 1500]),
+        (["12 km", "7.5 km"], "number in km", [12, 7.5]),
+        (["(123)", "−4"], "number", [-123, -4]),
+        (["1.5e3", "2"], "number", [1500.0, 2]),
+        (["5*", "n/a", "7 [1]"], "number", [5, None, 7]),
+        (["–", "", "3"], "number", [None, None, 3]),
+        (["12 km", "7 mi"], "text", ["12 km", "7 mi"]),
+        (["007", "12"], "text", ["007", "12"]),
+        (["12345678901234567890", "1"], "text", ["12345678901234567890", "1"]),
+        (["3 of 5", "1"], "text", ["3 of 5", "1"]),
+        (["2024-03-01", "2024-12-31"], "date", ["2024-03-01", "2024-12-31"]),
+        (["1.3.2024", "31.12.2024"], "date", ["2024-03-01", "2024-12-31"]),
+        (["March 1, 2024", "May 2, 2023"], "date", ["2024-03-01", "2023-05-02"]),
+        (["3/31/2024", "1/2/2024"], "date", ["2024-03-31", "2024-01-02"]),
+        (["31/3/2024", "1/2/2024"], "date", ["2024-03-31", "2024-02-01"]),
+        (["3/1/2024", "1/2/2024"], "text", ["3/1/2024", "1/2/2024"]),
+        (["**5**", "[6](#six)"], "number", [5, 6]),
+    ],
+)
+def test_cells_become_values(cells: list[str], kind: str, values: list[Value]) -> None:
+    relation = read_table("| Name | Value |", "| --- | --- |", *(f"| row | {cell} |" for cell in cells))
+    assert str(relation.columns[1]) == f'"Value" {kind}'
+    assert [row[1] for row in relation.rows] == values
+
+
+def test_columns_have_names_of_their_own() -> None:
+    relation = read_table('A | A |  | B "x"', "--- | --- | --- | ---", "1 | 2 | 3 | 4 | 5", "6 | 7")
+    assert [column.name for column in relation.columns] == ["A", "A 2", "c3", "B 'x'", "c5"]
+    assert relation.rows == ((1, 2, 3, 4, 5), (6, 7, None, None, None))
+
+
+def test_rows_stand_where_the_relation_says() -> None:
+    text = "# Sales\n\nUnits sold:\n\n| City | Units |\n| --- | --- |\n| Kiel | 3 |\n| Malmo | 4 |\n\nDone.\n"
+    [relation] = read_relations(text)
+    assert relation.caption == "Sales › Units sold:"
+    assert [text[start:end] for start, end in relation.spans] == ["| Kiel | 3 |", "| Malmo | 4 |"]
+
+
+def test_records_are_the_rows_of_one_table() -> None:
+    text = "Falke:\n- Price: $1,200\n- Colour: red\n\nAmsel:\n- Price: $80\n- Weight: 2 kg\n\nOrder by mail."
+    [relation] = read_relations(text)
+    assert [column.name for column in relation.columns] == ["name", "Price", "Colour", "Weight"]
+    assert relation.rows == (("Falke", 1200, "red", None), ("Amsel", 80, None, 2))
+    assert text[slice(*relation.spans[1])].startswith("Amsel:")
+    assert read_relations("Do this:\n- Note: never alone\n- Time: at night") == ()
+
+
+@pytest.mark.parametrize(("text", "number"), [("2013 (1888)", None), ("$1,234.50", 1234.5), ("rain", None)])
+def test_a_number_is_read_out_of_text(text: str, number: float | None) -> None:
+    assert read_number(text) == number
+
+
+def _list_workers() -> set[int]:
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if b"app.ingest.parser_process" in command and parent == os.getpid():
+            found.add(int(process.name))
+    return found
+
+
+def _read_memory(process: int) -> int:
+    status: Any = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0])
