@@ -36,6 +36,23 @@ class Settings(BaseSettings):
     """An external Postgres with pgvector; unset: an embedded one."""
     redis_url: SecretStr | None = Field(None, validation_alias=AliasChoices("REDIS_URL"))
     """An external Redis or Valkey; unset: an embedded one."""
+    pgvectorstore: Path | None = None
+    """A TOML file that says which table of langchain-postgres' `PGVectorStore` is the library, in place of what
+    askgraph ingests (`app/adapters/pgvectorstore/`)."""
+    pgvectorstore_url: SecretStr | None = None
+    """The table's database; unset: `database_url`."""
+    originals: str = "database"
+    """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
+    storage, whose keys and address are read from `AWS_*`."""
+    max_document_mb: int = Field(50, ge=1)
+    """Larger files are refused, in megabytes."""
+    parser_seconds: float = Field(SECONDS, gt=0)
+    """Computing time in seconds that reading a small file may take. Each megabyte of the file adds ten."""
+    parser_memory_mb: int = Field(MEMORY_MB, ge=256)
+    """Memory that reading a file may take, in megabytes. A process reads as many files at once as it has processors, at
+    least two."""
+    load_samples: bool = True
+    """If true, `askgraph serve` loads the sample library into a default workspace that never held a document."""
     openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY"))
     """For models behind OpenAI's API; key or address is enough."""
     openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL"))
@@ -62,31 +79,27 @@ class Settings(BaseSettings):
     """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
     OpenAI's API; `folder:PATH` and `package:MODULE` are one of your own, with its `model.toml`. A model other than the
     index's is refused; `askgraph reindex` changes the index."""
-    embeddings_api_key: SecretStr | None = None
-    """Unset: OpenAI's key, unless `embeddings_base_url` names another server, which must not see it."""
     embeddings_base_url: str | None = None
     """Unset: OpenAI's address."""
+    embeddings_api_key: SecretStr | None = None
+    """Unset: OpenAI's key, unless `embeddings_base_url` names another server, which must not see it."""
     prices: Path | None = None
     """A TOML file of model prices in the form of `app/adapters/prices.toml`, which it extends or overrides."""
-    cross_encoder: Path | None = None
-    """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
     cohere_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("COHERE_API_KEY"))
     """For the reranker behind Cohere's API, version 2."""
     cohere_base_url: str | None = Field(None, validation_alias=AliasChoices("COHERE_BASE_URL"))
     """A server that speaks Cohere's rerank API; unset: Cohere."""
     rerank_model: str = "rerank-v3.5"
     """The reranker of modes with `rerank.method = "cohere"`."""
-    pgvectorstore: Path | None = None
-    """A TOML file that says which table of langchain-postgres' `PGVectorStore` is the library, in place of what
-    askgraph ingests (`app/adapters/pgvectorstore/`)."""
-    pgvectorstore_url: SecretStr | None = None
-    """The table's database; unset: `database_url`."""
-    profiles: Path | None = None
-    """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
-    api_key: SecretStr | None = None
-    """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
+    cross_encoder: Path | None = None
+    """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
+    hosts: Annotated[frozenset[str], NoDecode] = frozenset()
+    """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
+    commas; `localhost` and IP addresses always may, `*` stands for every name."""
     server: str | None = None
     """The address of the server that commands ask in place of what is on this machine."""
+    api_key: SecretStr | None = None
+    """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
     oidc_issuer: str | None = None
     """The OpenID Connect provider whose tokens callers may send in place of a key: its address, as tokens name it."""
     oidc_audience: str | None = None
@@ -104,23 +117,6 @@ class Settings(BaseSettings):
     """The claim that names the caller's groups."""
     oidc_rights_claim: str = "scope"
     """The claim that holds the caller's rights, such as `ask ingest`; other words in it mean nothing here."""
-    hosts: Annotated[frozenset[str], NoDecode] = frozenset()
-    """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
-    commas; `localhost` and IP addresses always may, `*` stands for every name."""
-    load_samples: bool = True
-    """If true, `askgraph serve` loads the sample library into a default workspace that never held a document."""
-    max_document_mb: int = Field(50, ge=1)
-    """Larger files are refused, in megabytes."""
-    parser_seconds: float = Field(SECONDS, gt=0)
-    """Computing time in seconds that reading a small file may take. Each megabyte of the file adds ten."""
-    parser_memory_mb: int = Field(MEMORY_MB, ge=256)
-    """Memory that reading a file may take, in megabytes. A process reads as many files at once as it has processors, at
-    least two."""
-    originals: str = "database"
-    """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
-    storage, whose keys and address are read from `AWS_*`."""
-    log_format: LogFormat = "text"
-    """`text` for people, or `json` for a log collector: one object a line, with ids of run, thread and workspace."""
     max_runs: int = Field(256, ge=1)
     """Number of runs that a process takes on at once; further questions are refused with 503."""
     max_runs_per_caller: int | None = Field(None, ge=1)
@@ -132,6 +128,10 @@ class Settings(BaseSettings):
     """Tokens of language models that a caller's questions may use in a day."""
     dollars_per_day: float | None = Field(None, ge=0)
     """Dollars that they may cost."""
+    profiles: Path | None = None
+    """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
+    log_format: LogFormat = "text"
+    """`text` for people, or `json` for a log collector: one object a line, with ids of run, thread and workspace."""
     answer_ttl_hours: float = Field(24, gt=0)
     """Hours that the cache keeps an answer."""
     tapes: bool = True
@@ -144,10 +144,10 @@ class Settings(BaseSettings):
     keep_steps: Annotated[timedelta | None, NoDecode] = timedelta(days=30)
     """How long runs keep every step, such as `30d`; afterwards they keep their final state. `keep`: as long as their
     thread is kept."""
-    audit_days: int = Field(365, ge=1)
-    """Days for which the log of who changed what is kept."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
+    audit_days: int = Field(365, ge=1)
+    """Days for which the log of who changed what is kept."""
 
     @property
     def limits(self) -> Limits:
