@@ -37,7 +37,7 @@ _AFTER = """
 | `LANGSMITH_TRACING`, `LANGSMITH_API_KEY`, `LANGSMITH_ENDPOINT`, `LANGSMITH_PROJECT` | traces of every node at \
 LangSmith |
 | `OTEL_EXPORTER_OTLP_ENDPOINT` | the collector of [traces](monitoring.md#watch-it) |
-| `FORWARDED_ALLOW_IPS` | proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count |
+| `FORWARDED_ALLOW_IPS` | proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count; unset: none |
 
 More about them: [models](../models.md), [profiles](../profiles.md), [tables of PGVectorStore](../pgvectorstore.md), \
 [keys, people and limits](security.md#let-others-in), [retention](retention.md#delete-old-conversations), \

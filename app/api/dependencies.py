@@ -15,6 +15,7 @@ from app.answering.parts import RunParts
 from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
 from app.api.perimeter.credentials import read_credential
 from app.api.perimeter.fields import refuse_unknown_fields
+from app.api.perimeter.json_bodies import JsonRequest
 from app.api.perimeter.limits import add_limits
 from app.api.schema.schemas import WorkspaceId
 from app.history.steps import HistoryReader
@@ -76,6 +77,17 @@ _AUDITED: set[Right | None] = {"ingest", "admin"}
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
 
+async def _note_dry_run(
+    request: Request, dry_run: Annotated[bool, Query(description="Only say what would go.")] = False
+) -> bool:
+    request.state.is_dry_run = dry_run
+    return dry_run
+
+
+DryRun = Annotated[bool, Depends(_note_dry_run)]
+"""True where a request is only to say what it would change. No such request is in the audit log."""
+
+
 async def _audit(request: Request, caller: Caller, handle: Callable[[Request], Awaitable[Response]]) -> Response:
     """Handle a request and record its outcome."""
     status = 500
@@ -86,7 +98,8 @@ async def _audit(request: Request, caller: Caller, handle: Callable[[Request], A
         status = status_of_exception(error)
         raise
     finally:
-        await record_change(read_services(request).audit, request, caller, status)
+        if not getattr(request.state, "is_dry_run", False):
+            await record_change(read_services(request).audit, request, caller, status)
     return response
 
 
@@ -136,6 +149,7 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                     return await handle_guarded(request)
 
             async def handle_guarded(request: Request) -> Response:
+                request = JsonRequest(request.scope, request.receive)
                 caller = await identify(request, read_credential(request), right, *others)
                 request.state.caller = caller
                 standing = await read_services(request).limits.count_request(caller)
@@ -191,13 +205,13 @@ async def _enter_scope(caller: CallerDep, workspace: Workspace) -> Scope:
 
 
 async def _describe_parts(request: Request) -> Mapping[str, str]:
-    """Describe the parts to callers with the right `debug`; to others nothing, since the service's paths and addresses
-    are in it."""
+    """Describe the parts to callers who may see the whole deployment; to others nothing, since the service's paths and
+    addresses are in it."""
     try:
         caller = await get_authenticator(request).identify(read_credential(request))
     except AskgraphError:
         return {}
-    return read_services(request).parts if "debug" in caller.rights else {}
+    return read_services(request).parts if caller.sees_deployment else {}
 
 
 CallerScope = Annotated[Scope, Depends(_enter_scope)]

@@ -49,7 +49,8 @@ def report_bad_name(source: str) -> DocumentReport | None:
 
 
 def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
-    """Return the files that a path stands for, resolved and sorted, and the number of files of unsupported formats.
+    """Return the files that a path stands for, resolved and sorted, and the number of files that are passed
+    over: those of unsupported formats, and in a folder links that lead out of it.
 
     Where there are no files, the list holds a report that says why.
     """
@@ -69,10 +70,11 @@ def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
                 continue
             if is_sidecar(name):
                 continue
-            if find_format(name) is None:
+            # What a link leads to may be anything that this process can read, and nobody has named it.
+            if find_format(name) is None or not (whole := file.resolve()).is_relative_to(path):
                 passed_over += 1
             else:
-                files.append(file.resolve())
+                files.append(whole)
     if files:
         return files, passed_over
     problem = f"The folder holds no file of a supported format ({list_formats()})."

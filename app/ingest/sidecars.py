@@ -18,6 +18,8 @@ def is_sidecar(name: str) -> bool:
 def read_sidecar(path: Path) -> Metadata:
     """Return the metadata in the sidecar of the file at `path`; empty where it has none. Raises `MetadataError`."""
     sidecar = path.with_name(path.name + SUFFIX)
+    if sidecar.is_symlink() and not sidecar.resolve().is_relative_to(path.parent.resolve()):
+        raise MetadataError(f"{sidecar.name} is a link that leads out of its folder.")
     try:
         with sidecar.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -148,8 +148,7 @@ def _scan(folder: Path) -> tuple[Path, dict[Path, str], int]:
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}.")
     files, passed_over = find_files(folder)
-    inside = [file for file in files if isinstance(file, Path) and file.is_relative_to(folder)]
-    stamps = {file: stamp for file in inside if (stamp := _stamp(file)) is not None}
+    stamps = {file: stamp for file in files if isinstance(file, Path) and (stamp := _stamp(file)) is not None}
     return folder, stamps, passed_over
 
 

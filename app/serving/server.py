@@ -1,6 +1,7 @@
 """Runs the HTTP server: the socket, the sample library, the banner, and an orderly stop."""
 
 import asyncio
+import os
 import secrets
 import signal
 import socket
@@ -81,6 +82,8 @@ async def _serve(
         config = uvicorn.Config(
             app,
             http=LimitedProtocol,
+            # uvicorn's own default is to believe this machine, where everybody may send the header.
+            proxy_headers=bool(os.environ.get("FORWARDED_ALLOW_IPS")),
             ws="none",
             log_config=None,
             access_log=False,

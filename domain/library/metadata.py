@@ -1,7 +1,6 @@
 """Metadata of a document: flat, bounded, and of plain JSON values, so that a filter can test every one of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 from domain.errors import MetadataError
@@ -82,5 +81,5 @@ def _is_scalar(value: object) -> bool:
         case str():
             return is_text(value)
         case int() | float():
-            return isfinite(value) and abs(value) <= LARGEST_INTEGER
+            return abs(value) <= LARGEST_INTEGER
     return False

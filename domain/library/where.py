@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final, Literal, cast, get_args
 
 from domain.errors import FilterError
@@ -194,7 +193,7 @@ def _check_scalar(key: str, value: object) -> Scalar:
             raise _refuse(f"{key!r} has a value that is not text, or is longer than {MAX_VALUE} characters")
         return value
     if isinstance(value, int | float):
-        if not isfinite(value) or abs(value) > LARGEST_INTEGER:
+        if not abs(value) <= LARGEST_INTEGER:  # nor is NaN
             raise _refuse(f"{key!r} has a number that is too large")
         return _settle_number(value)
     raise _refuse(f"{key!r} has a value that is neither text, a number, true nor false")

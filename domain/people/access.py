@@ -33,6 +33,12 @@ class Caller:
         if right not in self.rights:
             raise Forbidden(f"This needs the right {right!r}, which your key does not have.")
 
+    @property
+    def sees_deployment(self) -> bool:
+        """True for callers with the right `debug` in every workspace: what holds for the deployment as a whole, such as
+        paths, addresses and counts of all tenants, is not for one of them."""
+        return "debug" in self.rights and self.workspaces is None
+
     def enter(self, workspace_id: str | None) -> str:
         """Return the workspace of a request: the one that it names, else the caller's only one, else `default`.
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+LONGEST_TARGET = 1_000
+"""Characters of an entry's target; names of files are cut there."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:

@@ -272,3 +272,32 @@ async def test_refused_keys_are_recorded_together_and_requests_without_one_are_n
         (f"key:{key.key_id}", "refused", "This needs the right 'debug', which your key does not have.", 403, "127.0.0.1"),
         ("others", "refused", "", 403, None),
     ]  # fmt: skip
+
+
+async def test_what_is_of_all_workspaces_is_not_shown_to_a_key_of_some(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    _, everywhere = await make(services, "debug")
+    _, legal = await make(services, "debug", workspaces=frozenset({"legal"}))
+    assert (await client.get("/readyz", headers=everywhere)).json()["parts"] == services.parts
+    assert (await client.get("/readyz", headers=legal)).json()["parts"] == {}
+    assert (await client.get("/metrics", headers=everywhere)).status_code == 200
+    refused = await client.get("/metrics", headers=legal)
+    assert (refused.status_code, "runs_running" in refused.text) == (403, False)
+
+
+async def test_a_refused_upload_is_recorded_with_its_status_and_a_dry_run_not_at_all(
+    client: httpx.AsyncClient, services: Services, library: dict[str, str]
+) -> None:
+    document = f"/api/documents/{library['Station handbook']}"
+    assert (await client.post("/api/documents", data={"groups": "x"})).status_code == 422
+    assert (await client.delete(f"{document}?dry_run=1")).status_code == 200
+    assert (await client.delete(f"{document}?dry_run=true&everywhere=true")).status_code == 200
+    assert (await client.delete("/api/documents/none?dry_run=nonsense")).status_code == 422
+    assert (await client.delete(document)).status_code == 204
+    entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
+    assert [(e.action.partition(" ")[0], e.status) for e in entries] == [
+        ("DELETE", 204),
+        ("DELETE", 422),
+        ("POST", 422),
+    ]

@@ -1,5 +1,6 @@
 """What holds for every request and every response: hosts, origins, sizes, headers."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -168,3 +169,66 @@ async def test_a_field_in_the_wrong_place_is_refused_and_nothing_is_stored(clien
     assert added.status_code == 200
     listed = await client.get("/api/documents", params={"workspace": "legal"})
     assert [document["source"] for document in listed.json()["documents"]] == ["a.md"]
+
+
+async def test_a_wrong_method_is_told_all_that_the_path_has(client: httpx.AsyncClient) -> None:
+    for path, methods in (
+        ("/api/documents", "GET, HEAD, POST"),
+        ("/api/documents/x", "DELETE, GET, HEAD, PATCH"),
+        ("/api/session", "DELETE, GET, HEAD, POST"),
+    ):
+        refused = await client.put(path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
+
+
+HUGE = 10**399
+NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "/api/chat?stream=false", QUESTION | {"filter": {"year": HUGE}}),
+    ("POST", "/api/chat?stream=false", QUESTION | {"filter": {"year": {"gte": -HUGE}}}),
+    ("POST", "/api/search", {"query": "Falke", "filter": {"year": HUGE}}),
+    ("POST", "/api/threads/t/replay", {"set": {"profile.rerank.keep": HUGE}}),
+    ("POST", "/api/replays/plan", {"set": {"confidence": HUGE}}),
+    ("POST", "/langgraph/threads", {"metadata": {"n": HUGE}}),
+    ("POST", "/langgraph/threads/search", {"metadata": {"n": HUGE}}),
+    ("POST", "/langgraph/threads/t/state", {"values": {"confidence": HUGE}}),
+    ("POST", "/langgraph/threads/t/history", {"metadata": {"n": HUGE}}),
+    ("POST", "/langgraph/runs/wait", {"assistant_id": "fast", "input": QUESTION, "metadata": {"n": HUGE}}),
+    ("POST", "/langgraph/runs/wait", {"assistant_id": "fast", "input": QUESTION, "context": {"filter": {"n": HUGE}}}),
+    ("POST", "/v1/chat/completions", {"model": "fast", "messages": [], "metadata": {"n": HUGE}}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), NUMBERS)
+async def test_a_number_of_400_digits_is_refused(
+    client: httpx.AsyncClient, method: str, path: str, body: dict[str, Any]
+) -> None:
+    refused = await client.request(method, path, json=body)
+    assert 400 <= refused.status_code < 500, refused.text
+
+
+async def test_metadata_of_400_digits_is_refused(client: httpx.AsyncClient) -> None:
+    form = {"metadata": json.dumps({"n": HUGE})}
+    refused = await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, data=form)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "metadata_error")
+
+
+@pytest.mark.parametrize("number", ["1e400", "NaN", "-Infinity", str(2**63), "9" * 5000])
+async def test_no_json_holds_a_number_that_could_not_be_stored(client: httpx.AsyncClient, number: str) -> None:
+    body = f'{{"question": "?", "threshold": {number}}}'
+    refused = await client.post("/api/chat", content=body, headers={"Content-Type": "application/json"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "half \ud83d of a pair"])
+async def test_text_that_cannot_be_stored_is_refused_in_our_words(client: httpx.AsyncClient, text: str) -> None:
+    for path, metadata in (
+        ("/langgraph/threads", {"note": text}),
+        ("/langgraph/threads", {"deep": [{text: 1}]}),
+        ("/langgraph/threads/search", {"note": text}),
+    ):
+        body = json.dumps({"metadata": metadata})
+        refused = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert refused.status_code == 422, refused.text
+        assert "Unicode" not in refused.text
+    kept = await client.post("/langgraph/threads", json={"metadata": {"path": "C:\\u0000"}})
+    assert kept.json()["metadata"] == {"path": "C:\\u0000"}

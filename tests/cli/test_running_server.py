@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -174,3 +175,29 @@ def test_with_other_settings_the_server_is_not_used(home: Path) -> None:
     done = run(home, "cache", "stats", ASKGRAPH_MODEL_TIMEOUT="59")
     assert done.code == 0
     assert done.imported & MODELS
+
+
+@pytest.mark.timeout(300)
+def test_what_a_command_changes_is_recorded_once_with_the_address_that_it_came_from(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "amsel.md").write_text("# Amsel\n\nThe Amsel has a warranty of 24 months.\n")
+    server = json.loads((home / "server.json").read_text())
+
+    def list_entries() -> list[tuple[str, str, str | None, int]]:
+        listed = json.loads(run(home, "audit", "--json").stdout)
+        return [
+            (e["action"].partition("/api")[0].strip(), e["target"], e["address"], e["status"])
+            for e in listed
+            if e["workspace_id"] == "audited"
+        ]
+
+    assert run(home, "ingest", str(tmp_path / "amsel.md"), "-w", "audited").code == 0
+    [document] = json.loads(run(home, "documents", "-w", "audited", "--json").stdout)
+    assert run(home, "delete", document["id"], "--yes", "-w", "audited").code == 0
+    assert list_entries() == [
+        ("DELETE", "workspace=audited", "127.0.0.1", 204),
+        ("askgraph ingest", str(tmp_path / "amsel.md"), None, 200),
+    ]
+    # Everybody on this machine could say so.
+    forged = {"Authorization": f"Bearer {server['token']}", "X-Forwarded-For": "203.0.113.7"}
+    httpx.delete(f"{server['url']}/api/documents/none?workspace=audited", headers=forged)
+    assert list_entries()[0] == ("DELETE", "workspace=audited", "127.0.0.1", 404)

@@ -12,8 +12,9 @@ from app.ingest import formats
 from app.ingest.files import find_files
 from app.ingest.formats import FORMATS, Format, list_formats
 from app.ingest.reading import read_document
+from app.ingest.sidecars import read_sidecar
 from domain.documents import DocumentReport
-from domain.errors import UnsupportedDocument
+from domain.errors import MetadataError, UnsupportedDocument
 
 TOY = 'Format("TOY", ("toy",), ("text/toy",), "tests.ingest.toy_reader:read_toy", "a toy file")'
 ROOT = Path(__file__).parents[2]
@@ -65,3 +66,22 @@ def test_the_http_api_lists_an_added_format() -> None:
 
 def test_the_readme_lists_all_formats() -> None:
     assert list_formats() in (ROOT / "README.md").read_text()
+
+
+def test_links_that_lead_out_of_a_folder_are_passed_over(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (outside / "passwd").write_text('{"root": "x"}')
+    (outside / "other.md").write_text("# Other")
+    (folder / "own.md").write_text("# Own")
+    (folder / "passwd.txt").symlink_to(outside / "passwd")
+    (folder / "link").symlink_to(outside)
+    (folder / "inside.md").symlink_to(folder / "own.md")
+    assert set(find_files(folder)[0]) == {folder / "own.md"}
+    assert find_files(folder)[1] == 1
+    (folder / "own.md.meta.json").symlink_to(outside / "passwd")
+    with pytest.raises(MetadataError, match="leads out of its folder"):
+        read_sidecar(folder / "own.md")
+    # Who names the link itself means what it leads to.
+    assert find_files(folder / "passwd.txt")[0] == [outside / "passwd"]

@@ -296,7 +296,9 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeEncodeError) as error:
-        raise InputError(f"The database cannot store this text: {error}") from error
+        raise InputError(
+            "The database cannot store this: it has NUL characters, a name that is too long, or a number out of range."
+        ) from error
     except psycopg.errors.DiskFull as error:
         raise DatabaseFull from error
     except (

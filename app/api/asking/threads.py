@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request
 from app.api.dependencies import (
     CallerDep,
     CallerScope,
+    DryRun,
     FeedbackDep,
     HistoryDep,
     ThreadsDep,
@@ -16,7 +17,7 @@ from app.api.dependencies import (
 from app.api.schema.descriptions import describe_conversation, describe_erasure, describe_turn
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import HistoryBody
-from app.api.schema.schemas import DryRunQuery, ThreadId, TitleRequest
+from app.api.schema.schemas import ThreadId, TitleRequest
 from askgraph import models
 
 reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
@@ -103,7 +104,7 @@ async def read_history(
     responses=respond_with(models.Erasure, "What was erased, and the proof.") | fail_with(404, 409),
 )
 async def forget_thread(
-    thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope, dry_run: DryRunQuery = False
+    thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope, dry_run: DryRun
 ) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
     What its runs cost stays known. Needs the right `admin`, unless nobody but the caller has asked in the thread."""

@@ -15,6 +15,7 @@ from app.api.dependencies import (
     CallerDep,
     CallerScope,
     DocumentsDep,
+    DryRun,
     IngestionDep,
     IngestionsDep,
     SettingsDep,
@@ -31,7 +32,7 @@ from app.api.schema.descriptions import (
 )
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import AcceptedIngestBody, DocumentListBody, ErrorBody, IngestBody, RevisionListBody
-from app.api.schema.schemas import DryRunQuery, GroupName, GroupsRequest, WhereQuery
+from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery
 from app.history.forgetting import count_deletion, find_deletable
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
@@ -243,10 +244,10 @@ async def delete_document(
     ingestion: IngestionDep,
     caller: CallerDep,
     scope: CallerScope,
+    dry_run: DryRun,
     everywhere: Annotated[
         bool, Query(description="Erase it from conversations, tapes and caches too, and prove it.")
     ] = False,
-    dry_run: DryRunQuery = False,
 ) -> Response:
     """Delete a document, its chunks, and the answers cached from it. With `everywhere`, also erase what runs, saved
     states and tapes hold of it, and search every table for it afterwards, which needs the right `admin`."""

@@ -41,7 +41,7 @@ async def readyz(
 ) -> JSONResponse:
     """Check every part, and write to the database. 200 while questions can be answered, which needs the database, but
     neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are, and
-    which models answer, is told to callers with the right `debug`."""
+    which models answer, is told to callers with the right `debug` in all workspaces."""
     findings = await run_checks(checks)
     problems = {name: finding.problem for name, finding in findings.items()}
     answering = {

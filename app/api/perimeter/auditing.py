@@ -2,24 +2,24 @@
 
 import logging
 
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from app.api.perimeter.errors import status_of
 from domain.errors import AskgraphError
 from domain.people.access import Caller
-from domain.people.audit import AuditEntry, AuditLog
+from domain.people.audit import LONGEST_TARGET, AuditEntry, AuditLog
 
 logger = logging.getLogger("askgraph.api")
-
-LONGEST_TARGET = 1_000
-"""Characters of an entry's target; names of files are cut there."""
 
 
 def status_of_exception(error: Exception) -> int:
     """Return the HTTP status to which an exception of a route leads."""
     if isinstance(error, AskgraphError):
         return status_of(error)
+    if isinstance(error, RequestValidationError):
+        return 422
     return error.status_code if isinstance(error, HTTPException) else 500
 
 

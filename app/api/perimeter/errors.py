@@ -9,6 +9,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.api.perimeter.limits import add_limits
 from domain.errors import (
@@ -92,6 +93,13 @@ def error_body(code: str, message: str, *, retryable: bool = False, **more: Any)
     return {"error": {"code": code, "message": message, "retryable": retryable, **more}}
 
 
+def _list_methods(app: FastAPI, request: Request) -> dict[str, str]:
+    """Make the header of a 405, with the methods of all routes of the path: Starlette names those of the first."""
+    routes = [route for route in app.router.routes if route.matches(request.scope)[0] != Match.NONE]
+    methods = {method for route in routes for method in getattr(route, "methods", None) or ()}
+    return {"Allow": ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))}
+
+
 def register_error_handlers(app: FastAPI) -> None:
     """Give every failure of `app` the shape of `error_body`."""
 
@@ -114,7 +122,8 @@ def register_error_handlers(app: FastAPI) -> None:
         code = {404: "not_found", 405: "method_not_allowed", 413: "oversized_request"}.get(
             error.status_code, "http_error"
         )
-        return JSONResponse(error_body(code, str(error.detail)), error.status_code, error.headers)
+        headers = _list_methods(app, request) if error.status_code == 405 else error.headers
+        return JSONResponse(error_body(code, str(error.detail)), error.status_code, headers)
 
     @app.exception_handler(Exception)
     async def handle_unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -18,7 +18,6 @@ from domain.scope import Scope
 WhereQuery = Annotated[
     str | None, Query(description="Only documents whose metadata fits, such as `team=legal and year>=2024`.")
 ]
-DryRunQuery = Annotated[bool, Query(description="Only say what would go.")]
 WorkspaceId = Annotated[str, StringConstraints(pattern=WORKSPACE_ID)]
 ThreadId = Annotated[str, StringConstraints(pattern=THREAD_ID)]
 

@@ -31,6 +31,7 @@ def delete(
         return 0
 
     async def delete_here() -> int:
+        from app.cli.support.auditing import record_command
         from app.history.forgetting import count_deletion, find_deletable
         from app.settings import read_settings
         from app.wiring.services import open_services
@@ -44,6 +45,7 @@ def delete(
                 confirm("Delete this?", yes)
                 for document_id in document_ids:
                     await library.ingestion.delete(workspace, document_id)
+                await record_command(services.audit, "delete", workspace, document_ids)
         return 0
 
     run_on_server(delete_on_server)

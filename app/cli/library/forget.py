@@ -48,6 +48,7 @@ def forget(
         return _report(forget(dry_run=False), as_json)
 
     async def forget_here() -> int:
+        from app.cli.support.auditing import record_command
         from app.settings import read_settings
         from app.wiring.services import open_services
 
@@ -69,7 +70,9 @@ def forget(
             if dry_run:
                 return 0
             confirm("Erase this?", yes)
-            return _report(await forget(dry_run=False), as_json)
+            erased = await forget(dry_run=False)
+            await record_command(services.audit, "forget", workspace, [target])
+            return _report(erased, as_json)
 
     run_on_server(forget_on_server)
     run(forget_here())

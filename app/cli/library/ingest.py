@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from app.api.schema.descriptions import describe_ingest, describe_ingestion
+from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
 from app.cli.support.server_client import ServerClient
@@ -21,12 +22,11 @@ from app.ingest.sidecars import read_sidecar
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, out, show_progress
-from app.wiring.stores import open_stores
+from app.wiring.stores import Stores, open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata, read_pairs
-from domain.ports.ingestions import IngestionQueue
 
 POLL_SECONDS = 0.1
 """Interval between two looks at a queued file."""
@@ -66,7 +66,7 @@ def ingest(
         settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
         if background:
             async with open_stores(settings) as stores:
-                handed = await _hand_over(settings, stores.ingestions, workspace, paths, given)
+                handed = await _hand_over(settings, stores, workspace, paths, given)
                 return _report_handed_over(handed, workspace, as_json)
         with show_progress(transient=True, log=False) as progress:
             if find_server(settings) is not None:
@@ -136,13 +136,18 @@ def _wait_for_server(
 
 
 async def _hand_over(
-    settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], given: _Given
+    settings: Settings, stores: Stores, workspace_id: str, paths: Sequence[Path], given: _Given
 ) -> HandedOver:
     max_bytes = settings.max_document_mb * 1_000_000
     async with ParserWorkers() as workers:
-        return await hand_over(
-            queue, workers, workspace_id, paths, max_bytes=max_bytes, metadata=given.metadata, groups=given.groups
-        )
+        handed = await hand_over(
+            stores.ingestions, workers, workspace_id, paths,
+            max_bytes=max_bytes, metadata=given.metadata, groups=given.groups,
+        )  # fmt: skip
+    taken = [each.source for each in handed.ingestions]
+    refused = [each.source for each in handed.refused]
+    await record_command(stores.audit, "ingest", workspace_id, [*taken, *refused], failed=not taken)
+    return handed
 
 
 async def _read_here(
@@ -155,6 +160,9 @@ async def _read_here(
         report = await services.library.ingestion.add_paths(
             workspace_id, paths, metadata=given.metadata, groups=given.groups, progress=progress
         )
+        sources = [each.source for each in report.documents]
+        failed = len(report.failed) == len(sources)
+        await record_command(services.audit, "ingest", workspace_id, sources, failed=failed)
         await services.library.wait_for_indexes()
     return report
 
@@ -170,7 +178,7 @@ async def _read_on_server(
     started = perf_counter()
     async with open_stores(settings) as stores:
         queue = stores.ingestions
-        handed = await _hand_over(settings, queue, workspace_id, paths, given)
+        handed = await _hand_over(settings, stores, workspace_id, paths, given)
         documents = list(handed.refused)
         try:
             for done, accepted in enumerate(handed.ingestions):

@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from app.cli.library.ingest import POLL_SECONDS
+from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run
 from app.cli.support.server_client import ServerClient
@@ -27,6 +28,7 @@ from domain.ports.documents import DocumentCatalog
 
 if TYPE_CHECKING:
     from app.ingest.pipeline import Ingestion
+    from domain.people.audit import AuditLog
     from domain.ports.ingestions import IngestionQueue
 
 WATCH_SECONDS = 2.0
@@ -88,14 +90,15 @@ def sync(
         server = ServerClient.find(settings)
         if server is not None:
             async with open_stores(settings) as stores, ParserWorkers() as workers:
-                via = _OnServer(settings, server, stores.ingestions, workers)
+                via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
                 return await follow(via, stores.synced, stores.catalog, settings)
         # Loads the embedding model.
         from app.wiring.services import open_services
 
         async with open_services(settings) as services:
             library = services.library
-            code = await follow(_Here(library.ingestion, settings), library.synced, library.documents, settings)
+            here = _Here(library.ingestion, services.audit)
+            code = await follow(here, library.synced, library.documents, settings)
             await library.wait_for_indexes()
             return code
 
@@ -107,14 +110,16 @@ class _Here:
     """Reads files in this process."""
 
     ingestion: "Ingestion"
-    settings: Settings
+    audit: "AuditLog"
 
     async def add(self, workspace_id: str, file: Path) -> DocumentReport:
-        report = await self.ingestion.add_paths(workspace_id, [file])
-        return report.documents[0]
+        [report] = (await self.ingestion.add_paths(workspace_id, [file])).documents
+        await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
+        return report
 
     async def delete(self, workspace_id: str, document_id: str) -> None:
         await self.ingestion.delete(workspace_id, document_id)
+        await record_command(self.audit, "sync --delete", workspace_id, [document_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +130,12 @@ class _OnServer:
     server: ServerClient
     queue: "IngestionQueue"
     workers: ParserWorkers
+    audit: "AuditLog"
 
     async def add(self, workspace_id: str, file: Path) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
         handed = await hand_over(self.queue, self.workers, workspace_id, [file], max_bytes=max_bytes)
+        await record_command(self.audit, "sync", workspace_id, [str(file)], failed=not handed.ingestions)
         for accepted in handed.ingestions:
             while (status := await self.queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
                 if find_server(self.settings) is None:

@@ -26,7 +26,7 @@ def _refuse_unreadable(notes: dict[str, Any]) -> dict[str, Any]:
     try:
         orjson.dumps(notes)
     except TypeError as error:
-        raise ValueError("metadata has at most 250 levels, and whole numbers of at most 64 bits") from error
+        raise ValueError("metadata has at most 250 levels, and no half of a surrogate pair") from error
     return notes
 
 
