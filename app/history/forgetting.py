@@ -51,8 +51,7 @@ class Forgetting:
         cached = await self.cache.erase(workspace_id, [], Needles(workspace_id, ()))
         deleted = await self.delete_document(workspace_id, document_id)
         erasure = await self.eraser.erase_document(workspace_id, needles)
-        # The note of the deletion was written a moment ago.
-        erasure.rows.update({"documents": deleted, "deleted_documents": -deleted, CACHE: cached})
+        erasure.rows.update({"documents": deleted, CACHE: cached})
         await self._finish(workspace_id, erasure)
         if left := await self.originals.erase_dropped(workspace_id):
             erasure.found[FILES] = left

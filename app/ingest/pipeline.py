@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -81,10 +80,9 @@ class Ingestion:
         has arrived now.
 
         The document's metadata becomes what the file has in itself, with `metadata` on top. Its groups become `groups`,
-        or stay as they are with None. Content that is known already, from this source, or from another one with the
-        same metadata, is left alone: the report is ``unchanged`` and names the document that has it. Where only the
-        metadata differs, only that is stored. The report of a file that cannot be read is ``failed``. It is
-        ``superseded`` if a later file was stored for the same source meanwhile.
+        or stay as they are with None. Content that the source has already is left alone: the report is ``unchanged``.
+        Where only metadata or groups differ, only they are stored. The report of a file that cannot be read is
+        ``failed``. It is ``superseded`` if a later file was stored for the same source meanwhile.
 
         Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `Draining`.
         """
@@ -93,26 +91,16 @@ class Ingestion:
         content_hash = hashlib.sha256(data).hexdigest()
         arrival = arrival or await self._store.number_arrival(workspace_id)
         existing = await self._store.find(workspace_id, source)
-        # a source whose content has changed is updated even to what another source says: its old text must go
-        known = existing or await self._store.find_by_hash(workspace_id, content_hash)
-        if existing is None and known is not None and set(known.groups or ()) != set(groups or ()):
-            known = None  # others may read that one
         given = metadata or {}
         try:
-            if known is not None and known.content_hash == content_hash:
+            if existing is not None and existing.content_hash == content_hash:
                 own = await self._workers.run(
                     partial(read_own_metadata, source, data, media_type),
                     len(data),
                     owner=workspace_id,
                     is_short=True,
                 )
-                if report := await self._keep_known(workspace_id, source, known, arrival, own | given):
-                    # Puts back a file that is missing.
-                    await self._store.keep_original(workspace_id, content_hash, data)
-                    if groups is not None and set(groups) != set(known.groups or ()) and report.status != "superseded":
-                        await self._store.set_groups(workspace_id, known.id, groups)
-                        await self._cache.forget(workspace_id)
-                        report = replace(report, status="updated", note="Only who may read it has changed.")
+                if report := await self._keep_known(workspace_id, existing, arrival, own | given, groups):
                     return report
             parsed, chunks = await self._workers.run(
                 partial(
@@ -155,7 +143,7 @@ class Ingestion:
         if (
             existing is not None
             and existing.content_hash == content_hash
-            and (report := await self._keep_known(workspace_id, source, existing, arrival, parsed.metadata))
+            and (report := await self._keep_known(workspace_id, existing, arrival, parsed.metadata, None))
         ):
             return report
         chunks = await asyncio.to_thread(split, parsed)
@@ -200,23 +188,26 @@ class Ingestion:
         return deleted
 
     async def _keep_known(
-        self, workspace_id: str, source: str, known: Document, arrival: Arrival, metadata: Metadata
+        self,
+        workspace_id: str,
+        known: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
     ) -> DocumentReport | None:
         """Return the report of content that `known` has already; None where the file has to be read after all."""
-        report = DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks)
-        if known.source != source:
-            note = f"The library has the same content as {known.source}."
-            return replace(report, note=note) if known.metadata == metadata else None
-        if await self._store.confirm(workspace_id, known, arrival, metadata):
+        report = DocumentReport(known.source, "unchanged", known.id, known.title, known.pages, known.chunks)
+        if await self._store.confirm(workspace_id, known, arrival, metadata, groups):
             return report
         try:
-            changed = await self._store.set_metadata(workspace_id, known, arrival, metadata)
+            changed = await self._store.set_metadata(workspace_id, known, arrival, metadata, groups)
         except Superseded as error:
-            return DocumentReport(source, "superseded", note=error.message)
+            return DocumentReport(known.source, "superseded", note=error.message)
         if changed is None:
             return None
         await self._cache.forget(workspace_id)
-        return replace(report, status="updated", note="Only its metadata has changed.")
+        what = "who may read it" if changed.metadata == known.metadata else "its metadata"
+        return replace(report, status="updated", note=f"Only {what} has changed.")
 
     async def _keep(
         self,
@@ -235,17 +226,17 @@ class Ingestion:
         is_stored_first = self._backlog is not None and count > (0 if later else WHOLE)
         vectors = {} if is_stored_first else await self._embed(source, content.parsed, new, progress)
         try:
-            document = await self._store.replace(workspace_id, replace(content, embeddings=vectors))
+            document, status = await self._store.replace(workspace_id, replace(content, embeddings=vectors))
         except Superseded as error:
             return DocumentReport(source, "superseded", note=error.message)
-        if existing is not None:
+        if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
         notes = [_note_unseen(content.parsed.unseen_words)]
         if is_stored_first and not later:
             notes.append(await self._embed_stored(document, progress))
         return DocumentReport(
             source=source,
-            status="updated" if existing else "added",
+            status=status,
             document_id=document.id,
             title=document.title,
             pages=document.pages,
@@ -264,15 +255,10 @@ class Ingestion:
     ) -> list[DocumentReport]:
         """Return the report of each file, in order."""
         free = asyncio.Semaphore(AT_ONCE)
-        # Files that say the same take turns, so that the first of them is the one that is kept.
-        turns: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
 
         async def add(path: Path, data: bytes, given: Metadata) -> DocumentReport:
             try:
-                async with turns[hashlib.sha256(data).digest()]:
-                    return await self.add(
-                        workspace_id, str(path), data, metadata=given, groups=groups, progress=progress
-                    )
+                return await self.add(workspace_id, str(path), data, metadata=given, groups=groups, progress=progress)
             finally:
                 free.release()
 

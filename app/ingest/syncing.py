@@ -7,14 +7,14 @@ same folder has noted it.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from app.ingest.files import find_files, load
 from app.ingest.sidecars import SUFFIX
-from domain.documents import Document, DocumentReport
+from domain.documents import DocumentReport
 from domain.errors import DocumentError, InputError
 from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
 from domain.ports.documents import DocumentCatalog
@@ -80,7 +80,7 @@ async def sync(
     known = await files.list(workspace_id, str(folder))
     if known and not found and delete is None:
         raise InputError(f"{folder} holds no documents any more. To delete all that came from it, add --delete.")
-    stored = {document.id: document for document in await documents.list(workspace_id)}
+    stored = {document.id for document in await documents.list(workspace_id)}
     plan = await asyncio.to_thread(_plan, found, known, stored, max_bytes)
     result = Synced(unchanged=len(found) - len(plan.new), passed_over=passed_over)
 
@@ -89,10 +89,8 @@ async def sync(
         report(action, source, remark)
 
     async def remove(file: SyncedFile) -> None:
-        # Another file may have had the content first, and the document then has its source.
-        document = stored.get(file.document_id or "")
-        if document is not None and document.source == file.source:
-            await library.delete(workspace_id, document.id)
+        if file.document_id in stored:
+            await library.delete(workspace_id, file.document_id)
         await files.drop(workspace_id, str(folder), file.source)
 
     moved = set(plan.moved.values())
@@ -103,15 +101,7 @@ async def sync(
             await remove(file)
         if delete is not False and source not in moved:
             note("removed", source)
-    # After the removals: content that a removed document had is then not taken for its copy.
-    lost = {file.document_id for file in plan.gone.values()} if delete is not False else set()
-    orphaned = {
-        Path(source): found[Path(source)]
-        for source, file in known.items()
-        if Path(source) in found and Path(source) not in plan.new and file.document_id in lost
-    }
-    result.unchanged -= len(orphaned)
-    for path, stamp in {**plan.new, **orphaned}.items():
+    for path, stamp in plan.new.items():
         source = str(path)
         before = plan.moved.get(path)
         action: SyncAction = "moved" if before else "changed" if source in known else "added"
@@ -163,9 +153,7 @@ def _stamp(file: Path) -> str | None:
     return " ".join(f"{part.st_size}:{part.st_mtime_ns}" for part in parts)
 
 
-def _plan(
-    found: Mapping[Path, str], known: Mapping[str, SyncedFile], stored: Mapping[str, Document], max_bytes: int
-) -> _Plan:
+def _plan(found: Mapping[Path, str], known: Mapping[str, SyncedFile], stored: Collection[str], max_bytes: int) -> _Plan:
     def is_current(path: Path, stamp: str) -> bool:
         file = known.get(str(path))
         return file is not None and file.stamp == stamp and (file.document_id is None or file.document_id in stored)

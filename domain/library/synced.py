@@ -17,7 +17,7 @@ class SyncedFile:
     stamp: str
     """Size and time of the last change: while they are the same, so is the file."""
     document_id: str | None
-    """The document with its content, perhaps under another source; None where it could not be read."""
+    """Its document; None where it could not be read."""
 
 
 class SyncedFiles(Protocol):

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place, Revision
 from domain.library.metadata import Metadata
 from domain.library.where import EVERYTHING, Where
 from domain.ports.embedding import Vector
 from domain.scope import Scope
+
+StoredAs = Literal["added", "updated", "unchanged"]
+"""What became of a content: its source was new, or held something else, or the same already."""
 
 
 class DocumentCatalog(Protocol):
@@ -22,8 +25,6 @@ class DocumentCatalog(Protocol):
     async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
         """Return the groups of the documents with these sources, by source."""
         ...
-
-    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None: ...
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
 
@@ -58,16 +59,28 @@ class DocumentStore(DocumentCatalog, Protocol):
         """That of a file that has just come: later than all before."""
         ...
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
+    async def confirm(
+        self,
+        workspace_id: str,
+        document: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None = None,
+    ) -> bool:
         """Note that what has come is what the document holds, so that nothing earlier replaces it. Returns False where
-        it holds something else by now, or has other metadata."""
+        it holds something else by now, or has other metadata or groups. None: whatever groups it has."""
         ...
 
     async def set_metadata(
-        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+        self,
+        workspace_id: str,
+        document: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None = None,
     ) -> Document | None:
-        """Replace the metadata of a document whose content has not changed, and advance the corpus generation: its
-        chunks stay as they are. Returns None where something that arrived later is stored.
+        """Replace the metadata of a document whose content has not changed, and its groups unless None, and advance the
+        corpus generation: its chunks stay as they are. Returns None where something that arrived later is stored.
 
         Raises `Superseded` where the arrival has lost its lease.
         """
@@ -78,11 +91,7 @@ class DocumentStore(DocumentCatalog, Protocol):
         document."""
         ...
 
-    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
-        """Keep the file that documents with this hash were read from, unless it is kept already or there are none."""
-        ...
-
-    async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
+    async def replace(self, workspace_id: str, content: "DocumentContent") -> tuple[Document, StoredAs]:
         """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
         generation. Chunks whose hash is already stored keep their row and vectors (their position may change). Those
         without vectors in the content are found by their words at once, and by meaning once they are embedded. The

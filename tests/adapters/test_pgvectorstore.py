@@ -36,7 +36,7 @@ from domain.errors import (
     LibraryChanged,
     UnknownDocument,
 )
-from domain.ports.documents import DocumentContent, DocumentStore
+from domain.ports.documents import DocumentContent, DocumentStore, StoredAs
 from domain.ports.library import Library
 from domain.scope import Scope
 from tests.asking import ask
@@ -101,7 +101,7 @@ class FilledByLangChain(PgVectorStoreDocuments):
     async def find(self, workspace_id: str, source: str) -> Document | None:
         return None
 
-    async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
+    async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
         document_id = str(uuid5(_IDS, f"{workspace_id} {content.source}"))
         await self.delete(workspace_id, document_id)
         ids = [str(uuid5(_IDS, f"{document_id} {chunk.index}")) for chunk in content.chunks]
@@ -126,7 +126,7 @@ class FilledByLangChain(PgVectorStoreDocuments):
         self._chunks[document_id] = ids
         found = await self.get(workspace_id, document_id)
         assert found is not None
-        return found
+        return found, "added"
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         if ids := self._chunks.pop(document_id, None):

@@ -85,3 +85,18 @@ async def test_only_revisions_that_a_kept_answer_cites_are_kept(services: Servic
     assert (await prune(retention, replace(keep, older_than=timedelta(0)))).revisions == 1
     await services.library.ingestion.delete("default", document_id)
     assert await documents.list_revisions("default", document_id) == []
+
+
+async def test_a_number_of_a_revision_is_never_used_again(services: Services) -> None:
+    document_id = await add(services, OLD)
+    cited = await ask(services)
+    await services.library.ingestion.delete("default", document_id)
+    assert await add(services, NEW) == document_id
+    documents = services.library.documents
+    [revision] = await documents.list_revisions("default", document_id)
+    assert (cited["revision"], revision.revision) == (1, 2)
+    assert await documents.get_text("default", document_id, cited["revision"]) is None
+    await services.make_forgetting().forget_document("default", document_id)
+    await add(services, OLD)
+    [revision] = await documents.list_revisions("default", document_id)
+    assert revision.revision == 3

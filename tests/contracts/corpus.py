@@ -64,4 +64,5 @@ async def store(
     content = DocumentContent(
         source, digest(parsed.text), parsed, chunks, vectors, metadata=metadata or {}, original=original
     )
-    return await documents.replace(workspace_id, content)
+    document, _ = await documents.replace(workspace_id, content)
+    return document

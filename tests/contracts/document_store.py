@@ -34,7 +34,6 @@ class DocumentStoreContract:
         assert await documents.get_text("a", document.id) == text
         assert await documents.get("a", document.id) == document
         assert await documents.find("a", "greek.md") == document
-        assert await documents.find_by_hash("a", digest(text)) == document
         assert list(await documents.list("a")) == [document]
 
     async def test_unknown_documents_are_none(self, documents: DocumentStore) -> None:
@@ -45,7 +44,6 @@ class DocumentStoreContract:
             assert await documents.stored_hashes(workspace_id, document_id) == frozenset()
             assert not await documents.delete(workspace_id, document_id)
         assert await documents.find("b", "greek.md") is None
-        assert await documents.find_by_hash("b", document.content_hash) is None
         assert list(await documents.list("b")) == []
         assert await documents.get("a", document.id) is not None
 

@@ -81,16 +81,6 @@ class OriginalStoreContract:
         assert await originals.measure("a", HASH) is None
         assert await originals.measure("b", HASH) == len(FILE)
 
-    async def test_the_file_of_an_older_document_is_kept_when_it_comes_again(
-        self, documents: DocumentStore, originals: OriginalStore
-    ) -> None:
-        await documents.keep_original("a", HASH, FILE)
-        assert await originals.measure("a", HASH) is None, "no document needs it"
-        await store(documents, "a", "one.md", TEXTS)
-        await documents.keep_original("a", HASH, FILE)
-        await documents.keep_original("a", HASH, FILE)
-        assert await read(originals) == FILE
-
     async def test_a_file_that_is_dropped_and_needed_at_the_same_time_stays(
         self, documents: DocumentStore, originals: OriginalStore
     ) -> None:
@@ -99,7 +89,7 @@ class OriginalStoreContract:
             return DocumentContent(source, HASH, made.parsed, made.chunks, made.embeddings, original=b"file")
 
         for turn in range(10):
-            going = await documents.replace("a", content(f"going-{turn}.md"))
+            going, _ = await documents.replace("a", content(f"going-{turn}.md"))
             await asyncio.gather(
                 documents.delete("a", going.id),
                 documents.replace("a", content(f"staying-{turn}.md")),

@@ -67,17 +67,6 @@ async def test_other_metadata_embeds_nothing_anew(services: Services) -> None:
     assert (await read(services, "guide.md")).metadata == {"title": "Field guide", "team": "hr", "year": 2023}
 
 
-async def test_the_same_content_with_other_metadata_is_another_document(services: Services) -> None:
-    ingestion = services.library.ingestion
-    text = b"The mast is oiled in March."
-    reports = [
-        await ingestion.add("w", f"{team}/mast.txt", text, metadata={"team": team}) for team in ("hr", "legal", "hr")
-    ]
-    copy = await ingestion.add("w", "copy.txt", text, metadata={"team": "hr"})
-    assert [report.status for report in (*reports, copy)] == ["added", "added", "unchanged", "unchanged"]
-    assert await find(services, "team=legal") == ["legal/mast.txt"]
-
-
 async def test_files_that_are_read_later_keep_their_metadata(services: Services, tmp_path: Path) -> None:
     queue = services.library.ingestions
     guide = tmp_path / "guide.md"

@@ -88,15 +88,27 @@ async def test_the_same_content_twice_changes_nothing(ingestion: Ingestion, stor
     before = await store.corpus_fingerprint(Scope(TEAM))
     again = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     assert (again.status, again.document_id, again.chunks, again.embedded) == ("unchanged", first.document_id, 3, 0)
-    elsewhere = await ingestion.add(TEAM, "copy/of/guide.md", GUIDE.encode())
-    assert (elsewhere.status, elsewhere.document_id, elsewhere.embedded) == ("unchanged", first.document_id, 0)
-    assert (elsewhere.source, elsewhere.note) == (
-        "copy/of/guide.md",
-        "The library has the same content as guide.md.",
-    )
     assert again.note is None
     assert await store.corpus_fingerprint(Scope(TEAM)) == before
     assert len(await store.list(TEAM)) == 1
+
+
+async def test_a_content_is_shared_and_a_name_is_not(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
+    mine = await ingestion.add(TEAM, "mine.md", GUIDE.encode())
+    yours = await ingestion.add(TEAM, "yours.md", GUIDE.encode())
+    assert (mine.status, yours.status) == ("added", "added")
+    changed = await ingestion.add(TEAM, "mine.md", b"# Guide\n\nNothing is measured any more.\n")
+    assert changed.status == "updated"
+    assert "tipping bucket" in (await store.get_text(TEAM, str(yours.document_id)) or "")
+    assert "tipping bucket" not in (await store.get_text(TEAM, str(mine.document_id)) or "")
+
+
+async def test_one_of_many_equal_uploads_at_once_adds_the_document(
+    ingestion: Ingestion, store: PostgresDocumentStore
+) -> None:
+    reports = await asyncio.gather(*(ingestion.add(TEAM, "guide.md", GUIDE.encode()) for _ in range(20)))
+    assert sorted(report.status for report in reports) == ["added", *["unchanged"] * 19]
+    assert [document.revision for document in await store.list(TEAM)] == [1]
 
 
 async def test_another_workspace_gets_its_own(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
@@ -316,12 +328,12 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
     assert report.seconds > 0
 
 
-async def test_of_copies_in_a_folder_the_first_is_kept(ingestion: Ingestion, tmp_path: Path) -> None:
+async def test_copies_in_a_folder_are_documents_of_their_own(ingestion: Ingestion, tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}.md").write_text("# A\n\nThe same text.")
     reports = (await ingestion.add_paths(TEAM, [tmp_path])).documents
-    assert [report.status for report in reports] == ["added", "unchanged", "unchanged", "unchanged"]
-    assert {report.document_id for report in reports} == {reports[0].document_id}
+    assert [report.status for report in reports] == ["added"] * 4
+    assert len({report.document_id for report in reports}) == 4
 
 
 async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp_path: Path) -> None:

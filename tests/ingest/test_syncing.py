@@ -98,14 +98,13 @@ async def test_documents_from_elsewhere_stay(folder: Folder) -> None:
     assert await folder.names() == ["b.md", "was-never-synced.md", "elsewhere.md"]
 
 
-async def test_a_copy_takes_the_place_of_the_file_that_is_removed(folder: Folder) -> None:
+async def test_a_copy_stays_when_the_other_file_is_removed(folder: Folder) -> None:
     folder.write("copy.md", "apple")
     await folder.sync()
-    assert await folder.names() == ["a.md", "b.md"]
+    assert await folder.names() == ["a.md", "b.md", "copy.md"]
     (folder.path / "a.md").unlink()
-    await folder.sync()
+    assert await folder.sync() == [("removed", "a.md")]
     assert await folder.names() == ["b.md", "copy.md"]
-    assert await folder.sync() == []
 
 
 async def test_it_goes_on_where_it_was_cut_off(folder: Folder) -> None:

@@ -9,7 +9,7 @@ from domain.documents import Arrival, Document, Place, Revision
 from domain.errors import InputError, UnknownDocument
 from domain.library.metadata import Metadata
 from domain.library.where import EVERYTHING, Where
-from domain.ports.documents import DocumentContent
+from domain.ports.documents import DocumentContent, StoredAs
 from domain.scope import Scope
 
 _UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,11 +28,23 @@ class PgVectorStoreDocuments:
         # The first call of every ingestion, so that it fails before anything is read or embedded.
         raise InputError(_READ_ONLY)
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
+    async def confirm(
+        self,
+        workspace_id: str,
+        document: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None = None,
+    ) -> bool:
         raise InputError(_READ_ONLY)
 
     async def set_metadata(
-        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+        self,
+        workspace_id: str,
+        document: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None = None,
     ) -> Document | None:
         raise InputError(_READ_ONLY)
 
@@ -43,9 +55,6 @@ class PgVectorStoreDocuments:
         raise InputError(_READ_ONLY)
 
     async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
-        raise InputError(_READ_ONLY)
-
-    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
         raise InputError(_READ_ONLY)
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
@@ -78,10 +87,7 @@ class PgVectorStoreDocuments:
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()
 
-    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
-        raise InputError(_READ_ONLY)
-
-    async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
+    async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
         raise InputError(_READ_ONLY)
 
     async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> Sequence[Document]:

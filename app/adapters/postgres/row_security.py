@@ -29,7 +29,7 @@ OF_WORKSPACE = (
     "chunks",
     "chunks_next",
     "chunks_to_embed",
-    "deleted_documents",
+    "document_marks",
     "document_revisions",
     "documents",
     "feedback",

@@ -90,14 +90,14 @@ async def test_a_scope_cannot_name_a_document_that_the_asker_may_not_read(docume
 
 async def test_groups_stay_until_they_are_named(pool: Pool, documents: PostgresDocumentStore) -> None:
     library, before = PostgresLibrary(pool), await documents.corpus_fingerprint(EVERYBODY)
-    changed = await documents.replace("a", content_of("hidden.md", ["The canteen moves."], "Plans"))
+    changed, _ = await documents.replace("a", content_of("hidden.md", ["The canteen moves."], "Plans"))
     assert changed.groups == ("board",)
     opened = await documents.set_groups("a", changed.id, [])
     assert opened is not None
     assert opened.groups == ()
     assert await documents.corpus_fingerprint(EVERYBODY) != before
     assert len((await library.list_documents(STAFF, 9)).documents) == 2
-    closed = await documents.replace("a", replace(content_of("hidden.md", [HIDDEN], "Plans"), groups=("x", "board")))
+    closed, _ = await documents.replace("a", replace(content_of("hidden.md", [HIDDEN], "Plans"), groups=("x", "board")))
     assert closed.groups == ("board", "x")
     assert await documents.set_groups("b", closed.id, []) is None
 

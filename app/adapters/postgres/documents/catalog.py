@@ -26,13 +26,6 @@ _FIND_GROUPS: LiteralString = """
     SELECT source, groups FROM documents WHERE workspace_id = %(workspace_id)s AND source = ANY(%(sources)s)
 """
 
-_FIND_BY_HASH: LiteralString = f"""
-    SELECT {DOCUMENT_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
-    ORDER BY created_at, document_id
-    LIMIT 1
-"""
-
 _GET: LiteralString = f"""
     SELECT {DOCUMENT_COLUMNS} FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -72,10 +65,6 @@ class PostgresDocumentCatalog:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_FIND_GROUPS, sources=list(sources))
         return {row["source"]: row["groups"] for row in rows}
-
-    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return read_document(await session.fetch_one(_FIND_BY_HASH, content_hash=content_hash))
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         async with open_session(self._pool, workspace_id) as session:

@@ -40,7 +40,7 @@ from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document
 from domain.errors import Superseded, UnknownDocument
 from domain.library.metadata import Metadata
-from domain.ports.documents import DocumentContent
+from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
 from domain.scope import Scope
 
@@ -64,13 +64,17 @@ _NUMBER_ARRIVAL: LiteralString = "SELECT nextval('arrivals') AS number"
 _CONFIRM: LiteralString = """
     UPDATE documents SET arrival = greatest(arrival, %(arrival)s)
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        AND content_hash = %(content_hash)s AND (metadata = %(metadata)s OR arrival > %(arrival)s)
+        AND content_hash = %(content_hash)s AND (
+            arrival > %(arrival)s OR metadata = %(metadata)s
+            AND (%(groups)s::text[] IS NULL OR groups @> %(groups)s::text[] AND groups <@ %(groups)s::text[])
+        )
     RETURNING document_id
 """
 
 # What arrived earlier than what is stored changes nothing.
 _SET_METADATA: LiteralString = f"""
-    UPDATE documents SET metadata = %(metadata)s, arrival = %(arrival)s, updated_at = clock_timestamp()
+    UPDATE documents SET metadata = %(metadata)s, groups = coalesce(%(groups)s::text[], groups), arrival = %(arrival)s,
+        updated_at = clock_timestamp()
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
         AND content_hash = %(content_hash)s AND arrival <= %(arrival)s
     RETURNING {DOCUMENT_COLUMNS}
@@ -82,30 +86,47 @@ _SET_GROUPS: LiteralString = f"""
     RETURNING {DOCUMENT_COLUMNS}
 """
 
-# This upsert is also the lock that serialises changes of one document; the rows are taken in ascending order. Content
-# that arrived earlier than what is stored changes nothing; content without an arrival counts as arriving now.
-# clock_timestamp, because now() is the start of the transaction, which may be before the change it had to wait for.
+# The lock that serialises changes of one document, also of one that is not there yet. The rows are taken in ascending
+# order.
+_HOLD_MARKS: LiteralString = """
+    INSERT INTO document_marks AS mark (workspace_id, document_id, revision)
+    SELECT workspace_id, document_id, forgotten_revision
+    FROM workspaces, unnest(%(document_ids)s::uuid[]) AS document_id
+    WHERE workspace_id = %(workspace_id)s
+    ORDER BY document_id
+    ON CONFLICT (workspace_id, document_id) DO UPDATE SET revision = mark.revision
+    RETURNING document_id, revision, deleted
+"""
+
+_HOLD_MARK: LiteralString = """
+    SELECT FROM document_marks WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    FOR UPDATE
+"""
+
+# The rows' marks are held. Content that arrived earlier than what is stored changes nothing; content without an arrival
+# counts as arriving now. clock_timestamp, because now() is the start of the transaction, which may be before the change
+# it had to wait for.
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
-         metadata, groups)
+         metadata, revision, groups)
     SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
-        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata,
+        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata, n.revision,
         coalesce(
             n.groups::text[], (SELECT groups FROM documents AS old WHERE old.document_id = n.document_id), '{{}}'
         )
     FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
                 %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
                 %(texts)s::text[], %(arrivals)s::bigint[], %(metadata)s::jsonb[],
-                %(groups)s::text[])
+                %(revisions)s::int[], %(groups)s::text[])
         AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata,
-              groups)
+              revision, groups)
     ORDER BY n.document_id
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
         metadata = excluded.metadata, groups = excluded.groups,
-        revision = documents.revision + (documents.content_hash <> excluded.content_hash)::int,
+        revision = excluded.revision,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
         END,
@@ -114,16 +135,19 @@ _UPSERT: LiteralString = f"""
     RETURNING {DOCUMENT_COLUMNS}
 """
 
-# Run before the upsert, to learn which files it replaces. The same order of locks as the upsert's.
-_LOCK_EXISTING: LiteralString = """
-    SELECT content_hash FROM documents
+# Run before the upsert, to learn what it replaces. The same order of locks as the upsert's.
+_LOCK_EXISTING: LiteralString = f"""
+    SELECT {DOCUMENT_COLUMNS} FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     ORDER BY document_id
     FOR UPDATE
 """
 
-_HAS_CONTENT: LiteralString = """
-    SELECT FROM documents WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s LIMIT 1
+_USE_REVISIONS: LiteralString = """
+    UPDATE document_marks AS mark SET revision = document.revision
+    FROM documents AS document
+    WHERE mark.workspace_id = %(workspace_id)s AND document.workspace_id = mark.workspace_id
+        AND document.document_id = mark.document_id AND document.document_id = ANY(%(document_ids)s::uuid[])
 """
 
 _DELETE: LiteralString = """
@@ -132,19 +156,8 @@ _DELETE: LiteralString = """
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
         RETURNING document_id
     )
-    INSERT INTO deleted_documents (document_id, workspace_id, arrival)
-    SELECT document_id, %(workspace_id)s, nextval('arrivals') FROM gone
-    ON CONFLICT (document_id) DO UPDATE SET arrival = excluded.arrival
-"""
-
-# Run while the documents' rows are locked, and as a statement of its own: the upsert does not see a deletion that it
-# had to wait for.
-_FIND_DELETED: LiteralString = """
-    SELECT FROM deleted_documents AS gone
-    JOIN unnest(%(document_ids)s::uuid[], %(arrivals)s::bigint[]) AS n (document_id, arrival)
-        ON n.document_id = gone.document_id AND n.arrival < gone.arrival
-    WHERE workspace_id = %(workspace_id)s
-    LIMIT 1
+    UPDATE document_marks AS mark SET deleted = nextval('arrivals') FROM gone
+    WHERE mark.workspace_id = %(workspace_id)s AND mark.document_id = gone.document_id
 """
 
 # Chunks first: the cascade from a document would look for its chunks one by one.
@@ -197,8 +210,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
     Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
-    the documents' rows by ascending id, their files by ascending hash, the frequencies of its terms by ascending id,
-    the workspace's row. Changes of one document are therefore serialised, and no two changes deadlock.
+    the documents' marks and then their rows by ascending id, their files by ascending hash, the frequencies of its
+    terms by ascending id, the workspace's row. Changes of one document are therefore serialised, and no two changes
+    deadlock.
     """
 
     def __init__(
@@ -240,7 +254,14 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         assert row is not None
         return Arrival(row["number"])
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
+    async def confirm(
+        self,
+        workspace_id: str,
+        document: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None = None,
+    ) -> bool:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
                 _CONFIRM,
@@ -248,11 +269,17 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 content_hash=document.content_hash,
                 arrival=arrival.number,
                 metadata=Jsonb(metadata),
+                groups=None if groups is None else sorted(set(groups)),
             )
         return row is not None
 
     async def set_metadata(
-        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+        self,
+        workspace_id: str,
+        document: Document,
+        arrival: Arrival,
+        metadata: Metadata,
+        groups: Sequence[str] | None = None,
     ) -> Document | None:
         async with self._change(workspace_id) as session:
             await _hold_lease(session, arrival)
@@ -262,6 +289,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 content_hash=document.content_hash,
                 arrival=arrival.number,
                 metadata=Jsonb(metadata),
+                groups=None if groups is None else sorted(set(groups)),
             )
             if row is not None:
                 await _finish(session, Counter(), {}, chunks=0)
@@ -277,22 +305,11 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 await _finish(session, Counter(), {}, chunks=0)
         return read_document(row)
 
-    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
-        if await self._originals.measure(workspace_id, content_hash) is not None:
-            return
-        async with (
-            self._originals.stage(workspace_id, {content_hash: original}) as staged,
-            open_session(self._pool, workspace_id, transaction=True) as session,
-        ):
-            await hold_originals(session, [content_hash])
-            if await session.fetch_one(_HAS_CONTENT, content_hash=content_hash) is not None:
-                await add_original(session, content_hash, staged[content_hash])
-
-    async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
-        [document], index_is_due = await self._replace_batch(workspace_id, [content])
+    async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
+        [stored], index_is_due = await self._replace_batch(workspace_id, [content])
         if index_is_due:
             self._indexes.tend()
-        return document
+        return stored
 
     async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> _Documents:
         documents: _Documents = []
@@ -302,7 +319,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             try:
                 for batch in batches:
                     written, _ = await self._replace_batch(workspace_id, batch, is_load=True)
-                    documents.extend(written)
+                    documents.extend(document for document, _ in written)
             except BaseException:
                 batches.close()  # the other writer stops after its current batch
                 raise
@@ -322,9 +339,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
 
     async def _replace_batch(
         self, workspace_id: str, batch: Sequence[DocumentContent], *, is_load: bool = False
-    ) -> tuple[_Documents, bool]:
-        """Replace several documents in one transaction. Returns them, and True if the vector index is to be built or
-        dropped."""
+    ) -> tuple[list[tuple[Document, StoredAs]], bool]:
+        """Replace several documents in one transaction. Returns them with what became of each, and True if the vector
+        index is to be built or dropped."""
         contents = {document_id_of(workspace_id, content.source): content for content in batch}
         wanted = {
             chunk_id: ChunkRow(document_id, content, chunk)
@@ -339,9 +356,13 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             if is_load:
                 await session.execute(_ALLOW_LONG_PENDING_LIST)
             await session.execute(_CREATE_WORKSPACE)
-            replaced = {
-                row["content_hash"] for row in await session.fetch(_LOCK_EXISTING, document_ids=sorted(contents))
-            }
+            marks = {row["document_id"]: row for row in await session.fetch(_HOLD_MARKS, document_ids=list(contents))}
+            locked = await session.fetch(_LOCK_EXISTING, document_ids=list(contents))
+            before = {row["document_id"]: old for row in locked if (old := read_document(row))}
+            replaced = {old.content_hash for old in before.values()}
+            for document_id, content in contents.items():
+                if content.arrival is not None and content.arrival.number < marks[document_id]["deleted"]:
+                    raise Superseded("This document was deleted after the file came. Add it again to have it back.")
             await keep_superseded(
                 session, {document_id: content.content_hash for document_id, content in contents.items()}
             )
@@ -359,15 +380,24 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 texts=[content.parsed.text for content in contents.values()],
                 arrivals=arrivals,
                 metadata=[Jsonb(content.metadata) for content in contents.values()],
+                revisions=[
+                    old.revision
+                    if (old := before.get(document_id)) and old.content_hash == content.content_hash
+                    else marks[document_id]["revision"] + 1
+                    for document_id, content in contents.items()
+                ],
                 groups=[
                     None if content.groups is None else write_array(set(content.groups))
                     for content in contents.values()
                 ],
             )
             if len(rows) < len(contents):
+                # Of equal files that come at the same time, the last to come may be stored first.
+                stored = [(old, _compare(old, contents[document_id])) for document_id, old in before.items()]
+                if len(contents) == 1 and stored[0][1] == "unchanged":
+                    return stored, False
                 raise Superseded
-            if await session.fetch_one(_FIND_DELETED, document_ids=list(contents), arrivals=arrivals) is not None:
-                raise Superseded("This document was deleted after the file came. Add it again to have it back.")
+            await session.execute(_USE_REVISIONS, document_ids=list(contents))
             await hold_originals(session, replaced | staged.keys())
             for content_hash, file in staged.items():
                 await add_original(session, content_hash, file)
@@ -389,13 +419,18 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 await session.execute(ASK_FOR_WORKER)
         documents = {row["document_id"]: read_document(row) for row in rows}
         # An index is built faster than it grows, so it waits for the last embedding.
-        stored = [document for i in contents if (document := documents[i]) is not None]
+        stored = [
+            (document, _compare(before.get(document_id), content))
+            for document_id, content in contents.items()
+            if (document := documents[document_id]) is not None
+        ]
         return stored, index_is_due and is_embedded
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
         async with self._change(workspace_id) as session:
             await hold_index(session)
+            await session.execute(_HOLD_MARK, document_ids=ids)
             if await session.fetch_one(_LOCK_EXISTING, document_ids=ids) is None:
                 return False
             originals = await list_needed(session, ids)
@@ -452,6 +487,15 @@ async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
         return
     if await session.fetch_one(HOLD_LEASE, lease=arrival.lease) is None:
         raise Superseded
+
+
+def _compare(old: Document | None, new: DocumentContent) -> StoredAs:
+    """Say what the content is to what the document held."""
+    if old is None:
+        return "added"
+    groups = old.groups or () if new.groups is None else new.groups
+    is_same = (old.content_hash, old.metadata, set(old.groups or ())) == (new.content_hash, new.metadata, set(groups))
+    return "unchanged" if is_same else "updated"
 
 
 def _make_batches(contents: Iterable[DocumentContent]) -> Generator[list[DocumentContent]]:

@@ -33,7 +33,7 @@ _READ_DOCUMENT: LiteralString = """
     SELECT '', title, text FROM document_revisions
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     UNION ALL
-    SELECT '', '', '' FROM deleted_documents
+    SELECT '', '', '' FROM document_marks
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
@@ -106,11 +106,16 @@ _DELETE_TAPE: LiteralString = "DELETE FROM tapes WHERE workspace_id = %(workspac
 
 # The file would come back with a lock or a report that names it.
 _DELETE_TRACES: Mapping[str, LiteralString] = {
-    "deleted_documents": """
-        DELETE FROM deleted_documents
-        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])""",
     "run_documents": """
         DELETE FROM run_documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s""",
+    "document_marks": """
+        WITH gone AS (
+            DELETE FROM document_marks
+            WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+            RETURNING revision
+        )
+        UPDATE workspaces SET forgotten_revision = greatest(forgotten_revision, gone.revision)
+        FROM gone WHERE workspace_id = %(workspace_id)s""",
     "synced_files": """
         DELETE FROM synced_files
         WHERE workspace_id = %(workspace_id)s AND (document_id = %(document_id)s OR source = ANY(%(sources)s))""",

@@ -24,7 +24,9 @@ CREATE TABLE workspaces (
     -- Renewed with every change, for the keys of cached answers: a counter is the same in two databases that have seen
     -- as many changes, and a cache may serve both.
     corpus uuid NOT NULL DEFAULT gen_random_uuid(),
-    chunks bigint NOT NULL DEFAULT 0
+    chunks bigint NOT NULL DEFAULT 0,
+    -- The highest revision of a document that was forgotten. New ones begin after it: its own are not used again.
+    forgotten_revision integer NOT NULL DEFAULT 0
 );
 
 -- Numbers files as they come: of two files of one source, the later one is kept, whichever is read first.
@@ -48,7 +50,7 @@ CREATE TABLE documents (
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     -- Metadata may change without a new revision: `revised_at` is when the text came, `updated_at` when anything did.
-    revision integer NOT NULL DEFAULT 1,
+    revision integer NOT NULL,
     revised_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE (workspace_id, source)
 );
@@ -75,11 +77,15 @@ CREATE TABLE document_revisions (
 );
 CREATE INDEX document_revisions_by_workspace ON document_revisions (workspace_id);
 
--- A row for each source that was ever deleted, so that it does not come back with a file that came before.
-CREATE TABLE deleted_documents (
-    document_id uuid PRIMARY KEY,
+-- A row for each document that is or was. Whoever changes the document holds it, also where there is none yet. It stays
+-- when the document is deleted: its revisions are not used again, and no file that came before brings it back.
+CREATE TABLE document_marks (
     workspace_id text NOT NULL,
-    arrival bigint NOT NULL
+    document_id uuid NOT NULL,
+    revision integer NOT NULL,
+    -- The arrival of its deletion.
+    deleted bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (workspace_id, document_id)
 );
 
 -- The files from which documents were read, by their content, in parts, so that no statement handles a whole file.
