@@ -33,6 +33,9 @@ class Source(Model):
     source: str = ""
     """The document's path as ingested, or its address."""
     revision: int | None = None
+    """Never used again for this document, also where it is deleted and comes back."""
+    since: Literal["changed", "deleted"] | None = None
+    """What became of the document since, in answers that are read later; None while it holds what is cited."""
     page: int | None
     boxes: list[Box] = []
     """Where `text` stands, a box a line; empty where the document has no pages."""
@@ -49,6 +52,8 @@ class Citation(Source):
     chunk_id: str
     chunk_index: int
     updated_at: str | None = None
+    content_hash: str | None = None
+    """SHA-256, in hex, of the file that is cited."""
 
 
 class Claim(Model):

@@ -216,6 +216,8 @@ class Passage:
     """The document's revision; 0 where it is not known."""
     updated_at: str = ""
     """When that revision came, in ISO 8601; empty where it is not known."""
+    content_hash: str = ""
+    """SHA-256 of the file that the revision was read from, in hex; empty where it is not known."""
     lead: str = ""
     """What stands further up and belongs to it; see `Chunk.lead`."""
 
@@ -304,9 +306,11 @@ class Source(TypedDict):
     source: NotRequired[str]
     """The document's path as ingested, or its address. Absent where it is not known."""
     revision: NotRequired[int]
-    """The document's revision. With `updated_at` absent where it is not known."""
+    """The document's revision. With `updated_at` and `content_hash` absent where it is not known."""
     updated_at: NotRequired[str]
     """When that revision came, in ISO 8601."""
+    content_hash: NotRequired[str]
+    """SHA-256 of the file that the revision was read from, in hex."""
     found: NotRequired[list[FoundSpan]]
     """The chunks that the source was widened from."""
     heading_path: list[str]
@@ -326,6 +330,10 @@ class Source(TypedDict):
     lexical: float | None
 
 
+Since = Literal["changed", "deleted"]
+"""What became of a document since it was cited: it holds something else, or is not there any more."""
+
+
 class Citation(TypedDict):
     """The place that supports a statement of the answer. `text` is what stands at `start`-`end` of the document; of a
     whole chunk, a snippet of that: what the answer's statements rest on."""
@@ -336,9 +344,14 @@ class Citation(TypedDict):
     source: NotRequired[str]
     """The document's path as ingested, or its address. Absent where it is not known."""
     revision: NotRequired[int]
-    """The document's revision. With `updated_at` absent where it is not known."""
+    """The document's revision. With `updated_at` and `content_hash` absent where it is not known."""
     updated_at: NotRequired[str]
     """When that revision came, in ISO 8601."""
+    content_hash: NotRequired[str]
+    """SHA-256 of the file that the revision was read from, in hex: what is cited is this, whatever stands under the
+    document's name by now."""
+    since: NotRequired[Since]
+    """Told where a stored answer is read: what became of what it cites. Absent where that is still so."""
     chunk_id: str
     chunk_index: int
     page: int | None

@@ -15,7 +15,7 @@ from app.ingest.preparation import prepare
 from app.ingest.reading import MAX_BYTES, read_own_metadata
 from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
-from domain.errors import DocumentError, EmbedderUnavailable, MetadataError, Superseded
+from domain.errors import DocumentError, MetadataError, Superseded, Unavailable
 from domain.library.ingestions import IngestionProgress
 from domain.library.metadata import Metadata
 from domain.ports.answers import AnswerCache
@@ -285,17 +285,17 @@ class Ingestion:
         """Embed the chunks of a stored document, together with the workers. Returns a note where that has to wait."""
         assert self._backlog is not None
         place = document.workspace_id, document.id
-        total = left = await self._backlog.count(*place)
-        while left:
-            try:
+        try:
+            total = left = await self._backlog.count(*place)
+            while left:
                 embedded = await self._backlog.embed_some_of(*place, self._encoder)
-            except EmbedderUnavailable as error:
-                return f"Its words find it; its meaning will, once it is embedded. {error.message}"
-            left = await self._backlog.count(*place)
-            if progress is not None:
-                progress(document.source, total - left, total)
-            if left and not embedded:
-                await asyncio.sleep(POLL_SECONDS)
+                left = await self._backlog.count(*place)
+                if progress is not None:
+                    progress(document.source, total - left, total)
+                if left and not embedded:
+                    await asyncio.sleep(POLL_SECONDS)
+        except Unavailable as error:
+            return f"Its words find it; its meaning will, once it is embedded. {error.message}"
         return None
 
     async def _embed(

@@ -4,6 +4,7 @@ type Box = { page: number; x: number; y: number; width: number; height: number }
 type Citation = {
   marker: number; document_id: string; title: string; source: string; chunk_id: string; page: number | null;
   boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string; score: number; revision?: number;
+  since?: "changed" | "deleted";
 };
 type Source = { citation: Citation; cited: boolean };
 type Options = { mode: string; document_ids: string[] | null };

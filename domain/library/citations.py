@@ -41,8 +41,9 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
     )
     if "source" in source:
         citation["source"] = source["source"]
-    if "revision" in source and "updated_at" in source:
+    if "revision" in source and "updated_at" in source and "content_hash" in source:
         citation["revision"], citation["updated_at"] = source["revision"], source["updated_at"]
+        citation["content_hash"] = source["content_hash"]
     return citation
 
 

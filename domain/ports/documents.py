@@ -28,6 +28,10 @@ class DocumentCatalog(Protocol):
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
 
+    async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
+        """Return the content hashes of those of the documents that are there, by id."""
+        ...
+
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         """The document's text, or that of an earlier revision. None where there is none, or it is not kept."""
         ...

@@ -80,7 +80,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
     order = favour(relevance, [passage.document_id for passage in passages], state["focus"])
     by_order = sorted(range(len(passages)), key=lambda place: -order[place])
-    ranked = [(passages[place], relevance[place]) for place in by_order]
+    ranked = _leave_out_copies([(passages[place], relevance[place]) for place in by_order])
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
     spare = [pair for pair in ranked if pair not in best][:SPARE]
@@ -134,6 +134,14 @@ async def _look_and_score(
 def _leave_out(known: list[Passage], passages: list[Passage]) -> list[Passage]:
     """Return the passages that are not among the known ones."""
     return [passage for passage in passages if passage not in known]
+
+
+def _leave_out_copies(ranked: list[tuple[Passage, float]]) -> list[tuple[Passage, float]]:
+    """Return the passages without those that stand at the same place of the same file, under another name."""
+    first: dict[tuple[str, int], tuple[Passage, float]] = {}
+    for pair in ranked:
+        first.setdefault((pair[0].content_hash or pair[0].chunk_id, pair[0].chunk_index), pair)
+    return list(first.values())
 
 
 async def _score(

@@ -27,6 +27,7 @@ def make_source(
         source["source"] = passage.source
     if passage.revision:
         source["revision"], source["updated_at"] = passage.revision, passage.updated_at
+        source["content_hash"] = passage.content_hash
     return source
 
 

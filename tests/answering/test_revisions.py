@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
 
 from app.adapters.postgres.pool import open_session
 from app.api.schema.descriptions import describe_revision
@@ -100,3 +102,45 @@ async def test_a_number_of_a_revision_is_never_used_again(services: Services) ->
     await add(services, OLD)
     [revision] = await documents.list_revisions("default", document_id)
     assert revision.revision == 3
+
+
+async def test_a_citation_has_the_hash_of_what_it_cites(services: Services) -> None:
+    await add(services, OLD)
+    assert (await ask(services))["content_hash"] == sha256(OLD).hexdigest()
+
+
+async def test_what_became_of_a_cited_document_is_told(services: Services) -> None:
+    document_id = await add(services, OLD)
+    async with services.make_run_manager() as turns:
+        ended, _ = await collect(await turns.ask(Ask(QUESTION)))
+    assert ended["type"] == "done"
+
+    async def read() -> list[Any]:
+        async with open_client(make_app(services)) as client:
+            run = (await client.get(f"/api/runs/{ended['run_id']}")).json()
+            [turn] = (await client.get(f"/api/threads/{ended['thread_id']}")).json()["turns"]
+            listed = (await client.get("/api/runs")).json()["runs"][0]["outdated"]
+        [told], [shown] = run["ended"]["citations"], turn["ended"]["citations"]
+        assert told == shown
+        return [told.get("since"), listed]
+
+    assert await read() == [None, 0]
+    await add(services, NEW)
+    assert await read() == ["changed", 1]
+    await add(services, OLD)
+    assert await read() == [None, 0], "it holds again what was cited, in another revision"
+    await services.library.ingestion.delete("default", document_id)
+    assert await read() == ["deleted", 1]
+    await add(services, NEW)
+    assert await read() == ["changed", 1]
+
+
+async def test_of_copies_an_answer_shows_one(services: Services) -> None:
+    for name in ("one.md", "two.md", "three.md"):
+        await services.library.ingestion.add("default", name, OLD)
+    async with services.make_run_manager() as turns:
+        ended, seen = await collect(await turns.ask(Ask(QUESTION)))
+    assert ended["type"] == "done"
+    assert len(ended["citations"]) == 1
+    [sources] = [event["citations"] for event in seen if event["type"] == "sources"]
+    assert len(sources) == 1

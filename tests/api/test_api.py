@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from fastapi import Request
 
@@ -135,6 +136,30 @@ async def test_documents_are_added_listed_read_and_deleted(client: httpx.AsyncCl
     assert (await client.get(f"/api/documents/{note['id']}")).status_code == 404
     answer = await client.post("/api/chat?stream=false", json={"question": "How much does the Drossel sonde weigh?"})
     assert "412 grams" not in answer.json()["answer"]
+
+
+async def test_an_upload_is_refused_as_a_whole_only_while_nothing_is_stored(
+    client: httpx.AsyncClient, database_url: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        await connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = 'disk_full'; END$$"
+        )
+        await connection.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON documents FOR EACH ROW WHEN (new.source LIKE 'full%') "
+            "EXECUTE FUNCTION refuse()"
+        )
+    before = (await client.get("/api/documents")).json()
+    full, fits = [("files", (name, b"Some text.", "text/plain")) for name in ("full.txt", "fits.txt")]
+    refused = await client.post("/api/documents", files=[full, fits])
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "database_full")
+    assert (await client.get("/api/documents")).json() == before
+    taken = await client.post("/api/documents", files=[fits, full])
+    assert taken.status_code == 200
+    assert [(each["status"], each["code"]) for each in taken.json()["documents"]] == [
+        ("added", None), ("failed", "database_full"),
+    ]  # fmt: skip
 
 
 async def test_only_failing_files_give_an_error_status(client: httpx.AsyncClient) -> None:

@@ -235,3 +235,17 @@ async def test_reranking_embeds_few_of_the_passages_that_are_not_embedded_yet(
     assert len(scores) == len(passages) == 20
     assert len(encoder.texts) == 4
     assert max(scores) == scores[[passage.source for passage in passages].index("short.md")]
+
+
+async def test_a_document_that_is_stored_is_reported_so_when_the_disk_is_full_then(
+    ingestion: Ingestion, pool: Pool, store: PostgresDocumentStore
+) -> None:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
+        await connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = 'disk_full'; END$$"
+        )
+        await connection.execute("CREATE TRIGGER refuse BEFORE UPDATE ON chunks FOR EACH ROW EXECUTE FUNCTION refuse()")
+    report = await ingestion.add(TEAM, "long.md", LONG)
+    assert (report.status, [document.source for document in await store.list(TEAM)]) == ("added", ["long.md"])
+    assert report.note is not None

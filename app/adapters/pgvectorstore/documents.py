@@ -60,6 +60,10 @@ class PgVectorStoreDocuments:
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         return next(iter(await self._list(Scope(workspace_id, (document_id,)))), None)
 
+    async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
+        """Return nothing: no citation from the table has a hash to compare with."""
+        return {}
+
     async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
         """Return nothing: the table keeps no earlier contents."""
         return []

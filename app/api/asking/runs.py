@@ -7,11 +7,20 @@ from starlette.responses import Response
 
 from app.answering.run_config import trace_id
 from app.api.asking.streams import respond
-from app.api.dependencies import CallerDep, CallerScope, FeedbackDep, FeedbackSinkDep, RunManagerDep, needs
+from app.api.dependencies import (
+    CallerDep,
+    CallerScope,
+    DocumentsDep,
+    FeedbackDep,
+    FeedbackSinkDep,
+    RunManagerDep,
+    needs,
+)
 from app.api.schema.descriptions import describe_feedback, describe_run
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run
 from app.api.schema.schemas import FeedbackRequest
 from askgraph import models
+from app.history.since import tell_since
 from domain.errors import InputError
 from domain.execution.streams import order_of
 from domain.history.feedback import Feedback
@@ -26,10 +35,12 @@ router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
     response_model=None,
     responses=respond_with(models.Run, "The run's status.") | fail_with(404),
 )
-async def status(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dict[str, Any]:
-    """Return a run's status; once it has ended, with its answer, usage, cost and timings."""
+async def status(run_id: str, manager: RunManagerDep, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
+    """Return a run's status; once it has ended, with its answer, usage, cost and timings. A citation whose document was
+    changed or deleted later says so in `since`."""
     await manager.require(scope, run_id)
-    return describe_run(await manager.read_status(scope.workspace_id, run_id))
+    run = await manager.read_status(scope.workspace_id, run_id)
+    return describe_run(*await tell_since(documents, scope.workspace_id, [run]))
 
 
 @router.get(

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request
 from app.api.dependencies import (
     CallerDep,
     CallerScope,
+    DocumentsDep,
     DryRun,
     FeedbackDep,
     HistoryDep,
@@ -18,6 +19,7 @@ from app.api.schema.descriptions import describe_conversation, describe_erasure,
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import HistoryBody
 from app.api.schema.schemas import ThreadId, TitleRequest
+from app.history.since import tell_since
 from askgraph import models
 
 reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
@@ -52,12 +54,15 @@ async def read_thread(
     thread_id: ThreadId,
     threads: ThreadsDep,
     feedback: FeedbackDep,
+    documents: DocumentsDep,
     scope: CallerScope,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     before: Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")] = None,
 ) -> dict[str, Any]:
-    """Return the last turns of a conversation, with all that their readers saw; or the last before a turn."""
-    thread, turns, earlier = await threads.read(scope, thread_id, limit, before)
+    """Return the last turns of a conversation, with all that their readers saw; or the last before a turn. A citation
+    whose document was changed or deleted later says so in `since`."""
+    thread, found, earlier = await threads.read(scope, thread_id, limit, before)
+    turns = await tell_since(documents, scope.workspace_id, found)
     said = await feedback.read(scope.workspace_id, [turn.request.run_id for turn in turns])
     return {
         "thread_id": thread_id,

@@ -40,7 +40,7 @@ from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
 from askgraph import models
 from domain.documents import Document, DocumentReport, IngestReport, check_groups
-from domain.errors import DocumentError, InputError, OversizedDocument, UnknownDocument, UnreadableDocument
+from domain.errors import DocumentError, InputError, OversizedDocument, Unavailable, UnknownDocument, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.where import Where
 from domain.people.access import Caller
@@ -116,22 +116,23 @@ async def add_documents(
                 await read_services(request).library.parsers.run(check, len(data), is_short=True)
                 accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
                 continue
-        except DocumentError as error:
+            reports.append(
+                await ingestion.add(
+                    workspace,
+                    name,
+                    await file.read(),
+                    media_type=file.content_type,
+                    metadata=given,
+                    groups=groups,
+                    arrival=arrival,
+                )
+            )
+        except (DocumentError, Unavailable) as error:
+            # As a whole the request fails only while nothing of it is stored.
+            if isinstance(error, Unavailable) and not accepted and all(each.status == "failed" for each in reports):
+                raise
             shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
-            continue
-        data = await file.read()
-        reports.append(
-            await ingestion.add(
-                workspace,
-                name,
-                data,
-                media_type=file.content_type,
-                metadata=given,
-                groups=groups,
-                arrival=arrival,
-            )
-        )
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
         body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}

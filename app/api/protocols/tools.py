@@ -139,7 +139,8 @@ class Tools:
         for citation in ended["citations"]:
             place = name_place(citation["title"], citation["heading_path"])
             page = f", page {citation['page']}" if citation["page"] else ""
-            lines.append(f"[{citation['marker']}] {place}{page} (document {citation['document_id']})")
+            revision = f", revision {citation['revision']}" if "revision" in citation else ""
+            lines.append(f"[{citation['marker']}] {place}{page} (document {citation['document_id']}{revision})")
         return ToolResult("\n".join(lines), describe_answer(ended, seen))
 
     async def search(self, given: SearchArguments, report: Report) -> ToolResult:

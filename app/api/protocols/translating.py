@@ -47,9 +47,11 @@ def list_marks(done: Done) -> list[Mark]:
 
 
 def locate_evidence(base_url: str, workspace_id: str, citation: Citation) -> str:
-    """Return the address of the cited page, or of the document where it has no pages."""
+    """Return the address of the cited page, or of the document where it has no pages: of the revision that was cited,
+    whatever the document holds by now."""
     place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
-    return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}"
+    revision = f"&revision={citation['revision']}" if "revision" in citation else ""
+    return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}{revision}"
 
 
 def encode_data(data: dict[str, Any]) -> bytes:

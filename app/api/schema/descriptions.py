@@ -92,7 +92,7 @@ def describe_run(status: RunStatus) -> dict[str, Any]:
 LONGEST_SOURCE = 120
 """Characters of a source that the answer does not cite. The document has the rest."""
 
-_UNSENT = ("chunk_id", "chunk_index", "updated_at")
+_UNSENT = ("chunk_id", "chunk_index", "updated_at", "content_hash")
 
 
 def describe_conversation(thread: Conversation) -> dict[str, Any]:

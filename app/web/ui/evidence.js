@@ -22,7 +22,7 @@ export function Evidence() {
 
 /** @param {{turn: Turn, citation: Citation}} props */
 function CitationPane({ turn, citation }) {
-  const { marker, title, source, document_id, revision, score } = citation;
+  const { marker, title, source, document_id, revision, since, score, text } = citation;
   const citations = leafThrough(turn);
   const number = citations.findIndex((each) => each.marker === marker) + 1;
   return html`
@@ -32,8 +32,9 @@ function CitationPane({ turn, citation }) {
         <span class="soft">${number ? phrase("evidence.of", { number, total: citations.length }) : phrase("evidence.not_cited")}</span>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next")} title="${phrase("evidence.next")}: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
       <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
-      <p class="soft where"><bdi>${short(fileName(source ?? ""), 100)}</bdi> · ${phrase("evidence.relevance", { share: percent(score) })} · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a></p>
-      ${citation.page ? html`<${Pages} key="${turn.key}-${marker}" citation=${citation} />` : html`<${Blocks} key="${turn.key}-${marker}" document=${document_id} revision=${revision} citation=${citation} />`}
+      <p class="soft where"><bdi>${short(fileName(source ?? ""), 100)}</bdi> · ${phrase("evidence.relevance", { share: percent(score) })}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
+      ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
+      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key="${turn.key}-${marker}" citation=${citation} />` : html`<${Blocks} key="${turn.key}-${marker}" document=${document_id} revision=${revision} citation=${citation} />`}
     <//>`;
 }
 

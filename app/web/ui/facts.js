@@ -16,6 +16,7 @@ export function Facts({ turn, sources }) {
   return html`
     <${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />
     ${cited.length > 0 && caveat(done) && html`<p class="caveat soft">${caveat(done)}</p>`}
+    ${cited.some(({ citation }) => citation.since) && html`<p class="caveat soft">${phrase("facts.since")}</p>`}
     <details class="facts">
       <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
       <${Claims} turn=${turn} />

@@ -44,12 +44,12 @@ _GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-# Documents in another application's table have no revision.
+# What comes from a table of PGVectorStore has no hash.
 _OUTDATED: LiteralString = """
     (
         SELECT count(DISTINCT cited ->> 'document_id')
         FROM jsonb_array_elements(citations) AS cited LEFT JOIN documents ON document_id::text = cited ->> 'document_id'
-        WHERE cited ? 'revision' AND revision IS DISTINCT FROM (cited ->> 'revision')::integer
+        WHERE cited ? 'content_hash' AND content_hash IS DISTINCT FROM cited ->> 'content_hash'
     )
 """
 

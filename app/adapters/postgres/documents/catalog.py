@@ -31,6 +31,11 @@ _GET: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
+_READ_HASHES: LiteralString = """
+    SELECT document_id::text, content_hash FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
 _GET_TEXT: LiteralString = """
     SELECT text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -69,6 +74,11 @@ class PostgresDocumentCatalog:
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         async with open_session(self._pool, workspace_id) as session:
             return read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
+
+    async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_READ_HASHES, document_ids=parse_ids(list(document_ids)))
+        return {row["document_id"]: row["content_hash"] for row in rows}
 
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         async with open_session(self._pool, workspace_id) as session:

@@ -16,7 +16,8 @@ from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
     "c.id::text AS chunk_id, c.document_id::text, c.content, c.heading_path, d.title, d.source, d.revision, "
-    "d.revised_at, p.chunk_index, p.start_offset, p.end_offset, p.lines, c.metadata ->> 'lead' AS lead"
+    "d.revised_at, d.content_hash AS of_content, p.chunk_index, p.start_offset, p.end_offset, p.lines, "
+    "c.metadata ->> 'lead' AS lead"
 )
 
 _READ_PASSAGES: LiteralString = f"""
@@ -221,6 +222,7 @@ def _read_passage(row: DictRow) -> Passage:
         source=row["source"],
         revision=row["revision"],
         updated_at=row["revised_at"].isoformat(timespec="seconds"),
+        content_hash=row["of_content"],
         lead=row["lead"] or "",
     )
 

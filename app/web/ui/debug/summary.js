@@ -6,6 +6,7 @@ import { percent, visible } from "../../lib/text.js";
 /** What was asked, and how it ended. @param {{trace: any, status: any}} props */
 export function Summary({ trace, status }) {
   const traced = status?.ended?.trace_url;
+  const outdated = (status?.ended?.citations ?? []).filter(({ since }) => since);
   /** @type {[string, any][]} */
   const facts = [
     ["Mode", visible(trace.mode)],
@@ -24,6 +25,7 @@ export function Summary({ trace, status }) {
       </div>
       ${trace.standalone_question && trace.standalone_question !== trace.question && html`
         <p class="soft">Understood as <bdi>“${visible(trace.standalone_question)}”</bdi></p>`}
+      ${outdated.length > 0 && html`<p class="soft">Since then: ${outdated.map(({ title, since }) => `“${visible(title)}” was ${since}`).join(", ")}.</p>`}
       <dl class="facts-row">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
       <p class="links">
         <a href=${address(`/t/${encodeURIComponent(trace.thread_id)}`)}>Conversation</a>
