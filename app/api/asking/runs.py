@@ -19,8 +19,8 @@ from app.api.dependencies import (
 from app.api.schema.descriptions import describe_feedback, describe_run
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run
 from app.api.schema.schemas import FeedbackRequest
-from askgraph import models
 from app.history.since import tell_since
+from askgraph import models
 from domain.errors import InputError
 from domain.execution.streams import order_of
 from domain.history.feedback import Feedback
