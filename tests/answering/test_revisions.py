@@ -11,7 +11,7 @@ from app.history.retention import prune
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.history.retention import Policy
-from tests.asking import ask
+from tests.asking import ask, ask_for_events
 from tests.http_client import open_client
 
 OLD = b"# Prices\n\nA day ticket costs nine euros.\n"
@@ -91,7 +91,7 @@ async def test_only_revisions_that_a_kept_answer_cites_are_kept(services: Servic
 
 async def test_a_number_of_a_revision_is_never_used_again(services: Services) -> None:
     document_id = await add(services, OLD)
-    cited = await ask(services)
+    cited = (await ask(services, QUESTION))["citations"][0]
     await services.library.ingestion.delete("default", document_id)
     assert await add(services, NEW) == document_id
     documents = services.library.documents
@@ -106,14 +106,12 @@ async def test_a_number_of_a_revision_is_never_used_again(services: Services) ->
 
 async def test_a_citation_has_the_hash_of_what_it_cites(services: Services) -> None:
     await add(services, OLD)
-    assert (await ask(services))["content_hash"] == sha256(OLD).hexdigest()
+    assert (await ask(services, QUESTION))["citations"][0]["content_hash"] == sha256(OLD).hexdigest()
 
 
 async def test_what_became_of_a_cited_document_is_told(services: Services) -> None:
     document_id = await add(services, OLD)
-    async with services.make_run_manager() as turns:
-        ended, _ = await collect(await turns.ask(Ask(QUESTION)))
-    assert ended["type"] == "done"
+    ended = await ask(services, QUESTION)
 
     async def read() -> list[Any]:
         async with open_client(make_app(services)) as client:
@@ -138,9 +136,7 @@ async def test_what_became_of_a_cited_document_is_told(services: Services) -> No
 async def test_of_copies_an_answer_shows_one(services: Services) -> None:
     for name in ("one.md", "two.md", "three.md"):
         await services.library.ingestion.add("default", name, OLD)
-    async with services.make_run_manager() as turns:
-        ended, seen = await collect(await turns.ask(Ask(QUESTION)))
-    assert ended["type"] == "done"
+    ended, seen = await ask_for_events(services, QUESTION)
     assert len(ended["citations"]) == 1
     [sources] = [event["citations"] for event in seen if event["type"] == "sources"]
     assert len(sources) == 1
