@@ -7,6 +7,7 @@ from typing import Protocol
 from domain.documents import DocumentList, ListedDocument, Match, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
+from domain.text.blocks import Span
 from domain.text.languages import Language
 
 
@@ -79,9 +80,9 @@ class Library(Protocol):
         """The first `limit` documents in scope by source, with the number of all."""
         ...
 
-    async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
-        """The first `limit` chunks of a document, in order: its headings, each with the text below it. Empty where the
-        document is gone, or outside the scope."""
+    async def read_outline(self, scope: Scope, document_id: str, limit: int, span: Span | None = None) -> list[Passage]:
+        """The first `limit` chunks of a document, or of those that overlap a span of its text, in order: its headings,
+        each with the text below it. Empty where the document is gone, or outside the scope."""
         ...
 
     async def read_text(self, scope: Scope, document_id: str) -> str:

@@ -381,6 +381,10 @@ class LibraryContract:
         other = await store(documents, "a", "other.md", [VERSION])
         outline = await library.read_outline(Scope("a"), document.id, 2)
         assert [passage.text for passage in outline] == [WARRANTY, BATTERY]
+        [second] = await library.read_outline(Scope("a"), document.id, 9, (outline[1].start, outline[1].end))
+        assert second == outline[1]
+        across = await library.read_outline(Scope("a"), document.id, 9, (outline[0].end - 1, outline[1].start + 1))
+        assert across == outline
         assert await library.read_outline(Scope("a", (other.id,)), document.id, 2) == []
         assert await library.read_outline(Scope("b"), document.id, 2) == []
         assert await library.read_outline(Scope("a"), "no document", 2) == []

@@ -70,11 +70,13 @@ class SqliteCalculator:
             stretches = _join(used.spans) if used.is_known else _join(used.spans)[:1]
             shown += [(used, span, count) for span, count in stretches]
         shown = shown[:PASSAGES]
-        chunks = {
-            number: await self._library.read_outline(scope, document_ids[number], len(texts[number]))
-            for number in {used.document for used, _, _ in shown}
-        }
-        passages = [_cut(chunks[used.document], texts[used.document], span, used.lead) for used, span, _ in shown]
+        chunks = await asyncio.gather(
+            *(self._library.read_outline(scope, document_ids[used.document], BUDGET, span) for used, span, _ in shown)
+        )
+        passages = [
+            _cut(over, texts[used.document], span, used.lead)
+            for over, (used, span, _) in zip(chunks, shown, strict=True)
+        ]
         notes = []
         if not all(used.is_known for used in result.used):
             notes.append("No row matched, or which did is not known: the table's first rows are shown.")
@@ -99,12 +101,10 @@ def _join(spans: Sequence[Span]) -> list[tuple[Span, int]]:
     return [(span, len(rows)) for span, rows in joined]
 
 
-def _cut(chunks: Sequence[Passage], text: str, span: Span, lead: str) -> Passage | None:
-    """Return a part of a document's text as a passage in the name of the chunk where it begins."""
-    start, end = span
-    over = [chunk for chunk in chunks if chunk.start < end and start < chunk.end]
+def _cut(over: Sequence[Passage], text: str, span: Span, lead: str) -> Passage | None:
+    """Return a part of a document's text as a passage in the name of the first of the chunks that it overlaps."""
     if not over:
         return None
+    start, end = span
     lines = {line.start: line for chunk in over for line in chunk.lines if line.start < end and start < line.end}
-    first = over[0]
-    return replace(first, text=text[start:end], start=start, end=end, lines=tuple(lines.values()), lead=lead)
+    return replace(over[0], text=text[start:end], start=start, end=end, lines=tuple(lines.values()), lead=lead)

@@ -14,6 +14,7 @@ from domain.documents import Box, DocumentList, Line, ListedDocument, Match, Pas
 from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
+from domain.text.blocks import Span
 from domain.text.languages import Language
 
 _TITLE_ROWS = 2_000
@@ -166,15 +167,17 @@ class PgVectorStoreLibrary:
         listed = tuple(ListedDocument(row["document_id"], row["title"], row["document_id"]) for row in rows)
         return DocumentList(listed, rows[0]["total"] if rows else 0)
 
-    async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
+    async def read_outline(self, scope: Scope, document_id: str, limit: int, span: Span | None = None) -> list[Passage]:
         rows = await self._table.fetch(
             f"{_PASSAGES} WHERE {{in_scope}} AND {{document}} = %(outlined)s"
             " ORDER BY {position}, {id} LIMIT %(limit)s",
             scope,
             outlined=document_id,
-            limit=limit,
+            # Not every table says where its chunks stand, and as text where it does.
+            limit=limit if span is None else None,
         )
-        return [self._read_passage(row) for row in rows]
+        passages = [self._read_passage(row) for row in rows]
+        return [p for p in passages if span is None or (p.start < span[1] and span[0] < p.end)][:limit]
 
     async def read_text(self, scope: Scope, document_id: str) -> str:
         rows = await self._table.fetch(

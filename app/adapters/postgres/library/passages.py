@@ -13,6 +13,7 @@ from domain.documents import DocumentList, ListedDocument, Passage
 from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
+from domain.text.blocks import Span
 
 _COLUMNS: LiteralString = (
     "c.id::text AS chunk_id, c.document_id::text, c.content, c.heading_path, d.title, d.source, d.revision, "
@@ -83,6 +84,7 @@ _READ_OUTLINE: LiteralString = f"""
     JOIN chunk_places p ON p.chunk_id = c.id
     WHERE d.workspace_id = %(workspace_id)s AND d.document_id = ANY(%(outlined)s::uuid[])
       AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+      AND (%(start)s::int IS NULL OR p.start_offset < %(end)s::int AND p.end_offset > %(start)s::int)
     ORDER BY p.chunk_index
     LIMIT %(limit)s
 """
@@ -162,12 +164,15 @@ class PassageReader:
             )
         return DocumentList(tuple(_read_listed(rows)), rows[0]["total"] if rows else 0)
 
-    async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
+    async def read_outline(self, scope: Scope, document_id: str, limit: int, span: Span | None = None) -> list[Passage]:
+        start, end = span or (None, None)
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_OUTLINE,
                 outlined=parse_ids([document_id]),
                 limit=limit,
+                start=start,
+                end=end,
                 document_ids=await self._filtered.find(session, scope),
             )
         return [_read_passage(row) for row in rows]
