@@ -372,3 +372,6 @@ class Erasure(Model):
     erased: dict[str, int]
     searched: int
     found: dict[str, int]
+    """Rows by table, and files of the home by folder, that still hold it."""
+    remarks: list[str] = []
+    """What could not be searched, and how long it holds what was erased."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.history.threads import Threads
 from domain.documents import Document
 from domain.errors import UnknownDocument, UnknownThread
-from domain.history.erasure import CacheEraser, Eraser, Erasure, Needles
+from domain.history.erasure import CacheEraser, Eraser, Erasure, FileEraser, Needles
 from domain.people.names import find_nearest
 from domain.ports.documents import DocumentCatalog
 from domain.ports.originals import OriginalStore
@@ -33,6 +33,7 @@ class Forgetting:
     documents: DocumentCatalog
     threads: Threads
     originals: OriginalStore
+    files: FileEraser
 
     async def forget_document(self, workspace_id: str, document_id: str, *, dry_run: bool = False) -> Erasure:
         """Erase a document, and what runs, states, tapes and cached answers hold of it. The conversations stay, with a
@@ -83,8 +84,15 @@ class Forgetting:
         erasure.rows[CACHE] += await self.cache.erase(workspace_id, list(erasure.run_ids), erasure.needles)
         tables, found = await self.eraser.search(erasure.needles)
         in_cache = await self.cache.search(erasure.needles)
+        await self.files.rewrite()
         erasure.searched = tables + 1
-        erasure.found.update({**found, CACHE: in_cache} if in_cache else found)
+        erasure.found.update(found)
+        if in_cache is None:
+            erasure.found[f"{CACHE}, which does not answer"] = 1
+        elif in_cache:
+            erasure.found[CACHE] = in_cache
+        erasure.found.update(await self.files.search(erasure.needles.sentences))
+        erasure.remarks = tuple(self.files.remarks)
         return erasure
 
 

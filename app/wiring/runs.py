@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
+from app.adapters.embedded.leftovers import Leftovers
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
@@ -40,7 +41,7 @@ from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
-from domain.history.erasure import CacheEraser, Eraser
+from domain.history.erasure import CacheEraser, Eraser, FileEraser
 from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
 from domain.ports.client_threads import ClientThreads
@@ -72,6 +73,7 @@ class RunServices:
     retention: Retention
     eraser: Eraser
     cache_eraser: CacheEraser
+    files: FileEraser
     conversations: ConversationIndex
     feedback: FeedbackStore
     feedback_sink: FeedbackSink | None
@@ -152,6 +154,12 @@ async def open_runs(
             retention=retention,
             eraser=PostgresEraser(pool),
             cache_eraser=RedisEraser(servers.redis, answers),
+            files=Leftovers(
+                None if settings.database_url and settings.redis_url else settings.home,
+                pool,
+                has_database=not settings.database_url,
+                has_cache=not settings.redis_url,
+            ),
             conversations=RedisConversations(servers.redis, namespace),
             usage=RedisUsageCounter(servers.redis, namespace),
             feedback=PostgresFeedbackStore(pool),

@@ -145,6 +145,7 @@ class Services:
             self.library.documents,
             self.runs.threads,
             self.library.originals,
+            self.runs.files,
         )
 
 

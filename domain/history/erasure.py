@@ -45,7 +45,9 @@ class Erasure:
     searched: int = 0
     """Tables, and the keys of the cache server as one."""
     found: Counter[str] = field(default_factory=Counter)
-    """Rows that still hold a needle, by table."""
+    """Rows that still hold a needle, by table; files that do, by folder."""
+    remarks: tuple[str, ...] = ()
+    """What could not be searched, and how long it holds what was erased."""
 
 
 class Eraser(Protocol):
@@ -78,8 +80,23 @@ class CacheEraser(Protocol):
         them. Returns the number of keys."""
         ...
 
-    async def search(self, needles: Needles) -> int:
-        """Return the number of keys that hold a needle."""
+    async def search(self, needles: Needles) -> int | None:
+        """Return the number of keys that hold a needle; None where the server does not answer."""
+        ...
+
+
+class FileEraser(Protocol):
+    """Erases from the files of servers that this service runs itself."""
+
+    remarks: Sequence[str]
+    """What is not reached."""
+
+    async def rewrite(self) -> None:
+        """Rewrite the files without what was deleted. Raises `DatabaseUnavailable`."""
+        ...
+
+    async def search(self, texts: Sequence[str]) -> Mapping[str, int]:
+        """Return the number of files that hold one of the texts as it is, by folder."""
         ...
 
 

@@ -34,6 +34,8 @@ GRANT {SERVING_ROLE} TO {ROLE};
 CREATION = f"""\
 CREATE EXTENSION vector;
 CREATE ROLE {ROLE} LOGIN CREATEDB;
+GRANT pg_checkpoint TO {ROLE};
+GRANT EXECUTE ON FUNCTION pg_switch_wal() TO {ROLE};
 {SERVING_ROLE_CREATION}CREATE DATABASE {DATABASE} OWNER {ROLE};
 """
 """Statements run once in template1, one per line as single-user mode requires.
@@ -53,6 +55,8 @@ SETTINGS = {
     # Nothing replicates from here, so a bulk load into a new table need not be logged twice.
     "wal_level": "minimal",
     "max_wal_senders": "0",
+    # A file of the log that is not needed any more is deleted, not used again with what stands in it.
+    "wal_recycle": "off",
     "max_logical_replication_workers": "0",
     # Compiling takes longer than any of our queries.
     "jit": "off",

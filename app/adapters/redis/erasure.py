@@ -1,12 +1,18 @@
 """Erases from Redis or Valkey: cached answers, and the events of runs."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
+
+from redis.exceptions import ResponseError
 
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.streams import events_key
 from domain.history.erasure import Needles
 from domain.ports.answers import AnswerCache
+
+REWRITE_SECONDS = 60.0
+"""Longest wait until the server has written its log anew."""
 
 _ALL = "askgraph:*"
 _EVENTS = events_key("*")
@@ -33,10 +39,34 @@ class RedisEraser:
         answers = await self._answers.list_stored(workspace_id, _EVERY)
         if not dry_run:
             await self._answers.forget(workspace_id)
-        return len(answers) + (await self._server.attempt(drop) or 0)
+        dropped = await self._server.attempt(drop) or 0
+        if not dry_run:
+            await self._server.attempt(self._rewrite_log)
+        return len(answers) + dropped
 
-    async def search(self, needles: Needles) -> int:
-        return len(await self._server.attempt(lambda: self._find(_ALL, needles)) or [])
+    async def search(self, needles: Needles) -> int | None:
+        found = await self._server.attempt(lambda: self._find(_ALL, needles))
+        return None if found is None else len(found)
+
+    async def _rewrite_log(self) -> None:
+        """Have the server write its log of commands anew, without what was deleted, where it keeps one."""
+        if not (await self._redis.info("persistence")).get("aof_enabled"):
+            return
+        try:
+            await self._redis.bgrewriteaof()
+        except ResponseError:
+            # One is under way, and began before.
+            await self._wait_for_log()
+            await self._redis.bgrewriteaof()
+        await self._wait_for_log()
+
+    async def _wait_for_log(self) -> None:
+        async with asyncio.timeout(REWRITE_SECONDS):
+            while True:
+                about = await self._redis.info("persistence")
+                if not (about["aof_rewrite_in_progress"] or about["aof_rewrite_scheduled"]):
+                    return
+                await asyncio.sleep(0.05)
 
     async def _find(self, pattern: str, needles: Needles) -> list[bytes]:
         """Return the keys that hold a needle, in their names or their values."""

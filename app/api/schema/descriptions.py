@@ -41,6 +41,7 @@ def describe_erasure(erasure: Erasure) -> dict[str, Any]:
         "erased": {table: rows for table, rows in sorted(erasure.rows.items()) if rows},
         "searched": erasure.searched,
         "found": dict(sorted(erasure.found.items())),
+        "remarks": list(erasure.remarks),
     }
 
 

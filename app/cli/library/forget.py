@@ -108,6 +108,8 @@ def print_erasure(erased: dict[str, Any]) -> None:
     _print_rows(erased)
     wanted = f"{count(len(erased['ids']), 'id')} and {count(erased['sentences'], 'sentence')}"
     out.print(f"Searched {erased['searched'] - 1} tables and the cache for {wanted}:", end=" ")
+    for remark in erased["remarks"]:
+        err.print(escape(remark))
     if not erased["found"]:
         out.print("nothing is left.")
         return

@@ -1,0 +1,107 @@
+"""What the embedded servers' files still hold of rows and keys that are deleted: rewrites them, and searches them."""
+
+import asyncio
+import mmap
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import LiteralString
+
+from psycopg import errors, sql
+
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+
+LARGEST = 2**30
+"""Size in bytes up to which a table is rewritten. Nothing reads or writes it meanwhile."""
+
+_TABLES: LiteralString = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND pg_total_relation_size(oid) <= %s
+    ORDER BY pg_total_relation_size(oid)
+"""
+
+# The second checkpoint begins in a new file of the log, so that none of before is needed.
+_END_LOG: tuple[LiteralString, ...] = ("CHECKPOINT", "SELECT pg_switch_wal()", "CHECKPOINT")
+
+_ATTEMPTS = 3
+"""Valkey deletes the files that it has replaced a moment later."""
+
+
+class Leftovers:
+    """Implements `FileEraser` for servers in `home`; None where all are elsewhere."""
+
+    def __init__(self, home: Path | None, pool: Pool, *, has_database: bool, has_cache: bool) -> None:
+        self._home = home
+        self._pool = pool
+        self._has_database = has_database
+        self.remarks: Sequence[str] = [
+            remark
+            for is_here, remark in (
+                (
+                    has_database,
+                    "PostgreSQL is not embedded: what was deleted stays in its files until VACUUM FULL, in its "
+                    "write-ahead log until that is recycled, and in what archives or replicates it.",
+                ),
+                (has_cache, "The cache server is not embedded: its snapshots and those of its replicas are not read."),
+            )
+            if not is_here
+        ]
+
+    async def rewrite(self) -> None:
+        """Rewrite the tables without deleted rows, and end the write-ahead log that has them. A table that is in use
+        stays as it is: the search finds what it holds."""
+        if not self._has_database:
+            return
+        with translated_errors():
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
+                tables = [row["relname"] for row in await (await connection.execute(_TABLES, [LARGEST])).fetchall()]
+                await connection.execute("SET lock_timeout = '5s'")
+                try:
+                    for table in tables:
+                        try:
+                            await connection.execute(sql.SQL("VACUUM FULL {}").format(sql.Identifier(table)))
+                        except errors.LockNotAvailable:
+                            continue
+                finally:
+                    await connection.execute("RESET lock_timeout")
+                for statement in _END_LOG:
+                    await connection.execute(statement)
+
+    async def search(self, texts: Sequence[str]) -> Counter[str]:
+        """Return the number of files that hold one of the texts as it is, by folder."""
+        if self._home is None or not texts:
+            return Counter()
+        found: Counter[str] = Counter()
+        for attempt in range(_ATTEMPTS):
+            await asyncio.sleep(attempt)
+            found = await asyncio.to_thread(_search, self._home, [text.encode() for text in texts])
+            if not found:
+                break
+        return found
+
+
+def _search(home: Path, texts: Sequence[bytes]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path in _walk(home):
+        try:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
+                if any(held.find(text) >= 0 for text in texts):
+                    found[f"files in {path.parent.relative_to(home)}"] += 1
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _walk(home: Path) -> Iterator[Path]:
+    """Go through the files that are not empty."""
+    for folder, _, names in os.walk(home):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                about = path.lstat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(about.st_mode) and about.st_size:
+                yield path
