@@ -8,7 +8,6 @@ from pydantic import SecretStr
 
 from app.answering.requests import Ask, collect
 from app.api.operating.health import readyz
-from app.history.thread_states import ThreadStates
 from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services
@@ -36,9 +35,7 @@ def with_models(settings: Settings, server: OpenAIServer, **changes: Any) -> Set
 def with_graph(services: Services, graph: AnswerGraph) -> Services:
     """The same services, with another graph over the same saved states."""
     states = services.runs.states
-    return replace(
-        services, runs=replace(services.runs, states=ThreadStates(graph, states.flush, states.translating_errors))
-    )
+    return replace(services, runs=replace(services.runs, states=states.over(graph)))
 
 
 def with_search(services: Services, search: Any) -> Services:

@@ -122,7 +122,8 @@ class RunExecution:
     async def _flush(self) -> None:
         """Return once the run's states are stored, and its events are where others can read them."""
         await asyncio.gather(
-            self._parts.states.flush(self.request.thread_id), self._parts.streams.flush(self.request.run_id)
+            self._parts.states.flush(self.request.workspace_id, self.request.thread_id),
+            self._parts.streams.flush(self.request.run_id),
         )
 
     async def _conclude(self, work: "asyncio.Task[tuple[Done | Failed, AnswerState]]") -> None:

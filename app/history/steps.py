@@ -102,7 +102,7 @@ class HistoryReader:
         """Raise `UnknownThread` where it is not open to the asker. Afterwards all its states are stored."""
         with suppress(DamagedState):  # which does not keep the rest from being shown
             await self._threads.require(workspace_id, thread_id, groups)
-        await self._states.flush(thread_id)
+        await self._states.flush(workspace_id, thread_id)
 
     async def _read_states(
         self, workspace_id: str, thread_id: str, page: Sequence[str], following: Sequence[str]

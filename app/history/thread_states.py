@@ -8,6 +8,7 @@ from langgraph.types import StateSnapshot
 
 from app.answering.run_config import configure_run, locate_states
 from domain.state import AnswerState
+from domain.threads import state_key
 from graphs.answer import FINAL_NODE, AnswerGraph
 
 
@@ -20,7 +21,8 @@ class ThreadStates:
         flush: Callable[[str], Awaitable[None]],
         translating_errors: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        """`flush` returns once a thread's states are stored, and raises what storing them failed with.
+        """`flush` returns once the states of the thread with this key (`domain.threads`) are stored, and raises what
+        storing them failed with.
         `translating_errors` turns the checkpointer's driver errors into ours."""
         self.graph = graph
         self.translating_errors = translating_errors
@@ -47,10 +49,10 @@ class ThreadStates:
         with self.translating_errors():
             await self.graph.aupdate_state(config, cast("dict[str, object]", state), as_node=FINAL_NODE)
 
-    async def flush(self, thread_id: str) -> None:
+    async def flush(self, workspace_id: str, thread_id: str) -> None:
         """Return once every process can read all states of the thread.
 
         Raises `DatabaseUnavailable` where they could not be stored.
         """
         with self.translating_errors():
-            await self._flush(thread_id)
+            await self._flush(state_key(workspace_id, thread_id))

@@ -24,9 +24,6 @@ class ClientThread:
     """A thread, and the branches in which it goes on."""
 
     thread_id: str
-    """As the client knows it: its id, or the name that the client has chosen."""
-    own_id: str
-    """As the rest of the service knows it."""
     created_at: datetime
     updated_at: datetime
     metadata: dict[str, Any]
@@ -39,9 +36,9 @@ class ClientThread:
     @property
     def head(self) -> str:
         """The id of the thread in which it goes on: the last branch, or itself."""
-        return self.branches[-1].thread_id if self.branches else self.own_id
+        return self.branches[-1].thread_id if self.branches else self.thread_id
 
     @property
     def parts(self) -> list[str]:
         """The ids of the thread and its branches, oldest first."""
-        return [self.own_id, *(branch.thread_id for branch in self.branches)]
+        return [self.thread_id, *(branch.thread_id for branch in self.branches)]

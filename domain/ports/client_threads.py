@@ -11,20 +11,19 @@ class ClientThreads(Protocol):
     """Raises `DatabaseUnavailable`."""
 
     async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> bool:
-        """Create a thread. False, and nothing changed, where the workspace has one of this id or name. A UUID becomes
-        the id, and is taken too where another workspace has it; anything else is a name in this workspace alone."""
+        """Create a thread. False, and nothing changed, where the workspace has one of this id."""
         ...
 
-    async def note(self, workspace_id: str, own_id: str, metadata: Mapping[str, Any]) -> None:
+    async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:
         """Add notes; each replaces an earlier one of its name."""
         ...
 
-    async def branch(self, workspace_id: str, own_id: str, branch_id: str, checkpoint_id: str) -> None:
+    async def branch(self, workspace_id: str, thread_id: str, branch_id: str, checkpoint_id: str) -> None:
         """Note that the thread goes on in `branch_id`, which exists, from a checkpoint."""
         ...
 
     async def read(self, workspace_id: str, thread_id: str) -> ClientThread | None:
-        """Return the thread; None where the workspace has none of this id or name."""
+        """Return the thread; None where the workspace has none of this id."""
         ...
 
     async def search(

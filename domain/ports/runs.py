@@ -80,10 +80,7 @@ class RunQueue(Protocol):
     async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
         """Store the run, and its thread where that is new. A lease where it can begin here and now. Where another run
         of the thread is not over: None, and some worker begins it after that one; or, without `wait`, `ThreadBusy`,
-        and nothing is stored.
-
-        Raises `UnknownThread` where another workspace owns the thread.
-        """
+        and nothing is stored."""
         ...
 
     async def end(
@@ -135,10 +132,7 @@ class ThreadStore(Protocol):
 
     async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
         """Create the thread, or do nothing where the workspace has it already. A new one is open to those who have all
-        of these groups; None: to those whose groups are not limited.
-
-        Raises `UnknownThread` where another workspace owns the id: its existence is not revealed.
-        """
+        of these groups; None: to those whose groups are not limited."""
         ...
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool: ...

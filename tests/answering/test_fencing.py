@@ -33,7 +33,7 @@ async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored
 
     async def write(attempt: int) -> list[str]:
         await services.runs.states.write(thread_id, adopt(turn, [], answered, "a test"), attempt=attempt)
-        await services.runs.states.flush(thread_id)
+        await services.runs.states.flush("default", thread_id)
         snapshot = await services.runs.graph.aget_state(
             {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
         )

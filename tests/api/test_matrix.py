@@ -436,11 +436,55 @@ async def test_a_question_is_answered_from_what_the_caller_may_read(service: Ser
 
 async def test_a_conversation_is_not_continued_by_those_who_may_not_read_it(service: Service) -> None:
     service.caller = Caller("tester", frozenset({"mine"}), groups=frozenset({"staff"}))
-    for thread in (service.hidden["thread"], service.theirs["thread"]):
-        asked = {"question": "And what else?", "workspace": "mine", "thread_id": thread}
-        response = await service.client.post("/api/chat", json=asked, headers={"Accept": "application/json"})
-        assert response.status_code == 404
-        assert "7731" not in response.text
+    asked = {"question": "And what else?", "workspace": "mine", "thread_id": service.hidden["thread"]}
+    response = await service.client.post("/api/chat", json=asked, headers={"Accept": "application/json"})
+    assert response.status_code == 404
+    assert "7731" not in response.text
+
+
+NAMING: dict[str, dict[str, Any]] = {
+    "post /api/chat": {"json": {"question": "What is mown?", "workspace": "mine", "thread_id": "$thread"}},
+    "post /langgraph/threads": {"params": {"workspace": "mine"}, "json": {"thread_id": "$thread"}},
+    "post /langgraph/threads/{thread_id}/runs/wait": {
+        "params": {"workspace": "mine"},
+        "json": AGENT_RUN["json"] | {"if_not_exists": "create"},
+    },
+    "post /langgraph/threads/{thread_id}/commands": {
+        "params": {"workspace": "mine"},
+        "json": {
+            "id": 1,
+            "method": "run.start",
+            "params": {"assistant_id": "fast", "input": {"messages": [{"role": "user", "content": "What is mown?"}]}},
+        },
+    },
+}
+"""Requests in which a client chooses an id that may be new."""
+
+
+@pytest.mark.parametrize("name", NAMING)
+async def test_an_id_that_another_workspace_has_is_as_free_as_any(service: Service, name: str) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}))
+    method, path = name.split()
+    before = await service.client.get(f"/api/threads/{service.theirs['thread']}?workspace=theirs")
+
+    async def take(thread: str) -> tuple[int, list[str], str]:
+        request = _replace(dict(NAMING[name]), {"thread": thread})
+        response = await service.client.request(method, path.replace("{thread_id}", thread), **request)
+        return response.status_code, sorted(response.headers), thread
+
+    taken, free = await take(service.theirs["thread"]), await take(str(uuid4()))
+    assert taken[:2] == free[:2]
+    assert taken[0] == 200
+    for thread in (taken[2], free[2]):
+        own = await service.client.get(f"/langgraph/threads/{thread}?workspace=mine")
+        assert own.status_code == 200
+        assert "7731" not in own.text
+        assert (await service.client.delete(f"/langgraph/threads/{thread}?workspace=mine")).status_code in (204, 409)
+    service.caller = Caller("other", frozenset({"theirs"}))
+    after = await service.client.get(f"/api/threads/{service.theirs['thread']}?workspace=theirs")
+    assert before.status_code == 404
+    assert after.status_code == 200
+    assert [turn["run_id"] for turn in after.json()["turns"]] == [service.theirs["run"]]
 
 
 async def test_open_endpoints_answer_anybody(service: Service) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.errors import ThreadBusy, UnknownThread
+from domain.errors import ThreadBusy
 from domain.events import Failed
 from domain.ports.runs import RunLog, RunQueue
 from domain.runs import Lease, RunRecord, RunRequest, RunState, Shown
@@ -152,15 +152,19 @@ class RunQueueContract:
         await begin(queue)
         await begin(queue, request("thread-2"))
 
-    async def test_a_thread_of_another_workspace_is_unknown(self, queue: RunQueue) -> None:
+    async def test_workspaces_may_have_threads_and_runs_of_one_id(self, queue: RunQueue, runs: RunLog) -> None:
         lease = await begin(queue)
-        refused = request(workspace_id="b")
-        with pytest.raises(UnknownThread):
-            await queue.accept(refused, wait=True)
-        assert await queue.get("b", refused.run_id) is None
-        assert await queue.get("b", lease.request.run_id) is None
+        run_id = lease.request.run_id
+        assert await queue.get("b", run_id) is None
         assert await queue.list_unfinished("b", "thread-1") == []
-        assert await queue.request_stop("b", lease.request.run_id) is None
+        assert await queue.request_stop("b", run_id) is None
+        # The other one's run of this thread is not waited for.
+        theirs = await begin(queue, request(workspace_id="b"))
+        assert await end(queue, theirs)
+        assert await queue.list_turns("b", "thread-1", 9) != []
+        assert [status.request for status in await queue.list_unfinished("a", "thread-1")] == [lease.request]
+        assert await end(queue, lease, tape=b"ours")
+        assert await runs.get_tape("b", run_id) is None
 
     async def test_of_many_runs_accepted_at_once_one_begins(self, queue: RunQueue, other: RunQueue) -> None:
         asked = [request() for _ in range(20)]

@@ -47,9 +47,14 @@ async def age(database_url: str, *threads: str, days: int = 60) -> None:
 
 async def count(database_url: str, thread_id: str) -> dict[str, int]:
     return {
-        table: (await query(database_url, f"SELECT count(*) AS rows FROM {table} WHERE thread_id = %s", thread_id))[0][
-            "rows"
-        ]
+        table: (
+            await query(
+                database_url,
+                f"SELECT count(*) AS rows FROM {table} WHERE thread_id IN (%s, %s)",
+                thread_id,
+                f"default/{thread_id}",
+            )
+        )[0]["rows"]
         for table in TABLES
     }
 
@@ -164,7 +169,9 @@ async def test_two_prunes_share_the_work_and_pass_over_what_is_in_use(
 async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[str, str], database_url: str) -> None:
     old, young = await ask(services), await ask(services, "Hello!")
     for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-        await query(database_url, f"UPDATE {table} SET thread_id = 'lost' WHERE thread_id = %s", old["thread_id"])
+        await query(
+            database_url, f"UPDATE {table} SET thread_id = 'lost' WHERE thread_id = %s", f"default/{old['thread_id']}"
+        )
     await query(database_url, "DELETE FROM threads")
     await age(database_url, old["thread_id"])
     # Of states that are younger than an hour, the thread may be one of an evaluation that is asking.

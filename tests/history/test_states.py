@@ -132,10 +132,10 @@ async def test_an_examination_names_what_cannot_be_run_on_from(services: Service
     wrong_sources = await graph.aupdate_state(place, {"sources": "no list"}, as_node="rerank")
     wrong_profile = {"profile": {"name": "standard", "rerank": {"method": "by hand"}}}
     await graph.aupdate_state(place, wrong_profile, as_node="rerank")
-    await services.runs.states.flush(thread_id)
+    await services.runs.states.flush("default", thread_id)
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         await connection.execute(
-            "UPDATE checkpoint_blobs SET blob = 'no pack' WHERE thread_id = %s", [ended["thread_id"]]
+            "UPDATE checkpoint_blobs SET blob = 'no pack' WHERE thread_id = %s", [f"default/{ended['thread_id']}"]
         )
     seen: list[tuple[int, int]] = []
     found = await check_states(services.runs.saved_states, None, lambda _, done, total: seen.append((done, total)))

@@ -50,7 +50,7 @@ OF_WORKSPACE = (
 """Tables with a column `workspace_id`."""
 
 OF_THREAD = ("checkpoint_blobs", "checkpoint_writes", "checkpoints")
-"""LangGraph's tables, which know the thread. The thread knows its workspace."""
+"""LangGraph's tables, which know the thread: its key begins with the workspace (domain/threads.py)."""
 
 SHARED = (
     "alembic_version",
@@ -83,11 +83,7 @@ not trust (`&&`, `@@`, `%`, `ILIKE`) read these: behind a policy no index would 
 # The sub-select is evaluated once a statement, not once a row. IS TRUE keeps the planner from choosing an index for the
 # sake of this condition: our statements name the workspace themselves, in the form that suits their index.
 _OF_WORKSPACE: LiteralString = "(workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE"
-_OF_THREAD: LiteralString = """EXISTS (
-    SELECT FROM threads
-    WHERE threads.thread_id = {table}.thread_id
-        AND threads.workspace_id = (SELECT current_setting('askgraph.workspace', true))
-)"""
+_OF_THREAD: LiteralString = "starts_with(thread_id, (SELECT current_setting('askgraph.workspace', true)) || '/')"
 
 # A document of groups is for those in one of them. Whatever shows a text joins `documents`.
 _OF_GROUPS: LiteralString = """
@@ -158,7 +154,7 @@ async def find_role(connection: AsyncConnection[Any]) -> str | None:
 
 async def protect(connection: AsyncConnection[Any], name: str) -> None:
     """Give a table of `OF_WORKSPACE` or `OF_THREAD` its policy."""
-    condition = _OF_WORKSPACE if name in OF_WORKSPACE else SQL(_OF_THREAD).format(table=Identifier(name)).as_string()
+    condition = _OF_WORKSPACE if name in OF_WORKSPACE else _OF_THREAD
     if name == "documents":
         condition = f"{condition} AND ({_OF_GROUPS})"
     table = Identifier(name)

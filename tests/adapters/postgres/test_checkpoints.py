@@ -391,7 +391,7 @@ async def test_flush_raises_what_the_database_refused_and_later_puts_go_on(
     # If nobody waits, the error is kept for the next caller of flush.
     monkeypatch.setattr(buffer, "FLUSH_BYTES", 1)
     await put(saver, config, {"kept": [3]}, name="\ud800")
-    while saver._buffer.thread_ids:  # noqa: ASYNC110 - nothing signals the end
+    while saver._buffer.keys:  # noqa: ASYNC110 - nothing signals the end
         await asyncio.sleep(0.01)
     with pytest.raises(InputError):
         await saver.flush(config["configurable"]["thread_id"])

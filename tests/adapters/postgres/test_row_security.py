@@ -76,7 +76,7 @@ async def fill(connection: AsyncConnection[Any], name: str) -> None:
         column["name"]: FILLED.get(column["kind"], "{1:1}/1000000000" if column["udt_name"] == "sparsevec" else "[1]")
         for column in columns
     }
-    values |= {"workspace_id": "theirs"} if name in OF_WORKSPACE else {"thread_id": "t"}
+    values |= {"workspace_id": "theirs"} if name in OF_WORKSPACE else {"thread_id": "theirs/t"}
     values |= {"thread_id": "t"} if name == "threads" else {}
     names = SQL(", ").join(map(Identifier, values))
     row = SQL(", ").join(SQL("%s") for _ in values)
@@ -126,6 +126,29 @@ async def test_every_table_has_a_policy_or_is_shared(secured: Pool) -> None:
         )
     assert sorted(tables) == sorted([*OF_WORKSPACE, *OF_THREAD, *SHARED, *OWNERS])
     assert sorted(protected) == sorted([*OF_WORKSPACE, *OF_THREAD])
+
+
+async def test_what_is_unique_or_referred_to_is_so_within_a_workspace(secured: Pool) -> None:
+    """Otherwise whoever chooses an id takes it from all, and learns that somebody has it."""
+    columns = """
+        ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = relation AND attnum = ANY (keys)) AS columns
+    """
+    async with borrow(secured, ALL_WORKSPACES) as connection:
+        cursor = await connection.execute(
+            f"""
+            SELECT relation::regclass::text AS owner, {columns} FROM (
+                SELECT indrelid AS relation, indkey::int2[] AS keys FROM pg_index WHERE indisunique
+            ) AS unique_index WHERE relation::regclass::text = ANY (%(tables)s)
+            UNION ALL
+            SELECT relation::regclass::text, {columns} FROM (
+                SELECT conrelid AS relation, conkey AS keys FROM pg_constraint WHERE contype = 'f'
+            ) AS reference WHERE relation::regclass::text = ANY (%(tables)s)
+            """,
+            {"tables": list(OF_WORKSPACE)},
+        )
+        found = await cursor.fetchall()
+    assert len(found) >= len(OF_WORKSPACE)
+    assert [row for row in found if "workspace_id" not in row["columns"]] == []
 
 
 def test_all_workspaces_are_seen_in_few_places() -> None:

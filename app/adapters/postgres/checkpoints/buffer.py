@@ -101,71 +101,71 @@ class WriteBuffer:
         self._flushing: set[asyncio.Task[None]] = set()
 
     @property
-    def thread_ids(self) -> list[str]:
-        """The threads that have puts to store."""
+    def keys(self) -> list[str]:
+        """The threads that have puts to store: their keys (`domain.threads`), as everywhere here."""
         return list(self._threads)
 
-    async def open_pack(self, workspace_id: str | Everywhere, thread_id: str, namespace: str) -> Pack:
+    async def open_pack(self, workspace_id: str | Everywhere, key: str, namespace: str) -> Pack:
         """Return the pack that the next put goes into, once there is room. Call `note_put` after putting.
 
         Raises `DatabaseUnavailable` if the buffer is full and the database does not answer.
         """
         if self._size > MAX_BUFFERED:
-            await self.store(thread_id)
-        if (thread := self._threads.get(thread_id)) is None:
-            thread = self._threads[thread_id] = _Thread(workspace_id)
+            await self.store(key)
+        if (thread := self._threads.get(key)) is None:
+            thread = self._threads[key] = _Thread(workspace_id)
         if (pack := thread.packs.get(namespace)) is None:
             pack = thread.packs[namespace] = Pack()
         return pack
 
-    def note_put(self, thread_id: str) -> None:
+    def note_put(self, key: str) -> None:
         """Count what has just been put, and have it stored in time. Nothing may be awaited since `open_pack`."""
-        thread = self._threads[thread_id]
+        thread = self._threads[key]
         size = sum(pack.size for pack in thread.packs.values())
         self._size += size - thread.size
         thread.size = size
         thread.put_at = self._loop.time()
         if size >= FLUSH_BYTES:
-            self._start_storing(thread_id, thread)
+            self._start_storing(key, thread)
         elif thread.timer is None:
-            self._set_timer(thread_id, thread, FLUSH_SECONDS)
+            self._set_timer(key, thread, FLUSH_SECONDS)
 
-    async def flush(self, thread_id: str) -> None:
+    async def flush(self, key: str) -> None:
         """Store the thread's puts, and wait for it.
 
         Raises `DatabaseUnavailable` if the database does not answer; the write is then tried again every
         `RETRY_SECONDS`, and by the next caller. Raises anything else that the database has refused the puts with, such
         as `InputError` for text that it cannot hold; they are then lost.
         """
-        await self.store(thread_id)
-        if refused := self._refused.pop(thread_id, None):
+        await self.store(key)
+        if refused := self._refused.pop(key, None):
             raise refused
 
-    async def store(self, thread_id: str) -> None:
+    async def store(self, key: str) -> None:
         """Store the thread's puts, but keep errors other than `DatabaseUnavailable` for the caller of `flush`."""
-        if thread := self._threads.get(thread_id):
-            await self._store(thread_id, thread)
+        if thread := self._threads.get(key):
+            await self._store(key, thread)
 
     async def close(self) -> None:
         """Store everything. What cannot be stored now is lost, and logged."""
-        thread_ids = self.thread_ids
+        keys = self.keys
         # All at once: with a database that hangs, each takes as long as all.
-        ends = await asyncio.gather(*(self.flush(thread_id) for thread_id in thread_ids), return_exceptions=True)
-        for thread_id, end in zip(thread_ids, ends, strict=True):
+        ends = await asyncio.gather(*(self.flush(key) for key in keys), return_exceptions=True)
+        for key, end in zip(keys, ends, strict=True):
             if isinstance(end, Exception):
-                logger.error("States of thread %s are lost.", thread_id, exc_info=end)
+                logger.error("States of thread %s are lost.", key, exc_info=end)
         for thread in self._threads.values():
             if thread.timer is not None:
                 thread.timer.cancel()
         await asyncio.gather(*self._flushing)
 
-    async def _store(self, thread_id: str, thread: _Thread) -> None:
+    async def _store(self, key: str, thread: _Thread) -> None:
         async with thread.lock:
             if thread.timer is not None:
                 thread.timer.cancel()
                 thread.timer = None
             if thread.packs:
-                thread.waiting.append((_make_parameters(thread_id, thread.packs), thread.size))
+                thread.waiting.append((_make_parameters(key, thread.packs), thread.size))
                 thread.packs, thread.size = {}, 0
             try:
                 while thread.waiting:
@@ -181,43 +181,43 @@ class WriteBuffer:
                     self._size -= size
             except (DatabaseUnavailable, asyncio.CancelledError):
                 if thread.timer is None:
-                    self._set_timer(thread_id, thread, RETRY_SECONDS)
+                    self._set_timer(key, thread, RETRY_SECONDS)
                 raise
             except Exception as error:  # noqa: BLE001 - raised by `flush`, which may not be the caller now
                 # Another try would be refused too, and later puts may refer to values in the refused ones.
                 self._size -= thread.size + sum(size for _, size in thread.waiting)
                 thread.packs, thread.size = {}, 0
                 thread.waiting.clear()
-                self._on_lost(thread_id)
-                self._refused[thread_id] = error
-            if not thread.packs and self._threads.get(thread_id) is thread:
-                del self._threads[thread_id]
+                self._on_lost(key)
+                self._refused[key] = error
+            if not thread.packs and self._threads.get(key) is thread:
+                del self._threads[key]
 
-    def _set_timer(self, thread_id: str, thread: _Thread, seconds: float) -> None:
-        thread.timer = self._loop.call_later(seconds, self._end_timer, thread_id, thread)
+    def _set_timer(self, key: str, thread: _Thread, seconds: float) -> None:
+        thread.timer = self._loop.call_later(seconds, self._end_timer, key, thread)
 
-    def _end_timer(self, thread_id: str, thread: _Thread) -> None:
+    def _end_timer(self, key: str, thread: _Thread) -> None:
         thread.timer = None
         # Setting the timer again here is cheaper than a new timer for every put.
         remaining = thread.put_at + FLUSH_SECONDS - self._loop.time()
         if remaining > 0:
-            self._set_timer(thread_id, thread, remaining)
+            self._set_timer(key, thread, remaining)
         else:
-            self._start_storing(thread_id, thread)
+            self._start_storing(key, thread)
 
-    def _start_storing(self, thread_id: str, thread: _Thread) -> None:
+    def _start_storing(self, key: str, thread: _Thread) -> None:
         async def store() -> None:
             try:
-                await self._store(thread_id, thread)
+                await self._store(key, thread)
             except DatabaseUnavailable as error:
-                logger.warning("States of thread %s wait for the database: %s", thread_id, error.message)
+                logger.warning("States of thread %s wait for the database: %s", key, error.message)
 
         task = self._loop.create_task(store())
         self._flushing.add(task)
         task.add_done_callback(self._flushing.discard)
 
 
-def _make_parameters(thread_id: str, packs: dict[str, Pack]) -> dict[str, Any]:
+def _make_parameters(key: str, packs: dict[str, Pack]) -> dict[str, Any]:
     late = [
         {"ns": namespace, "id": checkpoint_id, "name": pack.name}
         for namespace, pack in packs.items()
@@ -227,7 +227,7 @@ def _make_parameters(thread_id: str, packs: dict[str, Pack]) -> dict[str, Any]:
     named = [{"ns": namespace, "name": pack.name} for namespace, pack in packs.items()]
     checkpoints = ",".join(row for pack in packs.values() for row in pack.rows.values())
     return {
-        "thread_id": thread_id,
+        "thread_id": key,
         # The rows are JSON already: they were serialised when they were put.
         "rows": f'{{"packs": {json.dumps(named)}, "late": {json.dumps(late)}, "checkpoints": [{checkpoints}]}}',
         "bodies": [pack.encode() for pack in packs.values()],

@@ -10,18 +10,14 @@ from app.adapters.postgres.checkpoints.saver import PackedSaver
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session, translated_errors
 from domain.errors import DamagedState
 from domain.history.retention import SavedState
+from domain.threads import split_key, state_key
 
 PAGE = 500
 """Number of checkpoints that are listed at once."""
 
 _IN_SCOPE: LiteralString = """
-    (%(within)s::text IS NULL OR checkpoints.thread_id = %(within)s)
-    AND (
-        %(only)s::text IS NULL
-        OR EXISTS (
-            SELECT FROM threads WHERE threads.thread_id = checkpoints.thread_id AND threads.workspace_id = %(only)s
-        )
-    )
+    (%(within)s::text IS NULL OR thread_id = %(only)s || '/' || %(within)s)
+    AND (%(only)s::text IS NULL OR starts_with(thread_id, %(only)s || '/'))
 """
 
 _COUNT: LiteralString = f"SELECT count(*) AS states FROM checkpoints WHERE {_IN_SCOPE}"
@@ -35,9 +31,7 @@ _LIST: LiteralString = f"""
 
 _LIST_IDS: LiteralString = """
     SELECT checkpoint_id FROM checkpoints
-    WHERE checkpoint_ns = '' AND checkpoint_id > %(after)s AND thread_id IN (
-        SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-    )
+    WHERE checkpoint_ns = '' AND checkpoint_id > %(after)s AND thread_id = %(key)s
     ORDER BY checkpoint_id LIMIT %(limit)s
 """
 
@@ -57,7 +51,7 @@ class PostgresSavedStates:
 
     async def list_ids(self, workspace_id: str, thread_id: str, after: str, limit: int) -> list[str]:
         async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_IDS, thread_id=thread_id, after=after, limit=limit)
+            rows = await session.fetch(_LIST_IDS, key=state_key(workspace_id, thread_id), after=after, limit=limit)
         return [row["checkpoint_id"] for row in rows]
 
     async def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
@@ -67,18 +61,20 @@ class PostgresSavedStates:
             async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
                 rows = await session.fetch(_LIST, only=workspace_id, within=thread_id, page=PAGE, **place)
             for row in rows:
-                if (saved := await self._load(workspace_id, row)) is not None:
+                if (saved := await self._load(row)) is not None:
                     yield saved
             if len(rows) < PAGE:
                 return
             last = rows[-1]
 
-    async def _load(self, workspace_id: str | None, row: DictRow) -> SavedState | None:
+    async def _load(self, row: DictRow) -> SavedState | None:
         """Return the state, or None if it has been deleted in the meantime."""
-        place = {key: row[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+        workspace_id, thread_id = split_key(row["thread_id"])
+        place = {"thread_id": thread_id, "checkpoint_ns": row["checkpoint_ns"], "checkpoint_id": row["checkpoint_id"]}
+        place |= {"workspace_id": workspace_id} if workspace_id else {}
         values: Mapping[str, Any] = {}
         unreadable = ""
-        saver = self._saver.within(workspace_id or ALL_WORKSPACES)
+        saver = self._saver.within(ALL_WORKSPACES)
         with translated_errors():
             try:
                 found = await saver.aget_tuple(RunnableConfig(configurable=place))
@@ -88,7 +84,7 @@ class PostgresSavedStates:
                 if found is None:
                     return None
                 values = found.checkpoint["channel_values"]
-        return SavedState(row["thread_id"], row["checkpoint_id"], row["metadata"], values, unreadable)
+        return SavedState(thread_id, row["checkpoint_id"], row["metadata"], values, unreadable)
 
 
 def _describe(error: BaseException) -> str:

@@ -42,6 +42,7 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow,
 from app.adapters.postgres.row_security import secure
 from domain.errors import DamagedState
 from domain.runs import NEW_THREAD
+from domain.threads import split_key, state_key
 
 KNOWN_CHECKPOINTS = 1024
 """Number of recent checkpoints for which the saver remembers which pack holds which value. The successor of a forgotten
@@ -53,7 +54,6 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 # LangGraph's SELECT, except that packed writes are read from their pack.
 _SELECT: LiteralString = f"""
 SELECT thread_id, checkpoint, checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata,
-    (SELECT workspace_id FROM threads WHERE threads.thread_id = checkpoints.thread_id) AS workspace_id,
     (
         SELECT array_agg(ARRAY[b.channel::bytea, b.type::bytea, b.blob])
         FROM jsonb_each_text(checkpoint -> 'channel_versions') AS v
@@ -134,9 +134,9 @@ class PackedSaver(AsyncPostgresSaver):
         saver._workspace_id = workspace_id
         return saver
 
-    async def flush(self, thread_id: str) -> None:
-        """Store everything that was put into the thread. Raises what `WriteBuffer.flush` raises."""
-        await self._buffer.flush(thread_id)
+    async def flush(self, key: str) -> None:
+        """Store everything that was put into the thread with this key. Raises what `WriteBuffer.flush` raises."""
+        await self._buffer.flush(key)
 
     async def aclose(self) -> None:
         """Store everything that is buffered. What cannot be stored now is lost, and logged."""
@@ -150,15 +150,14 @@ class PackedSaver(AsyncPostgresSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Buffer a checkpoint. `new_versions` is not used: the saver knows which values of the parent are stored."""
-        thread_id, namespace = _read_place(config)
-        workspace_id = self._read_workspace(config)
-        pack = await self._buffer.open_pack(workspace_id, thread_id, namespace)
+        workspace_id, key, namespace = self._read_place(config)
+        pack = await self._buffer.open_pack(workspace_id, key, namespace)
         parent = config["configurable"].get("checkpoint_id")
-        known = self._places.get((thread_id, namespace, parent), {}) if parent else {}
+        known = self._places.get((key, namespace, parent), {}) if parent else {}
         places = self._put(pack, config, checkpoint, metadata, known)
-        self._remember((thread_id, namespace, checkpoint["id"]), places)
-        self._buffer.note_put(thread_id)
-        return _make_config(workspace_id, thread_id, namespace, checkpoint["id"])
+        self._remember((key, namespace, checkpoint["id"]), places)
+        self._buffer.note_put(key)
+        return _make_config(key, namespace, checkpoint["id"])
 
     def pack_alone(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
@@ -192,7 +191,7 @@ class PackedSaver(AsyncPostgresSaver):
                 place = (version, pack.name)
             places[channel] = place
         row = {
-            "ns": _read_place(config)[1],
+            "ns": self._read_place(config)[2],
             "id": checkpoint["id"],
             "parent": config["configurable"].get("checkpoint_id"),
             "checkpoint": {
@@ -212,9 +211,8 @@ class PackedSaver(AsyncPostgresSaver):
         """Buffer what a task wrote on top of a checkpoint."""
         if not writes:
             return
-        thread_id, namespace = _read_place(config)
-        workspace_id = self._read_workspace(config)
-        pack = await self._buffer.open_pack(workspace_id, thread_id, namespace)
+        workspace_id, key, namespace = self._read_place(config)
+        pack = await self._buffer.open_pack(workspace_id, key, namespace)
         replaces = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         numbered = [
             (WRITES_IDX_MAP.get(channel, position), channel, value) for position, (channel, value) in enumerate(writes)
@@ -222,15 +220,16 @@ class PackedSaver(AsyncPostgresSaver):
         pack.put_writes(
             config["configurable"]["checkpoint_id"], (task_id, task_path, replaces, self.serde.dumps_typed(numbered))
         )
-        self._buffer.note_put(thread_id)
+        self._buffer.note_put(key)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, after storing what is buffered of its thread; None at once where the configuration says
         that the thread has none."""
         if config["configurable"].get(NEW_THREAD):
             return None
-        await self._buffer.store(_read_place(config)[0])
-        found = await super(PackedSaver, self.within(self._read_workspace(config))).aget_tuple(config)
+        workspace_id, key, _ = self._read_place(config)
+        await self._buffer.store(key)
+        found = await super(PackedSaver, self.within(workspace_id)).aget_tuple(_rename(config, key))
         if found is not None:
             _advance_ids_beyond(found.checkpoint["id"])
         return found
@@ -244,9 +243,14 @@ class PackedSaver(AsyncPostgresSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, after storing what is buffered."""
-        for thread_id in [_read_place(config)[0]] if config else self._buffer.thread_ids:
-            await self._buffer.store(thread_id)
-        within = self.within(self._read_workspace(config))
+        if config is None:
+            workspace_id, keys = self._workspace_id, self._buffer.keys
+        else:
+            workspace_id, key, _ = self._read_place(config)
+            config, keys = _rename(config, key), [key]
+        for key in keys:
+            await self._buffer.store(key)
+        within = self.within(workspace_id)
         # Most values of a checkpoint are those of the one before it. Nobody changes a value that was read.
         within._loaded = {}
         async for found in super(PackedSaver, within).alist(config, filter=filter, before=before, limit=limit):
@@ -254,18 +258,20 @@ class PackedSaver(AsyncPostgresSaver):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread, including what is buffered of it."""
-        await self._buffer.store(str(thread_id))
-        await super().adelete_thread(thread_id)
-        self._forget(str(thread_id))
+        key = self._find_key(self._workspace_id, thread_id)
+        await self._buffer.store(key)
+        await super().adelete_thread(key)
+        self._forget(key)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete earlier checkpoints, including what is buffered. A pack goes with the last checkpoint that needs
         it."""
-        for thread_id in thread_ids:
-            await self._buffer.store(str(thread_id))
-        await super().aprune(thread_ids, strategy=strategy)
-        for thread_id in thread_ids:
-            self._forget(str(thread_id))
+        keys = [self._find_key(self._workspace_id, thread_id) for thread_id in thread_ids]
+        for key in keys:
+            await self._buffer.store(key)
+        await super().aprune(keys, strategy=strategy)
+        for key in keys:
+            self._forget(key)
 
     # The method of AsyncPostgresSaver looks for channels in columns, and finds packs there.
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
@@ -276,14 +282,13 @@ class PackedSaver(AsyncPostgresSaver):
             return await self._unpack_checkpoint_tuple(value)
         except Exception as error:
             # The database is not asked here, so any error comes from the stored bytes.
-            raise DamagedState(value["thread_id"], value["checkpoint_id"]) from error
+            raise DamagedState(split_key(value["thread_id"])[1], value["checkpoint_id"]) from error
 
     async def _unpack_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         name, checkpoint_id = value["checkpoint"].get("pack"), value["checkpoint_id"]
-        workspace_id, thread_id, namespace = value["workspace_id"], value["thread_id"], value["checkpoint_ns"]
-        parent = value["parent_checkpoint_id"]
-        config = _make_config(workspace_id, thread_id, namespace, checkpoint_id)
-        parent_config = _make_config(workspace_id, thread_id, namespace, parent) if parent else None
+        key, namespace, parent = value["thread_id"], value["checkpoint_ns"], value["parent_checkpoint_id"]
+        config = _make_config(key, namespace, checkpoint_id)
+        parent_config = _make_config(key, namespace, parent) if parent else None
         if name is None:
             unpacked = await super()._load_checkpoint_tuple({**value, "pending_writes": None})
             writes = self._read_writes(checkpoint_id, [], value["pending_writes"])
@@ -299,7 +304,7 @@ class PackedSaver(AsyncPostgresSaver):
                     checkpoint["channel_values"][channel] = self._load(blob)
                     places[channel] = (version, holder)
                     break
-        self._remember((thread_id, namespace, checkpoint_id), places)
+        self._remember((key, namespace, checkpoint_id), places)
         return CheckpointTuple(
             config,
             checkpoint,
@@ -350,10 +355,16 @@ class PackedSaver(AsyncPostgresSaver):
         ):
             yield cursor
 
-    def _read_workspace(self, config: RunnableConfig | None) -> str | Everywhere:
-        """Return the workspace that a configuration names."""
-        named: str | None = config["configurable"].get("workspace_id") if config else None
-        return self._workspace_id if named is None else named
+    def _read_place(self, config: RunnableConfig) -> tuple[str | Everywhere, str, str]:
+        """Return the workspace that a configuration names, the key of its thread, and the namespace that a subgraph has
+        within the thread."""
+        place = config["configurable"]
+        workspace_id = place.get("workspace_id", self._workspace_id)
+        return workspace_id, self._find_key(workspace_id, place["thread_id"]), place.get("checkpoint_ns", "")
+
+    def _find_key(self, workspace_id: str | Everywhere, thread_id: Any) -> str:
+        """Return the key of a thread. Where all workspaces are served, threads are named by their keys."""
+        return state_key(workspace_id, thread_id) if isinstance(workspace_id, str) else str(thread_id)
 
     def _remember(self, key: tuple[str, str, str], places: _Places) -> None:
         self._places[key] = places
@@ -361,22 +372,21 @@ class PackedSaver(AsyncPostgresSaver):
         if len(self._places) > KNOWN_CHECKPOINTS:
             self._places.popitem(last=False)
 
-    def _forget(self, thread_id: str) -> None:
+    def _forget(self, key: str) -> None:
         """Forget where the thread's values are: the packs that its checkpoints would refer to are gone."""
-        for key in [key for key in self._places if key[0] == thread_id]:
-            del self._places[key]
+        for place in [place for place in self._places if place[0] == key]:
+            del self._places[place]
 
 
-def _read_place(config: RunnableConfig) -> tuple[str, str]:
-    """Return the thread id, and the namespace that a subgraph has within the thread."""
-    return str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
+def _rename(config: RunnableConfig, key: str) -> RunnableConfig:
+    """Return the configuration for LangGraph's own statements, which find the thread by its key."""
+    return {**config, "configurable": {**config["configurable"], "thread_id": key}}
 
 
-def _make_config(
-    workspace_id: str | Everywhere | None, thread_id: str, namespace: str, checkpoint_id: str
-) -> RunnableConfig:
+def _make_config(key: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    workspace_id, thread_id = split_key(key)
     place = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
-    return {"configurable": place | ({"workspace_id": workspace_id} if isinstance(workspace_id, str) else {})}
+    return {"configurable": place | ({"workspace_id": workspace_id} if workspace_id else {})}
 
 
 def _advance_ids_beyond(checkpoint_id: str) -> None:

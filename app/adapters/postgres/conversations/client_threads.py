@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
-from uuid import UUID, uuid5
 
-from psycopg.errors import InsufficientPrivilege
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.threads import OPEN
@@ -13,44 +11,40 @@ from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.history.client_threads import ClientThread, ThreadBranch
 from domain.scope import Scope
 
-_NAMES = UUID("3c3f1f0a-6a34-4d6c-9d15-0f4a8f4d2f57")
-
-# Fails with `InsufficientPrivilege` where row-level security hides another workspace's thread of this id.
 _CREATE: LiteralString = """
-    INSERT INTO threads (thread_id, workspace_id, groups, asked_by, client_metadata, client_name)
-    SELECT %(own_id)s, %(workspace_id)s, '{}', '{}', %(metadata)s, nullif(%(thread_id)s, %(own_id)s)
-    -- Names were ids once.
-    WHERE NOT EXISTS (SELECT FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s)
-    ON CONFLICT (thread_id) DO NOTHING
+    INSERT INTO threads (thread_id, workspace_id, groups, asked_by, client_metadata)
+    VALUES (%(thread_id)s, %(workspace_id)s, '{}', '{}', %(metadata)s)
+    ON CONFLICT DO NOTHING
     RETURNING thread_id
 """
 
 _NOTE: LiteralString = """
     UPDATE threads SET client_metadata = coalesce(client_metadata, '{}') || %(metadata)s, updated_at = now()
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(own_id)s
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
 _BRANCH: LiteralString = """
-    UPDATE threads SET branch_of = %(own_id)s, branched_at = %(checkpoint_id)s
+    UPDATE threads SET branch_of = %(thread_id)s, branched_at = %(checkpoint_id)s
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(branch_id)s
 """
 
 _THREAD: LiteralString = f"""
-    SELECT coalesce(thread.client_name, thread.thread_id) AS thread_id, thread.thread_id AS own_id, thread.created_at,
-        thread.updated_at, coalesce(client_metadata, '{{}}') AS metadata,
+    SELECT thread.thread_id, thread.created_at, thread.updated_at, coalesce(client_metadata, '{{}}') AS metadata,
         EXISTS (
-            SELECT FROM threads AS part JOIN accepted_runs AS run USING (thread_id)
-            WHERE thread.thread_id IN (part.thread_id, part.branch_of) AND {UNFINISHED}
+            SELECT FROM threads AS part JOIN accepted_runs AS run USING (workspace_id, thread_id)
+            WHERE workspace_id = thread.workspace_id AND thread.thread_id IN (part.thread_id, part.branch_of)
+                AND {UNFINISHED}
         ) AS busy,
         ARRAY(
             SELECT ARRAY[branch.thread_id, branch.branched_at] FROM threads AS branch
-            WHERE branch.branch_of = thread.thread_id ORDER BY branch.created_at
+            WHERE branch.workspace_id = thread.workspace_id AND branch.branch_of = thread.thread_id
+            ORDER BY branch.created_at
         ) AS branches
     FROM threads AS thread
     WHERE thread.workspace_id = %(workspace_id)s
 """
 
-_READ: LiteralString = f"{_THREAD} AND %(thread_id)s IN (thread.thread_id, thread.client_name)"
+_READ: LiteralString = f"{_THREAD} AND thread.thread_id = %(thread_id)s"
 
 # A branch may have been shown what the asker may not read, although the thread itself was not.
 _SEARCH: LiteralString = f"""
@@ -58,10 +52,11 @@ _SEARCH: LiteralString = f"""
         {_THREAD} AND thread.branch_of IS NULL
             AND (asked <> '' OR client_metadata IS NOT NULL)
             AND coalesce(client_metadata, '{{}}') @> %(metadata)s
-            AND (%(ids)s::text[] IS NULL OR ARRAY[thread.thread_id, thread.client_name] && %(ids)s::text[])
+            AND (%(ids)s::text[] IS NULL OR thread.thread_id = ANY(%(ids)s::text[]))
             AND NOT EXISTS (
                 SELECT FROM threads AS part
-                WHERE thread.thread_id IN (part.thread_id, part.branch_of) AND {OPEN} IS NOT TRUE
+                WHERE part.workspace_id = thread.workspace_id AND thread.thread_id IN (part.thread_id, part.branch_of)
+                    AND {OPEN} IS NOT TRUE
             )
     ) AS found
     WHERE %(busy)s::boolean IS NULL OR busy = %(busy)s
@@ -77,24 +72,16 @@ class PostgresClientThreads:
 
     async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> bool:
         async with open_session(self._pool, workspace_id) as session:
-            try:
-                created = await session.fetch_one(
-                    _CREATE,
-                    thread_id=thread_id,
-                    own_id=_make_id(workspace_id, thread_id),
-                    metadata=Jsonb(dict(metadata)),
-                )
-            except InsufficientPrivilege:
-                return False
+            created = await session.fetch_one(_CREATE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
         return created is not None
 
-    async def note(self, workspace_id: str, own_id: str, metadata: Mapping[str, Any]) -> None:
+    async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_NOTE, own_id=own_id, metadata=Jsonb(dict(metadata)))
+            await session.execute(_NOTE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
 
-    async def branch(self, workspace_id: str, own_id: str, branch_id: str, checkpoint_id: str) -> None:
+    async def branch(self, workspace_id: str, thread_id: str, branch_id: str, checkpoint_id: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_BRANCH, own_id=own_id, branch_id=branch_id, checkpoint_id=checkpoint_id)
+            await session.execute(_BRANCH, thread_id=thread_id, branch_id=branch_id, checkpoint_id=checkpoint_id)
 
     async def read(self, workspace_id: str, thread_id: str) -> ClientThread | None:
         async with open_session(self._pool, workspace_id) as session:
@@ -121,15 +108,6 @@ class PostgresClientThreads:
                 offset=offset,
             )
         return [_make(row) for row in rows]
-
-
-def _make_id(workspace_id: str, name: str) -> str:
-    """Return the id of a thread that a client names: the name itself if it is a UUID, which nobody can guess."""
-    try:
-        UUID(name)
-    except ValueError:
-        return str(uuid5(_NAMES, f"{workspace_id}\0{name}"))
-    return name
 
 
 def _make(row: Mapping[str, Any]) -> ClientThread:

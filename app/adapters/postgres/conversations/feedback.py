@@ -34,7 +34,8 @@ def _list(condition: LiteralString) -> LiteralString:
         SELECT f.workspace_id, f.run_id, r.thread_id, r.mode, r.question, r.answer, r.outcome, r.citations, {_COLUMNS},
             ARRAY(
                 SELECT earlier.request -> 'turn' ->> 'question' FROM accepted_runs AS earlier
-                WHERE earlier.thread_id = a.thread_id AND earlier.accepted_at < a.accepted_at
+                WHERE earlier.workspace_id = a.workspace_id AND earlier.thread_id = a.thread_id
+                    AND earlier.accepted_at < a.accepted_at
                 ORDER BY earlier.accepted_at
             ) AS before
         FROM (

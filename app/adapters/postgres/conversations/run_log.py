@@ -48,7 +48,8 @@ _GET_TAPE: LiteralString = """
 _OUTDATED: LiteralString = """
     (
         SELECT count(DISTINCT cited ->> 'document_id')
-        FROM jsonb_array_elements(citations) AS cited LEFT JOIN documents ON document_id::text = cited ->> 'document_id'
+        FROM jsonb_array_elements(citations) AS cited LEFT JOIN documents
+            ON documents.workspace_id = runs.workspace_id AND document_id::text = cited ->> 'document_id'
         WHERE cited ? 'content_hash' AND content_hash IS DISTINCT FROM cited ->> 'content_hash'
     )
 """

@@ -17,6 +17,7 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.errors import InputError
 from domain.runs import ServedRun
 from domain.state import AnswerState
+from domain.threads import state_key
 
 GATHER_SECONDS = 0.002
 """Seconds that the first run waits for others. While a statement is under way, further runs wait for the next one."""
@@ -59,7 +60,9 @@ _STORE: LiteralString = f"""
         FROM unnest(%(threads)s::text[], %(names)s::text[], %(bodies)s::bytea[]) AS p (thread_id, name, body)
     )
     INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, checkpoint, metadata)
-    SELECT thread_id, '', checkpoint ->> 'id', checkpoint -> 'checkpoint', checkpoint -> 'metadata' FROM served
+    SELECT workspace_id || '/' || thread_id, '', checkpoint ->> 'id', checkpoint -> 'checkpoint',
+        checkpoint -> 'metadata'
+    FROM served
 """
 
 
@@ -67,7 +70,8 @@ _STORE: LiteralString = f"""
 class _Entry:
     """A run that waits to be stored."""
 
-    thread_id: str
+    key: str
+    """The thread's, for LangGraph's tables; see `domain.threads`."""
     row: bytes
     """What goes into columns, as JSON."""
     pack: str
@@ -113,7 +117,8 @@ class PostgresServedRuns:
             "documents": run.documents,
             "checkpoint": orjson.Fragment(row),
         }
-        return _Entry(thread_id, orjson.dumps(columns), name, body, asyncio.get_running_loop().create_future())
+        key = state_key(run.request.workspace_id, thread_id)
+        return _Entry(key, orjson.dumps(columns), name, body, asyncio.get_running_loop().create_future())
 
     def _make_checkpoint(self, state: AnswerState) -> Checkpoint:
         """Make the checkpoint that LangGraph's `update_state` makes of a state in a new thread, at a tenth of the
@@ -141,7 +146,7 @@ class PostgresServedRuns:
                 await session.execute(
                     _STORE,
                     runs=(b"[" + b",".join(entry.row for entry in batch) + b"]").decode(),
-                    threads=[entry.thread_id for entry in batch],
+                    threads=[entry.key for entry in batch],
                     names=[entry.pack for entry in batch],
                     bodies=[entry.body for entry in batch],
                 )

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
-from psycopg.errors import InsufficientPrivilege
-
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from domain.errors import UnknownThread
 from domain.runs import Conversation
 from domain.scope import Scope
 
@@ -29,14 +26,10 @@ MERGED_GROUPS: LiteralString = """
 """
 MERGED_CALLERS: LiteralString = "ARRAY(SELECT DISTINCT unnest(threads.asked_by || excluded.asked_by) ORDER BY 1)"
 
-# Returns no row if another workspace owns the id, and fails with `InsufficientPrivilege` where row-level security hides
-# that workspace's thread.
 _CLAIM_THREAD: LiteralString = """
     INSERT INTO threads (thread_id, workspace_id, groups, asked_by)
     VALUES (%(thread_id)s, %(workspace_id)s, %(groups)s::text[], '{}')
-    ON CONFLICT (thread_id) DO UPDATE SET thread_id = excluded.thread_id
-        WHERE threads.workspace_id = excluded.workspace_id
-    RETURNING thread_id
+    ON CONFLICT DO NOTHING
 """
 
 _THREAD_EXISTS: LiteralString = """
@@ -50,9 +43,13 @@ _IS_OPEN: LiteralString = f"""
 
 _CONVERSATION: LiteralString = f"""
     thread.thread_id, coalesce(title, left(split_part(asked, E'\\n', 1), {LONGEST_TITLE})) AS title, created_at,
-        updated_at, (SELECT count(*) FROM accepted_runs AS run WHERE run.thread_id = thread.thread_id) AS turns,
+        updated_at, (
+            SELECT count(*) FROM accepted_runs AS run
+            WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
+        ) AS turns,
         (
-            SELECT run_id FROM accepted_runs AS run WHERE run.thread_id = thread.thread_id AND {UNFINISHED}
+            SELECT run_id FROM accepted_runs AS run
+            WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id AND {UNFINISHED}
             ORDER BY state = 'running' DESC, job_id LIMIT 1
         ) AS running
 """
@@ -102,14 +99,7 @@ class PostgresThreadStore:
 
     async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            try:
-                claimed = await session.fetch_one(
-                    _CLAIM_THREAD, thread_id=thread_id, groups=None if groups is None else sorted(groups)
-                )
-            except InsufficientPrivilege:
-                claimed = None
-            if claimed is None:
-                raise UnknownThread
+            await session.execute(_CLAIM_THREAD, thread_id=thread_id, groups=None if groups is None else sorted(groups))
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:

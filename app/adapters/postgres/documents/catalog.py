@@ -15,7 +15,8 @@ from domain.library.where import EVERYTHING, Where
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
     "metadata, created_at, updated_at, revision, revised_at, groups, "
-    "(SELECT count(*) FROM chunks_to_embed AS c WHERE c.document_id = documents.document_id) AS to_embed"
+    "(SELECT count(*) FROM chunks_to_embed AS c "
+    "WHERE c.workspace_id = documents.workspace_id AND c.document_id = documents.document_id) AS to_embed"
 )
 
 _FIND: LiteralString = f"""

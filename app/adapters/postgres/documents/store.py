@@ -113,7 +113,10 @@ _UPSERT: LiteralString = f"""
     SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
         n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata, n.revision,
         coalesce(
-            n.groups::text[], (SELECT groups FROM documents AS old WHERE old.document_id = n.document_id), '{{}}'
+            n.groups::text[], (
+                SELECT groups FROM documents AS old
+                WHERE old.workspace_id = %(workspace_id)s AND old.document_id = n.document_id
+            ), '{{}}'
         )
     FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
                 %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
@@ -122,7 +125,7 @@ _UPSERT: LiteralString = f"""
         AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata,
               revision, groups)
     ORDER BY n.document_id
-    ON CONFLICT (document_id) DO UPDATE SET
+    ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
         metadata = excluded.metadata, groups = excluded.groups,
@@ -174,7 +177,10 @@ _CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
 # Includes the embedding model, because another model finds other chunks of the same documents.
 _FINGERPRINT: LiteralString = """
     SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model,
-        (SELECT count(*) FROM chunks_to_embed AS c WHERE c.document_id = documents.document_id) AS to_embed
+        (
+            SELECT count(*) FROM chunks_to_embed AS c
+            WHERE c.workspace_id = documents.workspace_id AND c.document_id = documents.document_id
+        ) AS to_embed
     FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """

@@ -9,7 +9,9 @@ from psycopg import sql
 
 from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+from app.adapters.postgres.row_security import OF_THREAD
 from domain.history.erasure import Needles
+from domain.threads import state_key
 
 _TABLES = """
     SELECT c.table_name AS name, array_agg(c.column_name::text ORDER BY c.ordinal_position) AS columns
@@ -35,6 +37,7 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
     packed ones unpacked. A name counts in its workspace, where a column or a JSON key says that it is one."""
     wanted = needles.texts
     pairs = [(key, name) for key in _NAMING for name in (needles.sources if key == "source" else needles.names)]
+    pairs += [("thread_id", state_key(needles.workspace_id, name)) for name in needles.names]
     names = [f"{key}={name}" for key, name in pairs]
     named = [f'"{key}": {json.dumps(name, ensure_ascii=False)}' for key, name in pairs]
     found: Counter[str] = Counter()
@@ -51,7 +54,11 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
                     for name in _NAMING
                     if name in table["columns"]
                 )
-                is_ours = "workspace_id = %(workspace_id)s" if "workspace_id" in table["columns"] else "true"
+                is_ours = "true"
+                if "workspace_id" in table["columns"]:
+                    is_ours = "workspace_id = %(workspace_id)s"
+                elif table["name"] in OF_THREAD:
+                    is_ours = "starts_with(thread_id, %(workspace_id)s || '/')"
                 statement = sql.SQL(
                     "SELECT count(*) AS rows FROM ("
                     "SELECT concat_ws(chr(10), {}) AS said, ARRAY[{}]::text[] AS names, {} AS is_ours FROM {}) AS row "

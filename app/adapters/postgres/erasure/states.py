@@ -10,10 +10,9 @@ from app.adapters.postgres.checkpoints.packs import PACKED, Pack, unpack
 from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.pool import Session
 from domain.history.erasure import ERASED
+from domain.threads import split_key
 
-_OF_WORKSPACE: LiteralString = """
-    thread_id IN (SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s)
-"""
+_OF_WORKSPACE: LiteralString = "starts_with(thread_id, %(workspace_id)s || '/')"
 
 _LIST_CHECKPOINTS: LiteralString = f"""
     SELECT thread_id, checkpoint_ns, checkpoint_id, checkpoint, metadata FROM checkpoints WHERE {_OF_WORKSPACE}
@@ -56,7 +55,7 @@ async def redact_states(session: Session, pick: Callable[[str], Redactor], run_i
     changed = dict.fromkeys(("checkpoints", "checkpoint_blobs", "checkpoint_writes"), 0)
     runs: dict[str, str | None] = {}
     for row in await session.fetch(_LIST_CHECKPOINTS):
-        redactor = pick(row["thread_id"])
+        redactor = pick(split_key(row["thread_id"])[1])
         runs[row["checkpoint_id"]] = row["metadata"].get("run_id")
         checkpoint = redactor.redact(row["checkpoint"])
         checkpoint = _clear_answer(checkpoint, runs[row["checkpoint_id"]] in run_ids)
@@ -70,15 +69,15 @@ async def redact_states(session: Session, pick: Callable[[str], Redactor], run_i
     for row in await session.fetch(_LIST_BLOBS):
         body = bytes(row["blob"])
         if row["type"] == PACKED:
-            redacted = _redact_pack(body, pick(row["thread_id"]), clears)
+            redacted = _redact_pack(body, pick(split_key(row["thread_id"])[1]), clears)
         else:
-            redacted = _redact_blob((row["type"], body), pick(row["thread_id"]))[1]
+            redacted = _redact_blob((row["type"], body), pick(split_key(row["thread_id"])[1]))[1]
         if redacted != body:
             await session.execute(_UPDATE_BLOB, **row | {"blob": redacted})
             changed["checkpoint_blobs"] += 1
     for row in await session.fetch(_LIST_WRITES):
         body = bytes(row["blob"])
-        redacted = _redact_blob((row["type"], body), pick(row["thread_id"]))[1]
+        redacted = _redact_blob((row["type"], body), pick(split_key(row["thread_id"])[1]))[1]
         if redacted != body:
             await session.execute(_UPDATE_WRITE, **row | {"blob": redacted})
             changed["checkpoint_writes"] += 1

@@ -14,11 +14,12 @@ from app.adapters.postgres.erasure.states import redact_states
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from app.adapters.postgres.retention.deletion import DELETE_TAPES, delete_states, run
+from app.adapters.postgres.retention.deletion import DELETE_TAPES, THESE, delete_states, name_threads, run
 from app.adapters.postgres.retention.store import DELETE_RUNS, DELETE_THREADS
 from domain.errors import ThreadBusy, UnknownThread
 from domain.history.erasure import Erasure, Needles
 from domain.text.sentences import split_sentences
+from domain.threads import state_key
 
 SENTENCES = 40
 """Sentences that are looked for afterwards, spread over the text."""
@@ -144,10 +145,14 @@ _FIND_BRANCHES: LiteralString = """
 """
 
 _LOCK_THREADS: LiteralString = """
-    SELECT FROM threads WHERE thread_id = ANY(%(thread_ids)s) ORDER BY thread_id FOR UPDATE
+    SELECT FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
+    ORDER BY thread_id FOR UPDATE
 """
 
-_IS_BUSY: LiteralString = f"SELECT FROM accepted_runs WHERE thread_id = ANY(%(thread_ids)s) AND {UNFINISHED} LIMIT 1"
+_IS_BUSY: LiteralString = f"""
+    SELECT FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s) AND {UNFINISHED} LIMIT 1
+"""
 
 _LIST_THREAD_RUNS: LiteralString = """
     SELECT run_id, question FROM runs WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
@@ -156,14 +161,17 @@ _LIST_THREAD_RUNS: LiteralString = """
 _IS_ASKED_ELSEWHERE: LiteralString = """
     SELECT n.sentence FROM unnest(%(sentences)s::text[]) AS n (sentence)
     WHERE EXISTS (
-        SELECT FROM runs WHERE NOT thread_id = ANY(%(thread_ids)s) AND position(n.sentence IN runs::text) > 0
+        SELECT FROM runs
+        WHERE NOT (workspace_id = %(within)s AND thread_id = ANY(%(thread_ids)s))
+            AND position(n.sentence IN runs::text) > 0
     ) OR EXISTS (SELECT FROM documents WHERE position(n.sentence IN text) > 0)
 """
 
-_DELETE_ACCEPTED: LiteralString = "DELETE FROM accepted_runs WHERE thread_id = ANY(%(thread_ids)s)"
+_DELETE_ACCEPTED: LiteralString = f"DELETE FROM accepted_runs WHERE {THESE}"
 
 _DELETE_JOBS: LiteralString = """
-    DELETE FROM procrastinate_jobs WHERE args ->> 'run_id' = ANY(%(run_ids)s) OR lock = ANY(%(thread_ids)s)
+    DELETE FROM procrastinate_jobs
+    WHERE args ->> 'workspace_id' = %(workspace_id)s AND args ->> 'run_id' = ANY(%(run_ids)s)
 """
 
 
@@ -240,17 +248,21 @@ class PostgresEraser:
             runs = await session.fetch(_LIST_THREAD_RUNS, thread_ids=thread_ids)
             sentences = [row["question"] for row in runs if _is_telling(row["question"])][:SENTENCES]
             async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
-                said = await everywhere.fetch(_IS_ASKED_ELSEWHERE, sentences=sentences, thread_ids=thread_ids)
+                said = await everywhere.fetch(
+                    _IS_ASKED_ELSEWHERE, sentences=sentences, within=workspace_id, thread_ids=thread_ids
+                )
             elsewhere = {row["sentence"] for row in said}
             unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
             erasure = Erasure(Needles(workspace_id, tuple(thread_ids), sentences=unique))
             erasure.run_ids = frozenset(row["run_id"] for row in runs)
-            tapes = await run(session, DELETE_TAPES, thread_ids=thread_ids)
-            gone = await run(session, DELETE_RUNS, thread_ids=thread_ids)
-            states = await delete_states(session, thread_ids)
-            accepted = await session.execute(_DELETE_ACCEPTED, thread_ids=thread_ids)
-            jobs = await session.execute(_DELETE_JOBS, thread_ids=thread_ids, run_ids=list(erasure.run_ids))
-            threads = await session.execute(DELETE_THREADS, thread_ids=thread_ids)
+            keys = [state_key(workspace_id, each) for each in thread_ids]
+            these = name_threads(keys)
+            tapes = await run(session, DELETE_TAPES, **these)
+            gone = await run(session, DELETE_RUNS, **these)
+            states = await delete_states(session, keys)
+            accepted = await session.execute(_DELETE_ACCEPTED, **these)
+            jobs = await session.execute(_DELETE_JOBS, run_ids=list(erasure.run_ids))
+            threads = await session.execute(DELETE_THREADS, **these)
             erasure.rows.update(
                 {
                     "tapes": tapes.rows,

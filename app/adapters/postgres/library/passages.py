@@ -25,7 +25,7 @@ _READ_PASSAGES: LiteralString = f"""
     SELECT {_COLUMNS}
     FROM chunks c
     JOIN chunk_places p ON p.chunk_id = c.id
-    JOIN documents d ON d.document_id = c.document_id
+    JOIN documents d ON d.workspace_id = c.workspace_id AND d.document_id = c.document_id
     WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 

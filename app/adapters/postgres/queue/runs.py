@@ -21,10 +21,11 @@ from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
 from app.adapters.postgres.queue.presence import Connection, Presence
-from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
+from domain.errors import DatabaseUnavailable, ThreadBusy
 from domain.events import Done, Failed
 from domain.history.lineage import NO_LINEAGE, Lineage
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus, Shown
+from domain.threads import state_key
 
 if TYPE_CHECKING:
     from app.adapters.postgres.queue.worker import Worker
@@ -41,11 +42,17 @@ MOST_WAITING = 32
 """Number of runs that may wait for another run of their thread. As the runs of a process are limited, this limits the
 queue as well."""
 
-_IS_FREE: LiteralString = f"NOT EXISTS (SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND {UNFINISHED})"
+_IS_FREE: LiteralString = f"""
+    NOT EXISTS (
+        SELECT FROM accepted_runs
+        WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
+    )
+"""
 
 _MAY_WAIT: LiteralString = """
     %(wait)s AND %(most_waiting)s > (
-        SELECT count(*) FROM accepted_runs WHERE thread_id = %(thread_id)s AND state = 'queued'
+        SELECT count(*) FROM accepted_runs
+        WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND state = 'queued'
     )
 """
 
@@ -53,7 +60,7 @@ _MAY_WAIT: LiteralString = """
 _CLAIM: LiteralString = f"""
     INSERT INTO threads (thread_id, workspace_id, asked, groups, asked_by)
     VALUES (%(thread_id)s, %(workspace_id)s, %(asked)s, %(groups)s, ARRAY[%(caller)s])
-    ON CONFLICT (thread_id) DO UPDATE SET (asked, updated_at, groups, asked_by) = (
+    ON CONFLICT (workspace_id, thread_id) DO UPDATE SET (asked, updated_at, groups, asked_by) = (
         SELECT
             CASE WHEN accepted
                 THEN left(concat_ws(E'\\n', nullif(threads.asked, ''), nullif(excluded.asked, '')), {MOST_ASKED})
@@ -64,13 +71,12 @@ _CLAIM: LiteralString = f"""
             CASE WHEN accepted THEN {MERGED_CALLERS} ELSE threads.asked_by END
         FROM (SELECT {_IS_FREE} OR {_MAY_WAIT}) AS found (accepted)
     )
-    WHERE threads.workspace_id = excluded.workspace_id
     RETURNING thread_id
 """
 
 # procrastinate's unique index on the locks of jobs in progress lets a thread have one run at a time; the second one
-# waits. The claim locks the thread's row, so that concurrent calls follow each other. Returns no row if another
-# workspace owns the thread, and no job if the thread is busy and the run is not to wait.
+# waits. The claim locks the thread's row, so that concurrent calls follow each other. Returns no job if the thread is
+# busy and the run is not to wait.
 _ACCEPT: LiteralString = f"""
     WITH thread AS ({_CLAIM}),
     job (queue_name, task_name, lock, args) AS (
@@ -152,7 +158,8 @@ _END: LiteralString = f"""
             json_build_object('type', 'job_inserted', 'job_id', next.job_id)::text
         )::text
         FROM accepted_runs AS next
-        WHERE next.thread_id = ended.thread_id AND next.job_id <> ended.job_id AND {UNFINISHED}
+        WHERE next.workspace_id = %(workspace_id)s AND next.thread_id = ended.thread_id
+            AND next.job_id <> ended.job_id AND {UNFINISHED}
         ORDER BY next.job_id LIMIT 1
     ) AS woken
     FROM ended
@@ -268,21 +275,18 @@ class PostgresRunQueue:
                     request=Jsonb({field.name: getattr(request, field.name) for field in fields(request)}),
                     queue=QUEUE,
                     task=TASK,
-                    lock=f"thread {request.thread_id}",
+                    lock=f"thread {state_key(request.workspace_id, request.thread_id)}",
                     worker_id=worker_id,
                     wait=wait,
                     most_waiting=MOST_WAITING,
                 )
-            if row is None:
-                raise UnknownThread
+            assert row is not None
             if row["begun"] is None:
                 if row["waiting"] is None:
                     raise ThreadBusy(f"{MOST_WAITING} questions of this conversation are waiting." if wait else None)
                 return None
             self._held[request.run_id] = _Holding(row["begun"], 1, by_worker=False)
             return Lease(request, 1)
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise UnknownThread from error
         except psycopg.errors.ForeignKeyViolation as error:
             # This process was away for so long that its worker id was deleted. The next heartbeat registers it again.
             raise DatabaseUnavailable from error

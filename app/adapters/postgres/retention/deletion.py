@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 from app.adapters.postgres.pool import Session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.history.retention import Cuts, Pruned
+from domain.threads import split_key
 
 CUT: LiteralString = """
     CASE
@@ -25,6 +26,11 @@ CUT_OF_THREAD: LiteralString = CUT.replace("{row}", "thread")
 IN_SCOPE: LiteralString = "(%(only)s::text IS NULL OR thread.workspace_id = %(only)s)"
 """True if the deletion includes the thread's workspace."""
 
+AFTER: LiteralString = """
+    (thread.workspace_id, thread.thread_id) > (split_part(%(after)s, '/', 1), split_part(%(after)s, '/', 2))
+"""
+"""True if the thread comes after the one with this key."""
+
 IS_PAST: LiteralString = f"""
     thread.created_at < {CUT_OF_THREAD}
     AND NOT EXISTS (
@@ -38,7 +44,8 @@ IS_PAST: LiteralString = f"""
 IS_IDLE: LiteralString = f"""
     NOT EXISTS (
         SELECT FROM accepted_runs
-        WHERE accepted_runs.thread_id = thread.thread_id AND {UNFINISHED}
+        WHERE accepted_runs.workspace_id = thread.workspace_id AND accepted_runs.thread_id = thread.thread_id
+            AND {UNFINISHED}
     )
 """
 """True if no run of the thread is queued or running."""
@@ -55,9 +62,13 @@ def delete(table: LiteralString, sizes: LiteralString, where: LiteralString) -> 
 CHECKPOINT_SIZE: LiteralString = "pg_column_size(checkpoint) + pg_column_size(metadata)"
 BLOB_SIZE: LiteralString = "coalesce(pg_column_size(blob), 0)"
 
-_THESE: LiteralString = "thread_id = ANY (%(thread_ids)s)"
+THESE: LiteralString = """
+    (workspace_id, thread_id) IN (SELECT * FROM unnest(%(workspaces)s::text[], %(thread_ids)s::text[]))
+"""
+"""True for the threads that `name_threads` names."""
+_THESE: LiteralString = "thread_id = ANY (%(keys)s)"
 
-DELETE_TAPES: LiteralString = delete("tapes", "pg_column_size(tape)", _THESE)
+DELETE_TAPES: LiteralString = delete("tapes", "pg_column_size(tape)", THESE)
 _DELETE_CHECKPOINTS: LiteralString = delete("checkpoints", CHECKPOINT_SIZE, _THESE)
 _DELETE_BLOBS: LiteralString = delete("checkpoint_blobs", BLOB_SIZE, _THESE)
 _DELETE_WRITES: LiteralString = delete("checkpoint_writes", BLOB_SIZE, _THESE)
@@ -88,11 +99,17 @@ async def run(session: Session, statement: LiteralString, **params: Any) -> Gone
     return Gone(**row)
 
 
-async def delete_states(session: Session, thread_ids: Sequence[str]) -> Pruned:
-    """Delete all saved states of the threads."""
-    states = await run(session, _DELETE_CHECKPOINTS, thread_ids=list(thread_ids))
-    blobs = await run(session, _DELETE_BLOBS, thread_ids=list(thread_ids))
-    writes = await run(session, _DELETE_WRITES, thread_ids=list(thread_ids))
+def name_threads(keys: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of `THESE`, for threads named by their keys (`domain.threads`)."""
+    places = [split_key(key) for key in keys]
+    return {"workspaces": [place[0] for place in places], "thread_ids": [place[1] for place in places]}
+
+
+async def delete_states(session: Session, keys: Sequence[str]) -> Pruned:
+    """Delete all saved states of the threads with these keys."""
+    states = await run(session, _DELETE_CHECKPOINTS, keys=list(keys))
+    blobs = await run(session, _DELETE_BLOBS, keys=list(keys))
+    writes = await run(session, _DELETE_WRITES, keys=list(keys))
     return add_up(states, blobs, writes)
 
 

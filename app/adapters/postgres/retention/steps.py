@@ -1,10 +1,11 @@
 """Thinning: delete the steps of a thread's older runs, keeping the final state of each."""
 
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from app.adapters.postgres.pool import Session
 from app.adapters.postgres.retention.deletion import (
+    AFTER,
     BLOB_SIZE,
     CHECKPOINT_SIZE,
     CUT_OF_THREAD,
@@ -16,6 +17,7 @@ from app.adapters.postgres.retention.deletion import (
     run,
 )
 from domain.history.retention import Pruned
+from domain.threads import state_key
 
 # Locks the next thread that has runs to thin. Its own cut is later than the workspace's if it has many recent runs.
 LOCK_LONG: LiteralString = f"""
@@ -30,24 +32,25 @@ LOCK_LONG: LiteralString = f"""
             )
         ) AS cut
     ) AS until
-    WHERE thread_id > %(after)s AND {IN_SCOPE} AND NOT coalesce({IS_PAST}, false)
+    WHERE {AFTER} AND {IN_SCOPE} AND NOT coalesce({IS_PAST}, false)
         AND EXISTS (
             SELECT FROM runs
             WHERE runs.workspace_id = thread.workspace_id AND runs.thread_id = thread.thread_id
                 AND started_at >= thread.thinned_until AND started_at < until.cut
         )
-    ORDER BY thread_id LIMIT 1
+    ORDER BY thread.workspace_id, thread.thread_id LIMIT 1
     FOR UPDATE OF thread SKIP LOCKED
 """
 
-KEEP_IDLE: LiteralString = f"SELECT FROM threads AS thread WHERE thread_id = %(thread_id)s AND {IS_IDLE}"
+KEEP_IDLE: LiteralString = f"""
+    SELECT FROM threads AS thread WHERE workspace_id = %(workspace)s AND thread_id = %(thread_id)s AND {IS_IDLE}
+"""
 
 _LIST_STEPS: LiteralString = """
     SELECT checkpoint_id, run.run_id, started_at < %(cut)s AS is_past
     FROM checkpoints LEFT JOIN runs AS run
-        ON run.workspace_id = %(workspace)s AND run.thread_id = checkpoints.thread_id
-            AND run.run_id = metadata ->> 'run_id'
-    WHERE checkpoints.thread_id = %(thread_id)s AND checkpoint_ns = ''
+        ON run.workspace_id = %(workspace)s AND run.thread_id = %(thread_id)s AND run.run_id = metadata ->> 'run_id'
+    WHERE checkpoints.thread_id = %(key)s AND checkpoint_ns = ''
     ORDER BY checkpoint_id DESC
 """
 
@@ -57,20 +60,20 @@ _DELETE_UNUSED_BLOBS: LiteralString = f"""
     WITH used AS MATERIALIZED (
         SELECT DISTINCT checkpoint_id = ANY (%(gone)s) AS goes, value.key, value.value
         FROM checkpoints CROSS JOIN LATERAL jsonb_each_text(checkpoint -> 'channel_versions') AS value
-        WHERE thread_id = %(thread_id)s AND checkpoint_ns = ''
+        WHERE thread_id = %(key)s AND checkpoint_ns = ''
     ),
     unused AS MATERIALIZED (
         SELECT key, value FROM used WHERE goes EXCEPT SELECT key, value FROM used WHERE NOT goes
     ),
     gone AS (
         DELETE FROM checkpoint_blobs USING unused
-        WHERE thread_id = %(thread_id)s AND checkpoint_ns = '' AND channel = unused.key AND version = unused.value
+        WHERE thread_id = %(key)s AND checkpoint_ns = '' AND channel = unused.key AND version = unused.value
         RETURNING {BLOB_SIZE} AS size
     )
     SELECT count(*) AS rows, coalesce(sum(size), 0)::bigint AS bytes FROM gone
 """
 
-_OF_STEPS: LiteralString = "thread_id = %(thread_id)s AND checkpoint_ns = '' AND checkpoint_id = ANY (%(gone)s)"
+_OF_STEPS: LiteralString = "thread_id = %(key)s AND checkpoint_ns = '' AND checkpoint_id = ANY (%(gone)s)"
 _DELETE_STEPS = delete("checkpoints", CHECKPOINT_SIZE, _OF_STEPS)
 _DELETE_STEPS_WRITES = delete("checkpoint_writes", BLOB_SIZE, _OF_STEPS)
 
@@ -80,7 +83,7 @@ _MARK_FINAL: LiteralString = """
         parent_checkpoint_id = final.parent,
         metadata = CASE WHEN final.is_thinned THEN metadata || '{"thinned": true}' ELSE metadata END
     FROM unnest(%(finals)s::text[], %(parents)s::text[], %(thinned)s::boolean[]) AS final (id, parent, is_thinned)
-    WHERE thread_id = %(thread_id)s AND checkpoint_ns = '' AND checkpoint_id = final.id
+    WHERE thread_id = %(key)s AND checkpoint_ns = '' AND checkpoint_id = final.id
         AND (final.is_thinned OR parent_checkpoint_id IS DISTINCT FROM final.parent)
 """
 
@@ -94,17 +97,24 @@ _DELETE_OLD_TAPES: LiteralString = """
     SELECT count(*) AS rows, coalesce(sum(size), 0)::bigint AS bytes FROM gone
 """
 
-_NOTE_THINNED: LiteralString = "UPDATE threads SET thinned_until = %(cut)s WHERE thread_id = %(thread_id)s"
+_NOTE_THINNED: LiteralString = """
+    UPDATE threads SET thinned_until = %(cut)s WHERE workspace_id = %(workspace)s AND thread_id = %(thread_id)s
+"""
 
 
 async def thin_thread(session: Session, thread_id: str, workspace_id: str, cut: datetime) -> Pruned:
     """Keep only the last state of each run that started before the cut, and delete its tape. The thread is locked."""
+    place: dict[str, Any] = {
+        "workspace": workspace_id,
+        "thread_id": thread_id,
+        "key": state_key(workspace_id, thread_id),
+    }
     gone: dict[str, str | None] = {}
     finals: dict[str, str | None] = {}
     seen: set[str | None] = set()
     run_id: str | None = None
     is_past = False
-    for step in await session.fetch(_LIST_STEPS, thread_id=thread_id, workspace=workspace_id, cut=cut):
+    for step in await session.fetch(_LIST_STEPS, **place, cut=cut):
         # The run's start decides whether a state is past, because the times in checkpoint ids may be ahead of the
         # clock (`saver._advance_ids_beyond`). States without a recorded run, such as the first of a branch, belong to
         # the run that follows.
@@ -113,17 +123,17 @@ async def thin_thread(session: Session, thread_id: str, workspace_id: str, cut: 
         if is_past:
             (gone if run_id in seen else finals)[step["checkpoint_id"]] = run_id
         seen.add(run_id)
-    tapes = await run(session, _DELETE_OLD_TAPES, workspace=workspace_id, thread_id=thread_id, cut=cut)
-    blobs = await run(session, _DELETE_UNUSED_BLOBS, thread_id=thread_id, gone=list(gone))
-    writes = await run(session, _DELETE_STEPS_WRITES, thread_id=thread_id, gone=list(gone))
-    states = await run(session, _DELETE_STEPS, thread_id=thread_id, gone=list(gone))
+    tapes = await run(session, _DELETE_OLD_TAPES, **place, cut=cut)
+    blobs = await run(session, _DELETE_UNUSED_BLOBS, **place, gone=list(gone))
+    writes = await run(session, _DELETE_STEPS_WRITES, **place, gone=list(gone))
+    states = await run(session, _DELETE_STEPS, **place, gone=list(gone))
     thinned = set(gone.values())
     await session.execute(
         _MARK_FINAL,
-        thread_id=thread_id,
+        **place,
         finals=list(finals),
         parents=[*list(finals)[1:], None],
         thinned=[run_id in thinned for run_id in finals.values()],
     )
-    await session.execute(_NOTE_THINNED, thread_id=thread_id, cut=cut)
+    await session.execute(_NOTE_THINNED, **place, cut=cut)
     return add_up(states, blobs, writes) + Pruned(thinned=1, tapes=tapes.rows, bytes=tapes.bytes)

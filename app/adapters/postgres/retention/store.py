@@ -13,19 +13,23 @@ import psycopg
 from app.adapters.postgres.documents.originals import DROP_UNNEEDED, LOCK_UNNEEDED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from app.adapters.postgres.retention.deletion import (
+    AFTER,
     CUT,
     DELETE_TAPES,
     IN_SCOPE,
     IS_IDLE,
     IS_PAST,
+    THESE,
     delete,
     delete_states,
+    name_threads,
     run,
     spread,
 )
 from app.adapters.postgres.retention.steps import KEEP_IDLE, LOCK_LONG, thin_thread
 from domain.history.retention import Cuts, Pruned
 from domain.ports.originals import OriginalStore
+from domain.threads import state_key
 
 BATCH = 200
 """Number of threads that are deleted in one transaction."""
@@ -36,15 +40,14 @@ ORPHANED = timedelta(hours=1)
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 
 _LOCK_PAST: LiteralString = f"""
-    SELECT thread_id FROM threads AS thread
-    WHERE thread_id > %(after)s AND {IN_SCOPE} AND {IS_PAST}
-    ORDER BY thread_id LIMIT %(batch)s
+    SELECT workspace_id || '/' || thread_id AS key FROM threads AS thread
+    WHERE {AFTER} AND {IN_SCOPE} AND {IS_PAST}
+    ORDER BY workspace_id, thread_id LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 """
 
 _KEEP_PAST: LiteralString = f"""
-    SELECT thread_id FROM threads AS thread
-    WHERE thread_id = ANY (%(thread_ids)s) AND {IS_PAST} AND {IS_IDLE}
+    SELECT workspace_id || '/' || thread_id AS key FROM threads AS thread WHERE {THESE} AND {IS_PAST} AND {IS_IDLE}
 """
 
 
@@ -63,16 +66,16 @@ def _move_runs(which: LiteralString) -> LiteralString:
     """
 
 
-DELETE_RUNS: LiteralString = _move_runs("""
-    (workspace_id, thread_id) IN (SELECT workspace_id, thread_id FROM threads WHERE thread_id = ANY (%(thread_ids)s))
-""")
+DELETE_RUNS: LiteralString = _move_runs(THESE)
 
 _DELETE_ORPHANED_RUNS: LiteralString = _move_runs(f"""
     started_at < {CUT.replace("{row}", "run")}
-    AND NOT EXISTS (SELECT FROM threads WHERE threads.thread_id = run.thread_id)
+    AND NOT EXISTS (
+        SELECT FROM threads WHERE threads.workspace_id = run.workspace_id AND threads.thread_id = run.thread_id
+    )
 """)
 
-DELETE_THREADS: LiteralString = "DELETE FROM threads WHERE thread_id = ANY (%(thread_ids)s)"
+DELETE_THREADS: LiteralString = f"DELETE FROM threads WHERE {THESE}"
 
 
 def _skip_through(table: LiteralString) -> LiteralString:
@@ -89,7 +92,11 @@ def _skip_through(table: LiteralString) -> LiteralString:
                 FROM known WHERE known.thread_id IS NOT NULL
             )
             SELECT thread_id FROM known
-            WHERE NOT EXISTS (SELECT FROM threads WHERE threads.thread_id = known.thread_id)
+            WHERE NOT EXISTS (
+                SELECT FROM threads
+                WHERE (workspace_id, threads.thread_id)
+                    = (split_part(known.thread_id, '/', 1), split_part(known.thread_id, '/', 2))
+            )
             LIMIT %(batch)s
         )
     """
@@ -145,18 +152,16 @@ class PostgresRetention:
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None
         async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
-            locked = [
-                row["thread_id"] for row in await session.fetch(_LOCK_PAST, after=after, batch=BATCH, **spread(cuts))
-            ]
+            locked = [row["key"] for row in await session.fetch(_LOCK_PAST, after=after, batch=BATCH, **spread(cuts))]
             last = locked[-1] if locked else None
-            idle = await session.fetch(_KEEP_PAST, thread_ids=locked, **spread(cuts))
-            thread_ids = [row["thread_id"] for row in idle]
-            tapes = await run(session, DELETE_TAPES, thread_ids=thread_ids)
-            runs = await run(session, DELETE_RUNS, thread_ids=thread_ids)
-            pruned = await delete_states(session, thread_ids) + Pruned(
-                threads=len(thread_ids), runs=runs.rows, tapes=tapes.rows, bytes=runs.bytes + tapes.bytes
+            idle = await session.fetch(_KEEP_PAST, **name_threads(locked), **spread(cuts))
+            keys = [row["key"] for row in idle]
+            tapes = await run(session, DELETE_TAPES, **name_threads(keys))
+            runs = await run(session, DELETE_RUNS, **name_threads(keys))
+            pruned = await delete_states(session, keys) + Pruned(
+                threads=len(keys), runs=runs.rows, tapes=tapes.rows, bytes=runs.bytes + tapes.bytes
             )
-            await session.execute(DELETE_THREADS, thread_ids=thread_ids)
+            await session.execute(DELETE_THREADS, **name_threads(keys))
             if dry_run:
                 raise psycopg.Rollback
         return pruned, last
@@ -166,9 +171,10 @@ class PostgresRetention:
         async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             thread = await session.fetch_one(LOCK_LONG, after=after, steps_of=steps_of, **spread(cuts))
             if thread is not None:
-                last = thread["thread_id"]
-                if await session.fetch_one(KEEP_IDLE, thread_id=last) is not None:
-                    pruned = await thin_thread(session, last, thread["workspace_id"], thread["cut"])
+                workspace_id, thread_id = thread["workspace_id"], thread["thread_id"]
+                last = state_key(workspace_id, thread_id)
+                if await session.fetch_one(KEEP_IDLE, workspace=workspace_id, thread_id=thread_id) is not None:
+                    pruned = await thin_thread(session, thread_id, workspace_id, thread["cut"])
             if dry_run:
                 raise psycopg.Rollback
         return pruned, last

@@ -74,7 +74,7 @@ _STORE: LiteralString = """
     )
     INSERT INTO chunk_tokens (chunk_id, workspace_id, tokens, places)
     SELECT id, %(workspace_id)s, %(tokens)s, %(places)s FROM stored WHERE %(tokens)s <> ''::bytea
-    ON CONFLICT (chunk_id) DO UPDATE SET tokens = excluded.tokens, places = excluded.places
+    ON CONFLICT (chunk_id, workspace_id) DO UPDATE SET tokens = excluded.tokens, places = excluded.places
 """
 
 _FORGET: LiteralString = """

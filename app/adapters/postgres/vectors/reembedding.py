@@ -37,7 +37,7 @@ _SET_NEXT: LiteralString = "UPDATE embedding_model SET next = %s"
 
 _STAGE: tuple[LiteralString, ...] = (
     "CREATE TABLE chunks_next (LIKE chunks INCLUDING DEFAULTS INCLUDING STORAGE)",
-    "ALTER TABLE chunks_next ADD CONSTRAINT chunks_next_pkey PRIMARY KEY (id)",
+    "ALTER TABLE chunks_next ADD CONSTRAINT chunks_next_pkey PRIMARY KEY (id, workspace_id)",
     "CREATE INDEX chunks_next_by_document ON chunks_next (workspace_id, document_id)",
 )
 _GRANTS: LiteralString = """

@@ -80,7 +80,7 @@ class Beginning:
         else:
             started = await self._fork(thread, given, start)
         notes = {"graph_id": self._mode, "assistant_id": name_assistant(self._mode)}
-        await self._services.runs.client_threads.note(self._workspace_id, thread.own_id, notes)
+        await self._services.runs.client_threads.note(self._workspace_id, thread.thread_id, notes)
         return started
 
     def _read_input(self) -> Given:
@@ -113,7 +113,7 @@ class Beginning:
         run = await self._manager.start(
             self._body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
         )
-        await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
+        await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
         before = (await self._reader.read_values(part, snapshot))["messages"]
         return self._make(run, thread.thread_id, before, given)
 
@@ -133,7 +133,7 @@ class Beginning:
             mode = None if snapshot.values.get("mode") == self._mode else self._mode
             replayer = self._services.make_replayer(self._manager)
             run = await replayer.go_on(self._workspace_id, part, start, self._caller, mode=mode)
-            await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
+            await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
         before = [*values["messages"]]
         while before and before[-1]["type"] != "human":
             before.pop()

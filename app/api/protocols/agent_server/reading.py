@@ -164,7 +164,7 @@ class ThreadReader:
         found: list[tuple[str, StateSnapshot]] = []
         workspace_id = self.scope.workspace_id
         for part in thread.parts:
-            await self.states.flush(part)
+            await self.states.flush(self.scope.workspace_id, part)
             past = locate_states(workspace_id, part, checkpoint_id=before) if before else None
             with self.states.translating_errors():
                 history = self.states.graph.aget_state_history(
@@ -176,7 +176,7 @@ class ThreadReader:
 
     async def read_latest(self, thread: ClientThread) -> StateSnapshot:
         """Return the state that the thread goes on from; its `created_at` is None where the thread has none."""
-        await self.states.flush(thread.head)
+        await self.states.flush(self.scope.workspace_id, thread.head)
         return await self.states.read(self.scope.workspace_id, thread.head)
 
     async def find_latest(self, thread: ClientThread) -> str | None:
@@ -187,7 +187,7 @@ class ThreadReader:
     async def find_state(self, thread: ClientThread, checkpoint_id: str) -> tuple[str, StateSnapshot]:
         """Return a saved state, and the thread or branch that holds it. Raises `UnknownCheckpoint`."""
         for part in thread.parts:
-            await self.states.flush(part)
+            await self.states.flush(self.scope.workspace_id, part)
             snapshot = await self._read(part, checkpoint_id)
             if snapshot.created_at is not None:
                 return part, snapshot

@@ -148,7 +148,7 @@ async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, 
     notes = body.metadata or {}
     thread = await reader.open(thread_id)
     _check_notes({**thread.metadata, **notes})
-    await reader.client_threads.note(scope.workspace_id, thread.own_id, notes)
+    await reader.client_threads.note(scope.workspace_id, thread.thread_id, notes)
     return await _describe(reader, await reader.open(thread_id))
 
 
@@ -162,7 +162,7 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
         # Nobody has asked in a branch that was made by changing a state, and that nobody has run.
         if await reader.queue.list_turns(scope.workspace_id, part, 1):
             await services.runs.threads.require_own(caller, scope, part)
-    await services.make_forgetting().forget_thread(scope.workspace_id, thread.own_id)
+    await services.make_forgetting().forget_thread(scope.workspace_id, thread.thread_id)
     return Response(status_code=204)
 
 
@@ -195,7 +195,7 @@ async def change_state(
     part, _ = await reader.find_state(thread, start)
     replayer = read_services(request).make_replayer(get_run_manager(request))
     branch = await replayer.branch(scope.workspace_id, part, start, caller, changes=body.values or {})
-    await reader.client_threads.branch(scope.workspace_id, thread.own_id, branch.thread_id, start)
+    await reader.client_threads.branch(scope.workspace_id, thread.thread_id, branch.thread_id, start)
     made = await reader.find_latest(await reader.open(thread_id))
     place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}
     return {"checkpoint": place, "configurable": place, "checkpoint_id": made}

@@ -33,7 +33,7 @@ CREATE TABLE workspaces (
 CREATE SEQUENCE arrivals;
 
 CREATE TABLE documents (
-    document_id uuid PRIMARY KEY,
+    document_id uuid NOT NULL,
     workspace_id text NOT NULL REFERENCES workspaces,
     source text NOT NULL,
     title text NOT NULL,
@@ -52,6 +52,7 @@ CREATE TABLE documents (
     -- Metadata may change without a new revision: `revised_at` is when the text came, `updated_at` when anything did.
     revision integer NOT NULL,
     revised_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workspace_id, document_id),
     UNIQUE (workspace_id, source)
 );
 CREATE INDEX documents_by_hash ON documents (workspace_id, content_hash);
@@ -65,7 +66,7 @@ CREATE INDEX documents_of_groups ON documents (workspace_id) WHERE groups <> '{}
 
 -- Superseded revisions only, for the answers that quote them; the current one is in `documents`.
 CREATE TABLE document_revisions (
-    document_id uuid NOT NULL REFERENCES documents ON DELETE CASCADE,
+    document_id uuid NOT NULL,
     revision integer NOT NULL,
     workspace_id text NOT NULL,
     content_hash text NOT NULL,
@@ -73,9 +74,9 @@ CREATE TABLE document_revisions (
     text text NOT NULL,
     created_at timestamptz NOT NULL,
     superseded_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (document_id, revision)
+    PRIMARY KEY (workspace_id, document_id, revision),
+    FOREIGN KEY (workspace_id, document_id) REFERENCES documents ON DELETE CASCADE
 );
-CREATE INDEX document_revisions_by_workspace ON document_revisions (workspace_id);
 
 -- A row for each document that is or was. Whoever changes the document holds it, also where there is none yet. It stays
 -- when the document is deleted: its revisions are not used again, and no file that came before brings it back.
@@ -102,12 +103,13 @@ CREATE TABLE originals (
 -- being deleted is never the one that a new document needs. A workspace may be new while a file is uploaded, hence no
 -- reference to it.
 CREATE TABLE original_objects (
-    key text PRIMARY KEY,
+    key text NOT NULL,
     workspace_id text NOT NULL,
     content_hash text NOT NULL,
     size bigint NOT NULL,
     state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'kept', 'dropped')),
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (workspace_id, key)
 );
 CREATE UNIQUE INDEX original_objects_kept ON original_objects (workspace_id, content_hash) WHERE state = 'kept';
 CREATE INDEX original_objects_unneeded ON original_objects (key) WHERE state <> 'kept';
@@ -129,38 +131,45 @@ SEARCH = """
 -- elsewhere in the document moves stands in chunk_places: an update here would enter the row into the HNSW index anew.
 -- Large workspaces have an HNSW index of their own (vectors/vector_index.py).
 CREATE TABLE chunks (
-    id uuid PRIMARY KEY,
+    id uuid NOT NULL,
     workspace_id text NOT NULL,
-    document_id uuid NOT NULL REFERENCES documents ON DELETE CASCADE,
+    document_id uuid NOT NULL,
     content_hash text NOT NULL,
     heading_path text[] NOT NULL,
     content text NOT NULL,
     metadata jsonb NOT NULL,
     -- NULL until it is embedded: a chunk is found by its words before.
-    embedding vector(384)
+    embedding vector(384),
+    -- The id first, so that it alone finds the row.
+    PRIMARY KEY (id, workspace_id),
+    FOREIGN KEY (workspace_id, document_id) REFERENCES documents ON DELETE CASCADE
 ) WITH (toast_tuple_target = 4096);
 -- The exact search reads every embedding of a workspace: they stay in the row instead of in the TOAST table.
 ALTER TABLE chunks ALTER COLUMN embedding SET STORAGE PLAIN;
 CREATE INDEX chunks_by_document ON chunks (workspace_id, document_id);
 
 CREATE TABLE chunk_places (
-    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     workspace_id text NOT NULL,
     chunk_index integer NOT NULL,
     start_offset integer NOT NULL,
     end_offset integer NOT NULL,
     -- [start, end, page, x, y, width, height] for each line of the page.
-    lines jsonb NOT NULL
+    lines jsonb NOT NULL,
+    PRIMARY KEY (chunk_id, workspace_id),
+    FOREIGN KEY (chunk_id, workspace_id) REFERENCES chunks ON DELETE CASCADE
 ) WITH (fillfactor = 80);
 
 -- `terms` finds candidates, `impacts` scores them. Kept inline for the same reason as the embedding. How long the list
 -- of terms that wait to be indexed may get is up to the session, so that a load may have a longer one.
 CREATE TABLE chunk_terms (
-    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     workspace_id text NOT NULL,
     document_id uuid NOT NULL,
     terms integer[] NOT NULL,
-    impacts sparsevec(1000000000) NOT NULL
+    impacts sparsevec(1000000000) NOT NULL,
+    PRIMARY KEY (chunk_id, workspace_id),
+    FOREIGN KEY (chunk_id, workspace_id) REFERENCES chunks ON DELETE CASCADE
 ) WITH (toast_tuple_target = 8160);
 CREATE INDEX chunk_terms_by_document ON chunk_terms (workspace_id, document_id);
 CREATE INDEX chunk_terms_by_term ON chunk_terms USING gin (terms);
@@ -189,22 +198,26 @@ CREATE INDEX vocabulary_by_trigram ON vocabulary
 -- Token vectors for late interaction, and where the tokens begin. Quantised vectors do not compress; trying costs time
 -- on every write and read.
 CREATE TABLE chunk_tokens (
-    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     workspace_id text NOT NULL,
     tokens bytea NOT NULL,
-    places bytea
+    places bytea,
+    PRIMARY KEY (chunk_id, workspace_id),
+    FOREIGN KEY (chunk_id, workspace_id) REFERENCES chunks ON DELETE CASCADE
 );
 ALTER TABLE chunk_tokens ALTER COLUMN tokens SET STORAGE EXTERNAL;
 
 -- Workers take the lowest round first. A document's first chunks are in round 0, the next ones in round 1 and so on, so
 -- that short documents do not wait for long ones. A claim that a dead worker has left runs out.
 CREATE TABLE chunks_to_embed (
-    chunk_id uuid PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     workspace_id text NOT NULL,
     document_id uuid NOT NULL,
     round integer NOT NULL,
     number bigint GENERATED ALWAYS AS IDENTITY,
-    claimed_until timestamptz NOT NULL DEFAULT '-infinity'
+    claimed_until timestamptz NOT NULL DEFAULT '-infinity',
+    PRIMARY KEY (chunk_id, workspace_id),
+    FOREIGN KEY (chunk_id, workspace_id) REFERENCES chunks ON DELETE CASCADE
 );
 CREATE INDEX chunks_to_embed_in_order ON chunks_to_embed (round, number);
 CREATE INDEX chunks_to_embed_by_document ON chunks_to_embed (workspace_id, document_id);
@@ -219,9 +232,10 @@ CREATE TABLE embedding_model (
 """
 
 CONVERSATIONS = r"""
--- LangGraph's checkpoints know a thread by its id alone, so an id belongs to one workspace only.
+-- An id is the choice of whoever asks first, in their workspace. In the tables of LangGraph, which know a thread by its
+-- id alone, it stands behind the workspace's (domain/threads.py).
 CREATE TABLE threads (
-    thread_id text PRIMARY KEY,
+    thread_id text NOT NULL,
     workspace_id text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
@@ -234,20 +248,18 @@ CREATE TABLE threads (
     groups text[],
     -- Runs of the thread that began before this have no steps any more.
     thinned_until timestamptz NOT NULL DEFAULT '-infinity',
-    -- A name that a client chose, unique within the workspace: as an id it would tell that another workspace has it.
-    client_name text,
     -- NULL where no client that makes notes has used the thread.
     client_metadata jsonb,
     -- The thread that goes on in this one, and the checkpoint of it or of another branch from which this one went on.
     branch_of text,
-    branched_at text
+    branched_at text,
+    PRIMARY KEY (workspace_id, thread_id)
 );
 CREATE INDEX conversations ON threads (workspace_id, updated_at DESC, thread_id DESC) WHERE asked <> '';
 CREATE INDEX conversations_by_words ON threads
     USING gin (workspace_id, (coalesce(title, '') || E'\n' || asked) gin_trgm_ops)
     WITH (gin_pending_list_limit = 256);
-CREATE INDEX branches ON threads (branch_of) WHERE branch_of IS NOT NULL;
-CREATE UNIQUE INDEX client_names ON threads (workspace_id, client_name) WHERE client_name IS NOT NULL;
+CREATE INDEX branches ON threads (workspace_id, branch_of) WHERE branch_of IS NOT NULL;
 
 -- The columns are the fields of domain.runs.RunRecord.
 CREATE TABLE runs (
@@ -330,13 +342,14 @@ CREATE TABLE pruned_runs (
 CREATE TABLE tapes (
     workspace_id text NOT NULL,
     run_id text NOT NULL,
-    thread_id text NOT NULL REFERENCES threads ON DELETE CASCADE,
+    thread_id text NOT NULL,
     tape bytea NOT NULL,
     PRIMARY KEY (workspace_id, run_id),
+    FOREIGN KEY (workspace_id, thread_id) REFERENCES threads ON DELETE CASCADE,
     FOREIGN KEY (workspace_id, run_id) REFERENCES runs ON DELETE CASCADE
 );
 ALTER TABLE tapes ALTER COLUMN tape SET STORAGE EXTERNAL;
-CREATE INDEX tapes_by_thread ON tapes (thread_id);
+CREATE INDEX tapes_by_thread ON tapes (workspace_id, thread_id);
 """
 
 QUEUE = """
@@ -347,7 +360,7 @@ CREATE TABLE queue_schema (version text NOT NULL);
 CREATE TABLE accepted_runs (
     workspace_id text NOT NULL,
     run_id text NOT NULL,
-    thread_id text NOT NULL REFERENCES threads ON DELETE CASCADE,
+    thread_id text NOT NULL,
     request jsonb NOT NULL,
     state text NOT NULL,
     attempt integer NOT NULL,
@@ -360,10 +373,11 @@ CREATE TABLE accepted_runs (
     -- Sources that the answer does not cite, steps, and what was withdrawn.
     shown jsonb,
     job_id bigint NOT NULL,
-    PRIMARY KEY (workspace_id, run_id)
+    PRIMARY KEY (workspace_id, run_id),
+    FOREIGN KEY (workspace_id, thread_id) REFERENCES threads ON DELETE CASCADE
 );
-CREATE INDEX accepted_runs_by_thread ON accepted_runs (thread_id);
-CREATE INDEX unfinished_runs ON accepted_runs (thread_id, job_id) WHERE state IN ('queued', 'running');
+CREATE INDEX accepted_runs_by_thread ON accepted_runs (workspace_id, thread_id);
+CREATE INDEX unfinished_runs ON accepted_runs (workspace_id, thread_id, job_id) WHERE state IN ('queued', 'running');
 
 CREATE TABLE feedback (
     workspace_id text NOT NULL,
