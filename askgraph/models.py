@@ -63,6 +63,10 @@ class Claim(Model):
     start: int
     end: int
     markers: list[int]
+    kind: str
+    """`statement`, `conclusion`, or `absence`: that the sources do not say something."""
+    sources: list[int]
+    """Numbers of the sources that support it."""
     verdict: str
     """`supported` or `unsupported`."""
     reason: str

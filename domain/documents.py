@@ -366,6 +366,9 @@ class Citation(TypedDict):
 
 Verdict = Literal["supported", "unsupported"]
 
+ClaimKind = Literal["statement", "conclusion", "absence"]
+"""What a claim rests on: a source that says so, facts that it follows from, or the silence of all sources."""
+
 
 class Claim(TypedDict):
     """One statement of the answer, with the verdict of the check against its sources.
@@ -378,8 +381,14 @@ class Claim(TypedDict):
     start: int
     end: int
     markers: list[int]
+    """Numbers of the sources that it cites, or its block."""
+    kind: ClaimKind
+    """Without a judge always `statement`."""
+    sources: list[int]
+    """Numbers of the sources that support it. Where a statement cites none of them, its markers are corrected."""
     verdict: Verdict
     reason: str
+    """What is wrong with it, for the reader; of a judge's verdict empty where nothing is."""
     score: float
     """How well the cited sources support it by the local check, 0-1; support begins at 0.5."""
 

@@ -73,6 +73,19 @@ class NothingSupported(TypedDict):
     """Claims that were withdrawn."""
 
 
+class Withdrawn(TypedDict):
+    """Verification withdrew a part of the draft."""
+
+    code: Literal["withdrawn"]
+    statements: list[str]
+
+
+class BesideQuestion(TypedDict):
+    """The answer does not answer the question, as the model that verifies it says."""
+
+    code: Literal["beside_question"]
+
+
 class RetriesSpent(TypedDict):
     """Every further search found too little as well."""
 
@@ -111,6 +124,8 @@ Reason = (
     | ModelAbstained
     | Uncited
     | NothingSupported
+    | Withdrawn
+    | BesideQuestion
     | RetriesSpent
     | BudgetSpent
 )

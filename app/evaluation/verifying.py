@@ -32,7 +32,11 @@ class Verifying:
         sources = [_make_source(number, self._corpus[r.doc]) for number, r in enumerate(question.relevant, 1)]
         cited = [cite(source) for source in sources]
         state = VerifyInput(
+            standalone_question=question.question,
+            language="en",
             answer=mark(response, len(sources)),
+            outcome="answered",
+            outcome_reasons=[],
             framing=Framing(opening=0, closing=0),
             citations=cited,
             sources=sources,

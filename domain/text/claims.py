@@ -1,12 +1,16 @@
 """Splits an answer into its statements, each with the sources that it cites."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
-from domain.text.blocks import Block, read_blocks
-from domain.text.markers import find_markers, strip_markers
-from domain.text.sentences import split_sentences
+from domain.text.blocks import Block, find_fence, read_blocks
+from domain.text.languages import detect_language
+from domain.text.markers import MarkerSpan, find_markers, strip_markers
+from domain.text.sentences import split_block
+from domain.text.tables import is_row
 from domain.text.terms import analyse
 
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
@@ -14,6 +18,12 @@ THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUME
 """Patterns for words with which an answer speaks of the documents as such."""
 
 _ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
+
+BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)[^*_\n\d]+(?<![.!?…\s])(?P=mark)")
+"""A line in bold that ends no sentence and has no figure: a heading, though nothing marks it as one."""
+
+_NAMES_SOURCES = re.compile(r"\W*(?:\w+\W*)?|\W*\w+\W*:.{0,80}", re.DOTALL)
+"""What may stand in front of the markers of a line that names the sources of what is above it: nothing, "Source:"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,71 +33,126 @@ class ClaimSpan:
     start: int
     end: int
     markers: tuple[int, ...]
+    about_documents: bool = False
+    """True where it speaks of the documents as such, as in "The sources do not say how long", and cites none."""
+
+
+class _Sentence(NamedTuple):
+    start: int
+    end: int
+    text: str
+    """Without markers."""
+    numbers: tuple[int, ...]
+    part: int
+    """The item, row or definition of its block that it stands in; -1: in none."""
+    line: int
+    states: bool
+    about_documents: bool
 
 
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     """Return the answer's statements with their markers.
 
-    These are the markers in or right behind the sentence. Where it has none, they are those of the next sentence with
-    markers in its paragraph or list, or below its table; behind the last marker of a paragraph, those of the sentence
-    before. Items, rows and definitions without markers of their own also have those of their lead-in, caption or term.
+    These are the markers in or right behind the sentence. A sentence without any has those of the next one with markers
+    in its paragraph or item, else those of the one before. An item, row or definition without any has those of the item
+    that it is nested in, of the lead-in, caption or term, of the next item, or of the paragraph above; a quotation, of
+    the paragraph above. A line below that only names sources covers a block that cites none.
 
-    Questions, headings, lines that introduce a list, and remarks about the documents as such are no statements, and
-    neither is code. `chunk_ids` are those of the sources, in order.
+    Questions, headings, headers of tables, terms, and lines that introduce a list are no statements; code is none.
+    `chunk_ids` are those of the sources, in order.
     """
     markers = find_markers(answer, chunk_ids)
+    language = detect_language(answer) or "en"
     claims: list[ClaimSpan] = []
-    uncited: list[int] = []
-    bare: set[int] = set()
-    blocks = read_blocks(answer)
-    for start, end in _split_prose(answer, blocks):
-        numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
-        sentence = strip_markers(answer[start:end]).strip()
-        # Markers alone stand below a table, whose rows have no room for them.
-        if claims and sentence and _begins_paragraph(answer, blocks, claims[-1].end, start):
-            uncited.clear()
-        if not numbers and (not is_statement(sentence) or _ABOUT_DOCUMENTS.match(sentence)):
+    begin = 0
+    """The first claim of the block above."""
+    ending: tuple[int, ...] = ()
+    """What the sentence right above cites, if it ends a paragraph that may introduce the block."""
+    for block in read_blocks(answer):
+        if block.kind == "code":
             continue
-        if numbers:
-            for position in uncited:
-                claims[position] = replace(claims[position], markers=numbers)
-            uncited.clear()
-        else:
-            uncited.append(len(claims))
-        if sentence:
-            if not numbers:
-                bare.add(len(claims))
-            claims.append(ClaimSpan(start, end, numbers))
-    for position in sorted(bare):
-        claim = claims[position]
-        block = next((block for block in blocks if block.start <= claim.start < block.end), None)
-        if block is None:
+        if block.kind == "heading":
+            begin, ending = len(claims), ()
             continue
-        if block.lead is not None and claim.start >= block.lead[0]:
-            of_lead = (n for span in markers if block.lead[0] <= span.start <= block.lead[1] for n in span.numbers)
-            claims[position] = replace(claim, markers=tuple(dict.fromkeys((*claim.markers, *of_lead))))
-        elif not claim.markers and block.kind == "paragraph" and position and claims[position - 1].start >= block.start:
-            claims[position] = replace(claim, markers=claims[position - 1].markers)
+        sentences = _read_sentences(answer, block, markers, language)
+        if len(sentences) == 1 and _names_sources(answer, sentences[0], markers):
+            for position in range(begin, len(claims)):
+                claim = claims[position]
+                if not claim.markers and not claim.about_documents:
+                    claims[position] = ClaimSpan(claim.start, claim.end, sentences[0].numbers)
+        begin = len(claims)
+        cited = _find_cited(block, sentences, ending)
+        for sentence, numbers in zip(sentences, cited, strict=True):
+            is_term = block.kind == "definition" and sentence.part < 0
+            if sentence.text and not is_term and (sentence.numbers or sentence.states):
+                about = sentence.about_documents
+                claims.append(ClaimSpan(sentence.start, sentence.end, () if about else numbers, about))
+        ending = sentences[-1].numbers if block.kind == "paragraph" and sentences else ()
     return claims
 
 
-def _begins_paragraph(answer: str, blocks: Sequence[Block], before: int, start: int) -> bool:
-    """Return True where the sentence at `start` is neither in the paragraph of the one that ends at `before` nor in its
-    list or table. A paragraph goes on behind a line break."""
-    gap = answer[before:start]
-    return "\n\n" in gap or ("\n" in gap and any(before <= block.start <= start for block in blocks))
+def _read_sentences(answer: str, block: Block, markers: Sequence[MarkerSpan], language: str) -> list[_Sentence]:
+    """Return the sentences of a block, without the header of a table and without code."""
+    sentences = []
+    part = line = 0
+    counted = block.start
+    for start, end in split_block(answer, block, language):
+        while part < len(block.parts) and block.parts[part][1] <= start:
+            part += 1
+        inside = part < len(block.parts) and block.parts[part][0] <= start
+        is_header = block.kind == "table" and not inside and is_row(answer[start:end])
+        if is_header or find_fence(answer[start:end].split("\n", 1)[0]):
+            continue
+        line += answer.count("\n", counted, start)
+        counted = start
+        numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
+        text = strip_markers(answer[start:end]).strip()
+        about = not numbers and _ABOUT_DOCUMENTS.match(text) is not None
+        sentences.append(_Sentence(start, end, text, numbers, part if inside else -1, line, is_statement(text), about))
+    return sentences
 
 
-def _split_prose(answer: str, blocks: Sequence[Block]) -> Iterator[tuple[int, int]]:
-    """Yield the sentences outside of code."""
-    position = 0
-    code = [(block.start, block.end) for block in blocks if block.kind == "code"]
-    for start, end in [*code, (len(answer), len(answer))]:
-        for sentence_start, sentence_end in split_sentences(answer[position:start]):
-            yield position + sentence_start, position + sentence_end
-        position = end
+def _find_cited(block: Block, sentences: Sequence[_Sentence], ending: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return what each sentence of a block cites. `ending` are the markers right above the block."""
+    lead = tuple(dict.fromkeys(n for sentence in sentences if sentence.part < 0 for n in sentence.numbers))
+    following: list[tuple[int, ...]] = []
+    for sentence in reversed(sentences):
+        following.append(sentence.numbers or (following[-1] if following else ()))
+    following.reverse()
+    cited: list[tuple[int, ...]] = []
+    for part, group in groupby(sentences, key=lambda sentence: sentence.part):
+        together = list(group)
+        outside = ending if block.kind == "quote" else ()
+        if part >= 0:
+            outside = lead or following[len(cited) + len(together) - 1] or ending
+        for sentence in together:
+            flow = together if part < 0 else [other for other in together if other.line == sentence.line]
+            after = [other for other in flow if other.start > sentence.start]
+            before = [other for other in reversed(flow) if other.start < sentence.start]
+            # On other lines of an item: first the item that a nested one belongs to.
+            cited.append(_first_numbers([sentence, *after, *before, *together]) or outside)
+    return cited
+
+
+def _first_numbers(sentences: Sequence[_Sentence]) -> tuple[int, ...]:
+    return next((sentence.numbers for sentence in sentences if sentence.numbers), ())
+
+
+def _names_sources(answer: str, sentence: _Sentence, markers: Sequence[MarkerSpan]) -> bool:
+    """Return True where the sentence ends in markers, with little in front of them."""
+    own = [span for span in markers if sentence.start <= span.start < sentence.end]
+    return (
+        bool(own)
+        and not any(map(str.isalnum, answer[own[-1].end : sentence.end]))
+        and _NAMES_SOURCES.fullmatch(answer[sentence.start : own[0].start]) is not None
+    )
 
 
 def is_statement(sentence: str) -> bool:
     """Return True where the sentence states something, rather than asks, announces or heads it."""
-    return bool(analyse(sentence)) and not sentence.endswith(("?", ":")) and not sentence.startswith("#")
+    return (
+        bool(analyse(sentence))
+        and not sentence.rstrip("*_ ").endswith(("?", ":"))
+        and not sentence.startswith("#")
+        and not BOLD_LINE.fullmatch(sentence)
+    )

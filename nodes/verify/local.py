@@ -22,6 +22,7 @@ from domain.text.sentences import split_sentences
 from domain.text.terms import STOP_WORDS
 from nodes.reading.contrast import denies, has_opposite, share_matter
 from nodes.reading.words import read_keys, tokenize
+from nodes.writing.claims import find_quoted
 
 COVERED, TOGETHER = 0.70, 0.60
 """Share of a claim's words that the sources must have, and mean closeness that neighbouring words must have there: the
@@ -68,7 +69,8 @@ class LocalVerifier:
         read = {key: _SourceText.read(source) for key, source in cited_once.items()}
         stated = [strip_markers(claim).strip() for claim, _ in claims]
         texts = [[read[id(source)] for source in cited] for _, cited in claims]
-        weighed = [_weigh_evidence(claim, its) for claim, its in zip(stated, texts, strict=True)]
+        quoted = [bool(find_quoted(claim, cited)) for claim, cited in claims]
+        weighed = [_weigh_evidence(*each) for each in zip(stated, texts, quoted, strict=True)]
         counted = [evidence for evidence in weighed if evidence is not None]
         whole = 0.0
         if counted:
@@ -82,8 +84,6 @@ class LocalVerifier:
 class _SourceText:
     """The words and sentences of a source, read once for all the claims that cite it."""
 
-    flat: str
-    """Title, headings and text, levelled by `_flatten`."""
     keys: frozenset[str]
     sentences: Mapping[str, frozenset[str]]
     """The keys of each sentence."""
@@ -100,7 +100,7 @@ class _SourceText:
             sentences[text[start:end]] = frozenset(keys)
             for position, key in enumerate(key for key in keys if key not in STOP_WORDS):
                 places.setdefault(key, []).append((number, position))
-        return cls(_flatten(text), frozenset[str]().union(*sentences.values()), sentences, places)
+        return cls(frozenset[str]().union(*sentences.values()), sentences, places)
 
     def find_closeness(self, one: str, other: str) -> float:
         """Return 1 where the two words stand together somewhere, 0.5 where some sentence has both, else 0."""
@@ -122,7 +122,7 @@ class _Evidence:
     """True where a source has the claim word for word."""
 
 
-def _weigh_evidence(claim: str, texts: Sequence[_SourceText]) -> _Evidence | None:
+def _weigh_evidence(claim: str, texts: Sequence[_SourceText], quoted: bool) -> _Evidence | None:
     """Return the evidence for a claim; None where nothing is claimed."""
     part = _FRAME.sub("", claim)
     keys = read_keys(part)
@@ -132,7 +132,7 @@ def _weigh_evidence(claim: str, texts: Sequence[_SourceText]) -> _Evidence | Non
     sentences = {sentence: own for text in texts for sentence, own in text.sentences.items()}
     if not sentences:
         return _Evidence(0.0, 0.0)
-    if any(_flatten(claim) in text.flat for text in texts):
+    if quoted:
         return _Evidence(1.0, 1.0, quoted=True)
     given = _join(texts)
     covered = _cover(content, given)
@@ -200,11 +200,6 @@ def _weigh(keys: Set[str]) -> float:
 def _cover(words: Sequence[str], given: Set[str]) -> float:
     """Return the share of the words that is in `given`."""
     return sum(word in given for word in words) / len(words)
-
-
-def _flatten(text: str) -> str:
-    """Level case, white space and final stops, for comparing whole sentences."""
-    return " ".join(text.lower().split()).rstrip(" .!…")
 
 
 def _list(words: Sequence[str]) -> str:

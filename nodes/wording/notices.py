@@ -42,6 +42,8 @@ class Correction(_Texts):
     uncited: str
     withdrawn: str
     rewritten: str
+    cited: str
+    list_withdrawn: str
     one_statement: str
     statements: str
 
@@ -87,6 +89,7 @@ class Warnings(_Texts):
     cut: str
     lost_link: str
     uncited: str
+    beside_question: str
 
 
 Reply = Literal[
@@ -185,9 +188,15 @@ class Wording(_Texts):
         texts = self.correction
         if not statements:
             return texts.uncited
+        if not rewritten and not withdrawn:
+            return texts.cited
         counted = texts.one_statement if statements == 1 else texts.statements.format(count=statements)
         template = texts.rewritten if rewritten else texts.withdrawn
         return template.format(statements=counted, rewritten=rewritten, withdrawn=withdrawn)
+
+    def list_withdrawn(self, statements: Sequence[str]) -> str:
+        """Return which statements were withdrawn."""
+        return self.correction.list_withdrawn.format(statements=self.lists.separator.join(map(self._quote, statements)))
 
     def reply(self, reply: Reply, titles: Sequence[str] | None) -> str:
         """Return a reply to small talk with an offer of documents; `titles` None: it is not known which there are."""

@@ -11,11 +11,16 @@ from domain.text.claims import is_statement, split_claims
 from domain.text.injections import gives_orders
 from domain.text.markers import strip_markers
 from domain.text.sentences import split_sentences
+from domain.text.terms import analyse
 
 _QUOTED = "The source says so in these words."
 
 _MARKS = re.compile(r"^[ \t]*(?:[-*+•>]|\d{1,3}[.)])[ \t]+|[*_`|]+", re.MULTILINE)
 """Signs of items and quotations, emphasis, and the bars of table rows."""
+
+_INTRODUCTION = 2
+"""Content words of a line with a colon that only introduces what follows. A longer one that cites may state something:
+"It lasts, for both of these models [1]:"."""
 
 _ORDERING = "Its source gives orders to whoever answers, and is no evidence."
 
@@ -25,35 +30,48 @@ async def check_claims(
 ) -> tuple[list[Claim], float]:
     """Return the answer's claims with the local verdict on each, and how well the sources support them all, 0-1.
 
-    The framing claims nothing. A source that gives orders to its reader supports nothing.
+    The framing claims nothing, and remarks about the documents as such stand. A source that gives orders to its reader
+    supports nothing. What a source says in the same words stands, whichever source is cited.
     """
     stated, end = find_claimed(answer, framing)
     ordering = find_ordering(sources)
     by_number = {source["number"]: source for source in sources if source["number"] not in ordering}
-    spans = split_claims(answer[stated:end], [source["chunk_id"] for source in sources])
-    texts = [answer[span.start + stated : span.end + stated] for span in spans]
-    cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
-    checks, score = await verifier.verify(list(zip(texts, cited, strict=True)))
     claims: list[Claim] = []
-    for text, span, evidence, outcome in zip(texts, spans, cited, checks, strict=True):
+    stating: list[Claim] = []
+    for span in split_claims(answer[stated:end], [source["chunk_id"] for source in sources]):
         claim = Claim(
-            text=text,
+            text=answer[span.start + stated : span.end + stated],
             start=span.start + stated,
             end=span.end + stated,
             markers=list(span.markers),
-            verdict=outcome.verdict,
-            reason=_ORDERING if not evidence and ordering & set(span.markers) else outcome.reason,
-            score=round(outcome.score, 4),
+            kind="statement",
+            sources=[],
+            verdict="supported",
+            reason="",
+            score=1.0,
         )
-        if quoted := find_quoted(text, evidence or ([] if span.markers else by_number.values())):
-            claim |= {
-                "markers": claim["markers"] or quoted[:1],
-                "verdict": "supported",
-                "reason": _QUOTED,
-                "score": 1.0,
-            }
-        claims.append(claim)
+        said = strip_markers(claim["text"]).strip()
+        if is_statement(said) or len(analyse(said)) > _INTRODUCTION:
+            claims.append(claim)
+            stating += [] if span.about_documents else [claim]
+    cited = [[by_number[number] for number in claim["markers"] if number in by_number] for claim in stating]
+    checks, score = await verifier.verify(
+        [(claim["text"], evidence) for claim, evidence in zip(stating, cited, strict=True)]
+    )
+    for claim, evidence, check in zip(stating, cited, checks, strict=True):
+        if quoted := find_quoted(claim["text"], by_number.values()):
+            claim |= {"sources": quoted, "reason": _QUOTED}
+            continue
+        numbers = [source["number"] for source in evidence] if check.verdict == "supported" else []
+        reason = _ORDERING if not evidence and ordering & set(claim["markers"]) else check.reason
+        claim |= {"sources": numbers, "verdict": check.verdict, "reason": reason, "score": round(check.score, 4)}
     return claims, round(score, 4)
+
+
+def is_miscited(claim: Claim) -> bool:
+    """Return True for a statement that is right, and cites none of the sources that say so."""
+    is_right = claim["kind"] == "statement" and claim["verdict"] == "supported"
+    return is_right and bool(claim["sources"]) and not set(claim["sources"]).intersection(claim["markers"])
 
 
 def find_quoted(statement: str, sources: Iterable[Source]) -> list[int]:
@@ -62,7 +80,8 @@ def find_quoted(statement: str, sources: Iterable[Source]) -> list[int]:
     level = _level(statement)
     if not level or not is_statement(strip_markers(statement).strip()):
         return []
-    return [source["number"] for source in sources if level in _read_quotable(source["text"])]
+    shown = ((source["number"], f"{source.get('lead', '')}\n{source['text']}") for source in sources)
+    return [number for number, text in shown if level in _read_quotable(text)]
 
 
 @lru_cache(maxsize=64)

@@ -225,16 +225,22 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
         first, _ = await ask_for_events(services)
         config = {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
         state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
-        answer = "The Falke has a warranty of 36 months [1]. " * 10
+        answer = "The Falke is under warranty for three years, 36 months [1]. " * 10
         server.behaviour.replies = [
-            json.dumps({"judgements": [{"claim": n, "supported": True, "reason": "I say so."} for n in range(1, 9)]})
+            json.dumps(
+                {"judgements": [{"claim": n, "verdict": "not_found", "reason": "I say so."} for n in range(1, 9)]}
+            )
         ]
         server.behaviour.faults = [None, "stall_before"]  # type: ignore[list-item]
         context = services.make_context()
         context.ledger.model_deadline = asyncio.get_running_loop().time() + 3
         update = await verify(
             {
+                "standalone_question": "How long is the warranty of the Falke?",
+                "language": "en",
                 "answer": answer,
+                "outcome": "answered",
+                "outcome_reasons": [],
                 "framing": {"opening": 0, "closing": 0},
                 "citations": state["citations"],
                 "sources": state["sources"],
@@ -261,7 +267,7 @@ async def test_a_rewrite_may_cite_what_was_not_cited_before(settings: Settings) 
             routing(question),
             grading(0.9),
             f"The Falke costs 999 dollars [{numbers['Handbook']}].",
-            json.dumps({"judgements": [{"claim": 1, "supported": False, "reason": "It does not say so."}]}),
+            json.dumps({"judgements": [{"claim": 1, "verdict": "not_found", "reason": "It does not say so."}]}),
             json.dumps({"rewrites": [f"The Falke costs 240 euros since May [{numbers['Prices']}]."]}),
         ]
         # As asked before, without the step that may put the sources in another order.

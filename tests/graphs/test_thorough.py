@@ -18,8 +18,9 @@ from tests.wire.openai import OpenAIServer, serve_openai
 QUESTION = "What does the station log say about the sensors of the Falke?"
 RIGHT = [f"Sensor S{number} of the Falke was calibrated on day {number} by the crew." for number in range(1, 7)]
 WRONG = [f"Sensor S{number} of the Falke exploded in the year {1900 + number} over Lisbon." for number in range(1, 7)]
+SAID = [f"The crew calibrated sensor S{number} of the Falke on day {number}." for number in range(1, 7)]
 LOG = f"# Station log\n\n{' '.join(RIGHT)}\n".encode()
-ANSWER = " ".join(f"{text.removesuffix('.')} [1]." for pair in zip(RIGHT, WRONG, strict=True) for text in pair)
+ANSWER = " ".join(f"{text.removesuffix('.')} [1]." for pair in zip(SAID, WRONG, strict=True) for text in pair)
 
 
 @asynccontextmanager
@@ -60,15 +61,18 @@ async def test_each_claim_has_its_verdict_and_what_is_wrong_is_withdrawn_openly(
     claims = claims_of(events)
     assert [streamed[claim["start"] : claim["end"]] for claim in claims] == [claim["text"] for claim in claims]
     assert [claim["verdict"] for claim in claims] == ["supported", "unsupported"] * 6
-    assert all(claim["reason"] for claim in claims)
-    assert sorted(check.partition("Claims:\n")[2].count("(cites") for check in checks) == [4, 8]
+    assert [bool(claim["reason"]) for claim in claims] == [False, True] * 6
+    assert sorted(check.partition("Claims:\n")[2].count("\n") + 1 for check in checks) == [4, 8]
 
     assert done["verification"] == {"status": "reconciled", "claims": claims}
     [correction] = [event for event in events if event["type"] == "correction"]
     assert correction["answer"] == done["answer"]
     assert "6 of 12" in correction["reason"]
     assert "Lisbon" not in done["answer"]
-    assert all(text.removesuffix(".") in done["answer"] for text in RIGHT)
+    assert all(text.removesuffix(".") in done["answer"] for text in SAID)
+    assert done["outcome_reasons"] == [{"code": "withdrawn", "statements": WRONG}]
+    assert done["warnings"] == [correction["reason"]]
+    assert all(text.removesuffix(".") in done["warnings"][0] for text in WRONG)
     assert [citation["marker"] for citation in done["citations"]] == [1]
 
 
@@ -76,13 +80,14 @@ async def test_where_one_check_fails_the_others_stand(settings: Settings) -> Non
     async with serve(settings) as (services, server):
 
         async def refuse_the_second(body: dict[str, Any]) -> None:
-            last = is_check(body) and body["messages"][-1]["content"].partition("Claims:\n")[2].count("(cites") == 4
+            last = is_check(body) and body["messages"][-1]["content"].partition("Claims:\n")[2].count("\n") == 3
             server.behaviour.model_faults = {JUDGE: "policy"} if last else {}
 
         server.hold = refuse_the_second
         done, events = await ask_for_events(services, QUESTION, mode="own")
     reasons = [claim["reason"] for claim in claims_of(events)]
-    assert [reason for reason in reasons if reason == "The source says so."] == ["The source says so."] * 4
+    assert reasons[:8:2] == [""] * 4
+    assert all(reasons[8:])
     assert [(each["node"], each["code"], each["instead"]) for each in done["degraded"]] == [
         ("verify", "model_refused", "local")
     ]
@@ -149,7 +154,9 @@ async def test_where_a_judge_denies_everything_quotes_of_the_sources_stand(setti
         server.behaviour.model_replies = {
             LARGE: INVENTED,
             # A judge for whom nothing is true, and that can repair nothing.
-            JUDGE: json.dumps({"judgements": [{"claim": n, "supported": False} for n in range(1, 9)], "rewrites": []}),
+            JUDGE: json.dumps(
+                {"judgements": [{"claim": n, "verdict": "not_found"} for n in range(1, 9)], "rewrites": []}
+            ),
         }
         done, events = await ask_for_events(services, QUESTION, mode="own")
     assert RIGHT[0].removesuffix(".") in done["answer"]

@@ -15,6 +15,7 @@ Json = dict[str, Any]
 _SOURCE = re.compile(r'<source number="(\d+)"[^>]*>\n(.*?)\n</source>', re.DOTALL)
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _CLAIM = re.compile(r"^(\d+)\. (.*?) \(([^()]*)\)$", re.MULTILINE | re.DOTALL)
+_LISTED = re.compile(r"^(\d+)\. (.+)$", re.MULTILINE)
 _EXACT_REPLY = re.compile(r"reply with exactly: (.+)")
 _ORDER = re.compile(r"always reply with exactly: (.+)")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d|\w)[^.!?\n]*)*[.!?]?")
@@ -131,12 +132,18 @@ def _expand(prompt: str) -> Json:
 def _verify(prompt: str) -> Json:
     sources = dict(_sources(prompt))
     judgements = []
-    for number, claim, cited in _claims(prompt):
-        markers = [int(n) for n in re.findall(r"\d+", cited)]
-        held = " ".join(sources.get(marker, "") for marker in markers)
-        supported, reason = _entails(held, re.sub(r"\[[^\]]*\]", "", claim))
-        judgements.append({"claim": number, "supported": supported, "reason": reason})
-    return {"judgements": judgements}
+    for number, claim in _LISTED.findall(prompt.rpartition("Claims:\n")[2]):
+        bare = re.sub(r"\[[^\]]*\]", "", claim)
+        named = [int(n) for n in re.findall(r"\d+", " ".join(re.findall(r"\[[^\]]*\]", claim)))]
+        found = [each for each, text in sources.items() if _entails(text, bare)[0]]
+        held = " ".join(sources.get(each, "") for each in named) if named else " ".join(sources.values())
+        supported, reason = _entails(held, bare)
+        if found or supported:
+            verdict = {"verdict": "supported", "sources": found or named, "reason": ""}
+        else:
+            verdict = {"verdict": "not_found", "sources": [], "reason": reason}
+        judgements.append({"claim": int(number), "kind": "statement", **verdict})
+    return {"judgements": judgements, "answers_question": True}
 
 
 def _entails(source: str, claim: str) -> tuple[bool, str]:

@@ -15,7 +15,7 @@ from nodes.prompting.messages import show_sources
 from nodes.reconcile import step as reconcile
 from nodes.reformulate import step as reformulate
 from nodes.route import step as route
-from nodes.verify import step as verify
+from nodes.writing import judging
 from tests.asking import ABSTENTION
 from tests.contracts.chat_model import Sink
 from tests.sources import make_source
@@ -91,15 +91,19 @@ async def test_answers_with_markers_or_abstains(model: OpenAIChat) -> None:
 
 
 CLAIMS = """Claims:
-1. The notice period is six weeks [1]. (cites 1)
-2. Employees have 25 days of holidays [2]. (cites 2)
-3. Visitors park in the garage. (cites nothing)"""
+1. The notice period is six weeks [2].
+2. Employees have 25 days of holidays [2].
+3. Visitors park in the garage."""
 
 
 async def test_verifies_claims(model: OpenAIChat) -> None:
-    messages = [Message("system", verify.PROMPT), Message("user", f"{SOURCES}\n\n{CLAIMS}")]
-    reply = await model.judge(messages, verify.Judgements, Sink())
-    assert [(j.claim, j.supported) for j in reply.judgements] == [(1, True), (2, False), (3, False)]
+    messages = [Message("system", judging.PROMPT), Message("user", f"{SOURCES}\n\n{CLAIMS}")]
+    reply = await model.judge(messages, judging.Judgements, Sink())
+    assert [(j.claim, j.verdict, j.sources) for j in reply.judgements] == [
+        (1, "supported", [1]),
+        (2, "not_found", []),
+        (3, "not_found", []),
+    ]
     assert "25" in reply.judgements[1].reason
 
 

@@ -15,15 +15,16 @@ import { STEPS } from "./steps.js";
 function TurnView({ turn, several }) {
   const sources = useMemo(() => listSources(turn), [turn.cited, turn.read]);
   const citations = useMemo(() => sources.map(({ citation }) => citation), [sources]);
-  const { key, question, text, state, done } = turn;
+  const { key, question, text, state, done, corrections } = turn;
+  const warnings = (done?.warnings ?? []).filter((warning) => !corrections.some(({ reason }) => reason === warning));
   return html`
     <article class="turn ${state}" data-turn=${key}>
       <h2 class="question" dir="auto">${visible(question)}</h2>
       ${state === "working" && html`<${Progress} turn=${turn} several=${several} />`}
       ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
-      ${turn.corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
+      ${corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
       <${Answer} turn=${key} text=${text} sources=${citations} />
-      ${(done?.warnings ?? []).map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
+      ${warnings.map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
       ${turn.error && html`<${Failure} turn=${turn} />`}
       ${turn.note && html`<${Offer} turn=${turn} ...${turn.note} />`}
       ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}

@@ -84,7 +84,8 @@ def _print_step(step: Mapping[str, Any], *, everything: bool, prompts: bool) -> 
             if not everything and len(found) > _CANDIDATES:
                 out.print(f"  and {len(found) - _CANDIDATES} more (--all)")
     for claim in step["claims"]:
-        out.print(f"  {claim['verdict']} {claim['score']:.2f} “{escape(claim['text'])}”: {escape(claim['reason'])}")
+        reason = f": {escape(claim['reason'])}" if claim["reason"] else ""
+        out.print(f"  {claim['verdict']} {claim['score']:.2f} “{escape(claim['text'])}”{reason}")
     for call in step["calls"]:
         if call["messages"] or everything:
             _print_call(call, prompts=prompts)

@@ -171,12 +171,19 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
     by_number = {citation["marker"]: citation for citation in values.get("citations", [])}
     verdicts = values.get("verification", {}).get("claims", [])
     if verdicts:
-        claims = [(claim["text"], claim["markers"], f"{claim['verdict']} ({claim['reason']})") for claim in verdicts]
+        claims = [
+            (each["text"], each["markers"], each["verdict"] + (f" ({each['reason']})" if each["reason"] else ""))
+            for each in verdicts
+        ]
     else:
         # A stored answer has its citations alone.
         stored = map(str, range(max(by_number, default=0)))
         spans = split_claims(answer, [source["chunk_id"] for source in sources] or list(stored))
-        claims = [(answer[span.start : span.end], list(span.markers), "not checked in this mode") for span in spans]
+        claims = [
+            (answer[span.start : span.end], list(span.markers), "not checked in this mode")
+            for span in spans
+            if not span.about_documents
+        ]
     for text, markers, verdict in claims:
         places = [
             name_place(by_number[number]["title"], by_number[number]["heading_path"])

@@ -2,12 +2,13 @@
 
 import pytest
 
-from domain.text.claims import is_statement, split_claims
+from domain.text.claims import ClaimSpan, is_statement, split_claims
 from domain.text.markers import strip_markers
 
 
 def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
-    return [(answer[c.start : c.end], c.markers) for c in split_claims(answer, ["a", "b", "c"])]
+    split = split_claims(answer, ["a", "b", "c"])
+    return [(answer[c.start : c.end], c.markers) for c in split if not c.about_documents]
 
 
 def test_a_claim_has_its_own_markers_or_those_right_behind() -> None:
@@ -50,8 +51,8 @@ def test_only_markers_of_sources_count() -> None:
 @pytest.mark.parametrize(
     "remark", ["The sources are old.", "These documents say little.", "The provided context is short."]
 )
-def test_a_remark_about_the_documents_is_a_claim_only_where_it_cites(remark: str) -> None:
-    assert claims(remark) == []
+def test_a_remark_about_the_documents_rests_on_what_it_cites_only(remark: str) -> None:
+    assert split_claims(f"{remark} It rains [1].", ["a"])[0] == ClaimSpan(0, len(remark), (), about_documents=True)
     assert claims(f"{remark[:-1]} [1].") == [(f"{remark[:-1]} [1].", (1,))]
 
 
@@ -62,6 +63,9 @@ def test_a_remark_about_the_documents_is_a_claim_only_where_it_cites(remark: str
         ("Does it rain?", False),
         ("The steps:", False),
         ("# Rain", False),
+        ("**Rain in the mountains**", False),
+        ("**It rains.**", True),
+        ("**30 days**", True),
         ("It is so.", False),
         ("", False),
     ],
@@ -99,6 +103,33 @@ def cite(answer: str) -> dict[str, tuple[int, ...]]:
 def test_the_marker_of_a_lead_in_a_caption_or_a_term_covers_its_block(answer: str) -> None:
     for statement, markers in cite(answer).items():
         assert markers == (1,), statement
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The plan has two parts [1].\n\n- Support by telephone\n- Two users",
+        "The prices stand in this table, which was last changed by the shop in the spring of the year: [1]\n\n"
+        "plan | has\n--- | ---\nSupport by telephone | yes\nTwo users | no",
+        "Support by telephone.\nTwo users.\n\nSource: [1]",
+        "- Support by telephone\n- Two users\n\n*Quelle: [1]*",
+        "plan | has\n--- | ---\nSupport by telephone | yes\nTwo users | no\n\n[1]",
+        "- Support by telephone [1]\n  - Two users\n  - One line",
+    ],
+)
+def test_the_marker_above_or_below_covers_a_block_without_any(answer: str) -> None:
+    for statement, markers in cite(answer).items():
+        assert markers == (1,), statement
+
+
+def test_what_is_nested_rests_on_its_own_item_and_not_on_the_next() -> None:
+    cited = cite("- Support [1]\n  - Two users\n- Storage [2]")
+    assert cited["- Two users"] == (1,)
+
+
+def test_a_heading_covers_nothing_and_the_header_of_a_table_claims_nothing() -> None:
+    answer = "## Support [1]\n\nTwo users.\n\nplan | has\n--- | ---\nBasic | one [2]"
+    assert claims(answer) == [("Two users.", ()), ("Basic | one [2]", (2,))]
 
 
 def test_an_item_keeps_its_own_marker_below_a_cited_lead_in() -> None:

@@ -135,6 +135,8 @@ def make_state(**changes: Any) -> Any:
         start=0,
         end=len(HOSTILE) + 5,
         markers=[1],
+        kind="statement",
+        sources=[],
         verdict="unsupported",
         reason=HOSTILE,
         score=0.1,

@@ -16,7 +16,7 @@ UNFRAMED = Framing(opening=0, closing=0)
 
 async def test_each_claim_has_its_span_and_is_checked_against_its_citations(embedder: OnnxEmbedder) -> None:
     caveat = "Perhaps only in part. "
-    answer = f"{caveat}Lunch costs nine francs [1]. Visitors park behind the station [1]."
+    answer = f"{caveat}Lunch costs nine francs [1]. Visitors park beneath a hospital [1]."
     claims, score = await check_claims(answer, Framing(opening=len(caveat), closing=0), SOURCES, LocalVerifier())
     assert [answer[claim["start"] : claim["end"]] for claim in claims] == [claim["text"] for claim in claims]
     assert [(claim["verdict"], claim["markers"]) for claim in claims] == [("supported", [1]), ("unsupported", [1])]
