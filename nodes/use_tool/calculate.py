@@ -20,10 +20,10 @@ Computes: runs one SELECT of SQLite over the tables of documents (sheets, CSV, t
 t1, t2 and so on, in the order of `documents`. `SELECT * FROM tables` lists them with their columns; an error \
 lists them, too, with two rows each. Columns are named as in the table's header, in double quotes where needed; \
 text stands in single quotes. Figures are numbers, without currency, percent sign or unit; dates are text such as \
-2024-03-31. number(text) reads a figure out of text; median and stddev are there, too; a division keeps its \
-fraction. Without documents it does arithmetic: SELECT 12*4.5. Use it for every figure that no document states: \
-sums, averages, differences, shares, counts, rankings. The rows that it computed from come back as sources; cite \
-these."""
+2024-03-31. number(text) and day(text) find the first figure or date in text; median and stddev are there, too; a \
+division keeps its fraction. Without documents it does arithmetic: SELECT 12*4.5. Use it for every figure that no \
+document states: sums, averages, differences, shares, counts, rankings. The rows that it computed from come back \
+as sources; cite these."""
 
 
 class CalculateArguments(BaseModel):

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.calculation.calculator import SqliteCalculator
-from app.adapters.calculation.relations import Relation, read_number, read_relations
+from app.adapters.calculation.relations import Relation, find_day, find_number, read_relations
 from app.wiring.services import Services
 from domain.errors import CalculationError
 from domain.ports.calculation import Value
@@ -127,6 +127,7 @@ def read_table(*rows: str) -> Relation:
         (["12 km", "7 mi"], "text", ["12 km", "7 mi"]),
         (["007", "12"], "text", ["007", "12"]),
         (["12345678901234567890", "1"], "text", ["12345678901234567890", "1"]),
+        (["3.1", "3.10"], "text", ["3.1", "3.10"]),
         (["3 of 5", "1"], "text", ["3 of 5", "1"]),
         (["2024-03-01", "2024-12-31"], "date", ["2024-03-01", "2024-12-31"]),
         (["1.3.2024", "31.12.2024"], "date", ["2024-03-01", "2024-12-31"]),
@@ -149,6 +150,14 @@ def test_columns_have_names_of_their_own() -> None:
     assert relation.rows == ((1, 2, 3, 4, 5), (6, 7, None, None, None))
 
 
+def test_a_header_that_nothing_rules_off_names_no_wrong_columns() -> None:
+    shifted = read_table("2023 | 2022", "Net sales | $ 3,226 | $ 2,729", "Cost of sales | 2,014 | 1,704")
+    assert [str(column) for column in shifted.columns] == ['"c1" text', '"2023" number in $', '"2022" number in $']
+    unclear = read_table("2023 | 2022", "Net sales | 3,226 | 100% | 2,729 | 100%", "Cost | 2,014 | 62% | 1,704 | 62%")
+    assert [column.name for column in unclear.columns] == ["c1", "c2", "c3", "c4", "c5"]
+    assert unclear.caption == "2023 › 2022"
+
+
 def test_rows_stand_where_the_relation_says() -> None:
     text = "# Sales\n\nUnits sold:\n\n| City | Units |\n| --- | --- |\n| Kiel | 3 |\n| Malmo | 4 |\n\nDone.\n"
     [relation] = read_relations(text)
@@ -165,9 +174,19 @@ def test_records_are_the_rows_of_one_table() -> None:
     assert read_relations("Do this:\n- Note: never alone\n- Time: at night") == ()
 
 
-@pytest.mark.parametrize(("text", "number"), [("2013 (1888)", None), ("$1,234.50", 1234.5), ("rain", None)])
-def test_a_number_is_read_out_of_text(text: str, number: float | None) -> None:
-    assert read_number(text) == number
+@pytest.mark.parametrize(
+    ("text", "number", "day"),
+    [
+        ("2013 (1888)", 2013, None),
+        ("about $1,234.50 a month", 1234.5, None),
+        ("Ended Jan 6, 2025", 6, "2025-01-06"),
+        ("from 3 March 2019 on", 3, "2019-03-03"),
+        ("on 2024-02-30 or 2024-03-01", 2024, "2024-03-01"),
+        ("rain", None, None),
+    ],
+)
+def test_figures_and_dates_are_read_out_of_text(text: str, number: float | None, day: str | None) -> None:
+    assert (find_number(text), find_day(text)) == (number, day)
 
 
 def _list_workers() -> set[int]:

@@ -16,7 +16,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError, SqlglotError
 
 from app.adapters.calculation.jobs import Result, Used
-from app.adapters.calculation.relations import Relation, read_number, read_relations
+from app.adapters.calculation.relations import Relation, find_day, find_number, read_relations
 from domain.errors import CalculationError
 from domain.ports.calculation import Value
 
@@ -37,7 +37,7 @@ _DESCRIBED = 12
 _LONGEST_DESCRIPTION = 4_000
 
 _FUNCTIONS = """
-abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist date datetime degrees
+abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist date datetime day degrees
 dense_rank exp first_value floor glob group_concat ifnull iif instr julianday lag last_value lead length like ln
 log log10 log2 lower ltrim max min mod nth_value ntile nullif number percent_rank percentile_cont pi pow power
 radians rank replace round row_number rtrim sign sin sqrt stddev strftime string_agg substr substring sum tan time
@@ -155,6 +155,7 @@ def _fill(database: sqlite3.Connection, name: str, columns: Sequence[str], rows:
 def _confine(database: sqlite3.Connection, seconds: float) -> None:
     """Let the connection only read, for some time."""
     database.create_function("number", 1, _to_number, deterministic=True)
+    database.create_function("day", 1, _to_day, deterministic=True)
     database.create_aggregate("percentile_cont", 2, cast(Any, _Percentile))
     database.create_aggregate("stddev", 1, cast(Any, _Deviation))
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -273,7 +274,11 @@ def _describe_one(name: str, relation: Relation) -> str:
 
 
 def _to_number(value: Value) -> int | float | None:
-    return read_number(value) if isinstance(value, str) else value
+    return find_number(value) if isinstance(value, str) else value
+
+
+def _to_day(value: Value) -> str | None:
+    return find_day(value) if isinstance(value, str) else None
 
 
 class _Percentile:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from domain.ports.calculation import Value
 from domain.text.blocks import Block, Span, read_blocks
-from domain.text.tables import is_row, is_rule, split_cells
+from domain.text.tables import is_row, is_rule, is_value, split_cells
 
 _LONGEST_LEAD = 600
 """Characters of a caption with its header."""
@@ -38,6 +38,7 @@ _VOTERS = 2_000
 
 _ISO_DATE = re.compile(r"\d{4}-[01]\d(?:-[0-3]\d(?:[ T]\d\d:\d\d(?::\d\d)?)?)?")
 _DATES = (
+    ("%Y-%m-%d", "%Y-%m-%d"),
     ("%Y/%m/%d", "%Y-%m-%d"),
     ("%d.%m.%Y", "%Y-%m-%d"),
     ("%d %B %Y", "%Y-%m-%d"),
@@ -46,6 +47,10 @@ _DATES = (
     ("%b %d, %Y", "%Y-%m-%d"),
     ("%B %Y", "%Y-%m"),
     ("%b %Y", "%Y-%m"),
+)
+_FIGURE = re.compile(r"[-+−]?(?<![\w.,])\d[\d.,]{0,30}(?<=\d)")
+_DAY = re.compile(
+    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4}"
 )
 _CURRENCIES = frozenset("$€£¥")
 
@@ -95,10 +100,20 @@ def read_relations(text: str) -> tuple[Relation, ...]:
     return tuple(_find_relations(text))
 
 
-def read_number(text: str) -> float | int | None:
-    """Return the number that a cell shows; None where it is none."""
-    found = _read_number(text, has_comma=_has_comma([text]))
+def find_number(text: str) -> float | int | None:
+    """Return the first number in a text; None where there is none."""
+    figure = _FIGURE.search(text)
+    found = _read_number(figure[0], has_comma=_has_comma([figure[0]])) if figure else None
     return found[0] if found else None
+
+
+def find_day(text: str) -> str | None:
+    """Return the first date in a text, as in 2024-03-31; None where there is none."""
+    for found in _DAY.finditer(text):
+        for form in _DATES:
+            if day := _date_reader(form)(found[0]):
+                return day
+    return None
 
 
 def _find_relations(text: str) -> Iterator[Relation]:
@@ -143,16 +158,25 @@ def _read_table(text: str, block: Block, heading: str) -> Iterator[Relation]:
     lead = text[slice(*block.lead)] if block.lead else ""
     above = [line for line in lead.split("\n") if line.strip()]
     headers = [split_cells(line) for line in above if is_row(line) and not is_rule(line)]
-    caption = " ".join(line.strip() for line in above if not is_row(line) and not is_rule(line))
+    caption = [heading, " ".join(line.strip() for line in above if not is_row(line) and not is_rule(line))]
     spans = [span for span in block.parts if is_row(text[slice(*span)]) and not is_rule(text[slice(*span)])]
     cells = [split_cells(text[start:end]) for start, end in spans]
-    if cells:
-        width = max(map(len, [*headers, *cells]))
-        names = [
-            " ".join(dict.fromkeys(row[place] for row in headers if place < len(row) and row[place]))
-            for place in range(width)
-        ]
-        yield _make_relation(names, cells, spans, " › ".join(filter(None, (heading, caption))), lead)
+    if not cells:
+        return
+    width = max(map(len, [*headers, *cells]))
+    missing = width - max(map(len, headers), default=0)
+    if headers and missing and not any(map(is_rule, above)):
+        # Nothing rules it off, as in PDFs, so nothing says which columns its cells stand above.
+        if missing == 1 and not any(is_value(row[0]) for row in cells):
+            headers = [["", *row] for row in headers]
+        else:
+            caption += [cell for row in headers for cell in row]
+            headers = []
+    names = [
+        " ".join(dict.fromkeys(row[place] for row in headers if place < len(row) and row[place]))
+        for place in range(width)
+    ]
+    yield _make_relation(names, cells, spans, " › ".join(filter(None, caption)), lead)
 
 
 def _make_relation(
@@ -198,6 +222,8 @@ def _convert(name: str, cells: Sequence[str], has_comma: bool) -> tuple[Column, 
         return Column(name, "date"), [None if cell.lower() in _BLANK else cell for cell in cells]
     numbers = _convert_all(filled, lambda cell: _read_number(cell, has_comma=has_comma))
     units = {unit for _, unit in numbers}
+    if len(set(filled)) > len({cell.rstrip("0") if "." in cell else cell for cell in filled}):
+        units = set()  # 3.1 and 3.10 are versions
     if len(units) > 1 and units - {""} <= _CURRENCIES:  # accounts name it in the first row and the sum
         units.discard("")
     if len(units) == 1:
