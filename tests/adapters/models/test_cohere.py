@@ -240,9 +240,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         server.behaviour.api_key = "another"
         done = await ask(services, "How long does the battery of the Amsel last?", mode="exact")
         assert "9 months" in done["answer"]
-        assert done["warnings"] == [
-            "Kept the order of the search: The reranker's provider did not accept the API key. Check COHERE_API_KEY."
-        ]
+        assert ["COHERE_API_KEY" in warning for warning in done["warnings"]] == [True]
         assert done["usage"] == []
         assert "COHERE_API_KEY" in (await services.checks["rerank"]() or "")
         server.behaviour.api_key = "key"

@@ -22,4 +22,4 @@ async def test_a_query_that_does_not_answer_in_time_is_replaced_by_the_default(
             assert await optional.query_or_default(sleep(session), "default", ledger, "Done without") == "default"
         async with open_session(pool, "a") as session:
             assert await session.fetch_one("SELECT 1 AS one") == {"one": 1}
-    assert ledger.warnings == ["Done without: The database did not answer. Try again in a moment."]
+    assert [warning.partition(":")[0] for warning in ledger.warnings] == ["Done without"]
