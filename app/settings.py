@@ -150,6 +150,11 @@ class Settings(BaseSettings):
     """Days for which the log of who changed what is kept."""
 
     @property
+    def max_upload_bytes(self) -> int:
+        """Bytes of one upload, and of all that a process receives at once: ten of the largest documents."""
+        return 10 * self.max_document_mb * 1_000_000
+
+    @property
     def limits(self) -> Limits:
         """Limits of callers who have none of their own."""
         return Limits(self.requests_per_minute, self.max_runs_per_caller, self.tokens_per_day, self.dollars_per_day)

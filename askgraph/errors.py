@@ -115,8 +115,8 @@ _CODES: dict[type[AskgraphError], str] = {
     DamagedState: "damaged_state",
     ModelError: "model_error model_refused model_rejected_key context_too_long model_reply_cut unsupported_answer",
     Unavailable: (
-        "unavailable rendering_busy saturated draining database_unavailable database_full library_changed "
-        "cache_unavailable identity_provider_unavailable storage_unavailable embedder_unavailable "
+        "unavailable rendering_busy saturated too_many_uploads draining database_unavailable database_full "
+        "library_changed cache_unavailable identity_provider_unavailable storage_unavailable embedder_unavailable "
         "embedder_replaced model_unavailable model_timeout over_budget"
     ),
 }

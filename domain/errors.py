@@ -42,8 +42,9 @@
     ├── RunLost                    the processes that executed it died, one after the other
     ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
-    │   ├── RenderingBusy          too many pages of PDFs are to be drawn
+    │   ├── RenderingBusy          the caller waits for too many pages of PDFs
     │   ├── Saturated              this process has as much to do as it can
+    │   │   └── TooManyUploads     it receives as many bytes as it can, of all callers or of this one
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
     │   │   ├── DatabaseFull       its disk is full; somebody has to make room
@@ -266,7 +267,7 @@ class Unavailable(AskgraphError):
 
 
 class RenderingBusy(Unavailable):
-    """Too many pages are being drawn. Try again in a moment."""
+    """As many pages are being drawn for you as may be at once. Try again in a moment."""
 
 
 class Saturated(Unavailable):
@@ -274,6 +275,10 @@ class Saturated(Unavailable):
 
     again_in = 5
     """Seconds after which to try again."""
+
+
+class TooManyUploads(Saturated):
+    """This server is receiving as many files as it can at once. Try again in a few seconds."""
 
 
 class Draining(Unavailable):

@@ -42,3 +42,24 @@ async def test_a_place_is_lost_by_nobody_who_leaves() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.gather(*(work("last") for _ in range(5)))
     assert (most, now, turns._free) == (2, 0, 2)
+
+
+async def test_no_owner_gets_more_places_than_they_may_have() -> None:
+    turns, working = Turns(2, 1), list[str]()
+    done = asyncio.Event()
+
+    async def work(owner: str) -> None:
+        async with turns.take(owner):
+            working.append(owner)
+            await done.wait()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(work("a"))
+        await asyncio.sleep(0)
+        assert working == ["a"]
+        group.create_task(work("b"))
+        await asyncio.sleep(0)
+        assert working == ["a", "b"]
+        done.set()
+    assert (sorted(working), turns._free) == (["a", "a", "a", "b"], 2)

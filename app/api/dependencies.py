@@ -1,11 +1,13 @@
 """Dependencies of the route handlers. In the API, only this module knows how the service is wired."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Query, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.types import Message
 
 from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
@@ -131,6 +133,28 @@ def begins_run(endpoint: Endpoint) -> Endpoint:
     return endpoint
 
 
+def receives_files(endpoint: Endpoint) -> Endpoint:
+    """Mark an endpoint whose bodies are large. `needs` refuses those for which there is no room, before they are read,
+    and counts them until they have been answered (see `UploadRoom`)."""
+    endpoint.receives_files = True  # type: ignore[attr-defined]
+    return endpoint
+
+
+@contextmanager
+def _hold_room(request: Request, caller: Caller) -> Iterator[Request]:
+    """Yield a request whose body there is room for. One that does not say its size is counted as it comes."""
+    declared = request.headers.get("content-length", "")
+    is_declared = declared.isdecimal()
+    with read_services(request).uploads.hold(caller.name, int(declared) if is_declared else 0) as grow:
+
+        async def receive() -> Message:
+            message = await request.receive()
+            grow(len(message.get("body", b"")))
+            return message
+
+        yield request if is_declared else JsonRequest(request.scope, receive)
+
+
 def needs(right: Right | None, *others: Right) -> type[APIRoute]:
     """Make the route class of a router whose callers must be known and, unless it is None, have this right or one of
     the others. Both are checked before the body is read, and so is the limit of their requests. Room for a run is
@@ -156,12 +180,14 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                 if standing is not None:
                     request.state.standing = standing
                     standing.check()
-                if self.knows_all_fields:
-                    await refuse_unknown_fields(self, request)
-                if not is_audited or request.method not in _WRITES:
-                    response = await handle(request)
-                else:
-                    response = await _audit(request, caller, handle)
+                has_files = getattr(self.endpoint, "receives_files", False)
+                with _hold_room(request, caller) if has_files else nullcontext(request) as held:
+                    if self.knows_all_fields:
+                        await refuse_unknown_fields(self, held)
+                    if not is_audited or request.method not in _WRITES:
+                        response = await handle(held)
+                    else:
+                        response = await _audit(held, caller, handle)
                 return add_limits(request, response)
 
             return handle_visit if getattr(self.endpoint, "begins_run", False) else handle_guarded

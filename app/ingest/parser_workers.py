@@ -44,9 +44,10 @@ class ParserWorkers:
 
     def __init__(self, at_once: int | None = None, *, seconds: float = SECONDS, memory_mb: int = MEMORY_MB) -> None:
         """`seconds` is the computing time for a small file."""
-        places = at_once or max(2, os.cpu_count() or 1)
-        self._turns = Turns(places)
-        self._short_turns = Turns(places)
+        self.places = at_once or max(2, os.cpu_count() or 1)
+        """Files that are read at once, beside as many short jobs."""
+        self._turns = Turns(self.places)
+        self._short_turns = Turns(self.places)
         self._seconds = seconds
         self._memory_mb = memory_mb
         self._idle: list[_Worker] = []
@@ -78,10 +79,11 @@ class ParserWorkers:
         workers are closed.
         """
         seconds = self._seconds + size / 1e6 * SECONDS_PER_MB
-        request = await asyncio.to_thread(pickle.dumps, (job, seconds))
         task = asyncio.current_task()
         assert task is not None
         async with (self._short_turns if is_short else self._turns).take(owner):
+            # Not before its turn: it is a copy of the file.
+            request = await asyncio.to_thread(pickle.dumps, (job, seconds))
             try:
                 for is_last in (False, True):
                     worker = self._idle.pop() if self._idle and not is_last else await _Worker.start(self._memory_mb)

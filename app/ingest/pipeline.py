@@ -177,6 +177,14 @@ class Ingestion:
         reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata or {}, groups, progress)
         return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
+    async def embed_added(self, workspace_id: str, report: DocumentReport) -> DocumentReport:
+        """Embed what was added `later` and is still to be embedded. Returns the report, with a note where that has to
+        wait. Raises `DatabaseUnavailable`."""
+        if self._backlog is None or not report.embedded or report.document_id is None:
+            return report
+        note = await self._embed_stored(workspace_id, report.document_id, report.source, None)
+        return replace(report, note=" ".join(filter(None, (report.note, note))) or None)
+
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         """Delete a document and forget the workspace's cached answers. Returns False if there is no such document.
 
@@ -233,7 +241,7 @@ class Ingestion:
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
         notes = [_note_unseen(content.parsed.unseen_words)]
         if is_stored_first and not later:
-            notes.append(await self._embed_stored(document, progress))
+            notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
         return DocumentReport(
             source=source,
             status=status,
@@ -281,17 +289,19 @@ class Ingestion:
             raise errors.exceptions[0] from errors
         return [outcome if isinstance(outcome, DocumentReport) else outcome.result() for outcome in begun]
 
-    async def _embed_stored(self, document: Document, progress: Progress | None) -> str | None:
+    async def _embed_stored(
+        self, workspace_id: str, document_id: str, source: str, progress: Progress | None
+    ) -> str | None:
         """Embed the chunks of a stored document, together with the workers. Returns a note where that has to wait."""
         assert self._backlog is not None
-        place = document.workspace_id, document.id
+        place = workspace_id, document_id
         try:
             total = left = await self._backlog.count(*place)
             while left:
                 embedded = await self._backlog.embed_some_of(*place, self._encoder)
                 left = await self._backlog.count(*place)
                 if progress is not None:
-                    progress(document.source, total - left, total)
+                    progress(source, total - left, total)
                 if left and not embedded:
                     await asyncio.sleep(POLL_SECONDS)
         except Unavailable as error:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from operator import attrgetter
+from uuid import uuid4
 
 from app.access.limits import CallerLimits
 from app.adapters.postgres.audit import PostgresAuditLog
@@ -16,10 +17,13 @@ from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.history.forgetting import Forgetting
 from app.history.steps import HistoryReader
+from app.ingest.uploads import UploadRoom
 from app.modes import fit_modes, read_modes
 from app.settings import Settings
+from app.support.cancelling import finish
 from app.support.metrics import Gauge
 from app.support.spans import span
+from app.support.turns import Turns
 from app.wiring.identities import Identities, open_identities
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
@@ -30,6 +34,7 @@ from app.workbench.replay.replay import Replayer
 from app.workbench.tapes.observing import Tapes
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
+from domain.people.access import Caller
 from domain.people.audit import AuditLog
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
@@ -49,6 +54,9 @@ class Services:
     runs: RunServices
     admission: Admission
     limits: CallerLimits
+    uploads: UploadRoom
+    work_turns: Turns
+    """Turns of callers whose work is no run: two at once, so that questions do not wait for it, and one of each."""
     tapes: Tapes
     keys: KeyStore
     workspaces: WorkspaceCatalog
@@ -95,6 +103,26 @@ class Services:
             admission=self.admission,
             limits=self.limits,
         )
+
+    @asynccontextmanager
+    async def begin_work(self, caller: Caller, tokens: int) -> AsyncIterator[None]:
+        """Count work that is no run of the graph as one, and wait for its turn: it takes as much of the processor. Its
+        tokens count also where it is broken off.
+
+        Raises `Saturated`, `TooManyRuns` and `BudgetSpent`.
+        """
+        work_id, spent = str(uuid4()), 0
+        self.admission.check()
+        self.admission.enter()
+        try:
+            await self.limits.begin_run(caller, work_id)
+            # Its own turn first: what waits for it must keep no question from being prepared.
+            async with self.work_turns.take(caller.name), self.admission.take_turn():
+                spent = tokens
+                yield
+        finally:
+            self.admission.leave()
+            await finish(lambda: self.limits.end_run(caller.name, work_id, spent))
 
     async def measure(self) -> list[Gauge]:
         """Measure how busy this process is, and how full the queues of all processes are."""
@@ -180,6 +208,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runs=runs,
                 admission=Admission(settings.max_runs, is_local=models.chat.small is None),
                 limits=CallerLimits(runs.usage, settings.limits),
+                uploads=UploadRoom(settings.max_upload_bytes),
+                work_turns=Turns(2, 1),
                 tapes=Tapes(settings.untaped_workspaces, enabled=settings.tapes),
                 identities=await stack.enter_async_context(open_identities(settings)),
                 keys=PostgresKeyStore(servers.database.pool),

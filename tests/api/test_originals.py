@@ -3,6 +3,7 @@
 import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import httpx
 import psycopg
@@ -17,6 +18,7 @@ from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError, RenderingBusy, UnreadableDocument
 from tests.http_client import open_client
 from tests.wire.s3 import BUCKET, Bucket
+from tests.wire.serving import serve_app
 
 MANUAL = (FOLDER / "ws-400-manual.pdf").read_bytes()
 NOTES = b"# Notes\n\nBring these:\n\n- tent\n- map\n\n## Food\n\nWater is there.\n"
@@ -198,10 +200,72 @@ async def test_a_page_that_takes_too_long_is_given_up() -> None:
             await renderer.render(("hash", 1, 100, "png"), give(MANUAL))
 
 
-async def test_too_many_waiting_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ingest.rendering.MAX_WAITING", 0)
-    with pytest.raises(RenderingBusy):
-        await PageRenderer().render(("hash", 1, 100, "png"), give(MANUAL))
+async def test_pages_are_drawn_for_one_caller_after_the_other_and_only_so_many_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.ingest.rendering.MOST_OF_CALLER", 3)
+    never = asyncio.Event()
+
+    async def hang() -> bytes:
+        await never.wait()
+        return MANUAL
+
+    async with PageRenderer() as renderer, asyncio.TaskGroup() as group:
+        hanging = [group.create_task(renderer.render(("bad", n, 36, "png"), hang, "greedy")) for n in (1, 2, 3)]
+        await asyncio.sleep(0)
+        with pytest.raises(RenderingBusy):
+            await renderer.render(("bad", 4, 36, "png"), hang, "greedy")
+        assert await renderer.render(("hash", 1, 36, "png"), give(MANUAL), "other")
+        for task in hanging:
+            task.cancel()
+
+
+@pytest.mark.usefixtures("parser_processes")
+async def test_what_nobody_waits_for_any_more_is_not_drawn() -> None:
+    page: Page = ("hash", 1, 36, "webp")
+    begun, read = asyncio.Event(), 0
+
+    async def count() -> bytes:
+        nonlocal read
+        read += 1
+        begun.set()
+        return MANUAL
+
+    async with PageRenderer() as renderer:
+        first, second = [asyncio.create_task(renderer.render(page, count)) for _ in range(2)]
+        await begun.wait()
+        first.cancel()
+        assert await second
+        assert read == 1, "one of two has left"
+        begun.clear()
+        page = ("other", 1, 36, "webp")
+        alone = asyncio.create_task(renderer.render(page, count))
+        await begun.wait()
+        drawing = renderer._drawing[page].task
+        alone.cancel()
+        await asyncio.wait({alone, drawing}, timeout=10)
+        assert drawing.cancelled()
+        assert (renderer._drawing, renderer._begun, renderer._workers._busy) == ({}, {}, {})
+        assert await renderer.render(page, count)
+
+
+@pytest.mark.usefixtures("parser_processes")
+async def test_a_client_that_leaves_stops_the_drawing_of_its_page(services: Services) -> None:
+    app = make_app(services)
+    async with app.router.lifespan_context(app) as state:
+
+        async def with_state(scope: Any, receive: Any, send: Any) -> None:
+            await app(scope | {"state": dict(state or {})}, receive, send)
+
+        renderer = (state or {})["renderer"]
+        async with serve_app(with_state) as address, httpx.AsyncClient(base_url=address) as client:
+            document = await add(client, "manual.pdf", MANUAL)
+            with pytest.raises(httpx.ReadTimeout):
+                await client.get(f"/api/documents/{document}/pages/1.png?dpi=220", timeout=0.05)
+            async with asyncio.timeout(10):
+                while renderer._drawing or renderer._begun:  # noqa: ASYNC110 - it ends in the server
+                    await asyncio.sleep(0.01)
+            assert not renderer._pictures, "it was drawn to its end"
 
 
 async def test_a_picture_is_drawn_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from app.api.dependencies import (
     Workspace,
     needs,
     read_services,
+    receives_files,
 )
 from app.api.schema.descriptions import (
     describe_document,
@@ -38,6 +39,7 @@ from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
+from app.ingest.uploads import SMALL
 from askgraph import models
 from domain.documents import Document, DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, InputError, OversizedDocument, Unavailable, UnknownDocument, UnreadableDocument
@@ -64,6 +66,7 @@ writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=nee
     | fail_with(413)
     | respond_with(IngestBody | ErrorBody, "No file was taken.", 422),
 )
+@receives_files
 async def add_documents(
     request: Request,
     settings: SettingsDep,
@@ -93,6 +96,7 @@ async def add_documents(
     limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
     accepted: list[IngestionStatus] = []
+    uploads, parsers = read_services(request).uploads, read_services(request).library.parsers
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
     given = None if metadata is None else read_metadata(metadata, "The field metadata")
@@ -108,16 +112,18 @@ async def add_documents(
             known = None if scope.groups is None else await documents.find(workspace, name)
             if known is not None and not scope.admits(known.groups):
                 raise UnreadableDocument("This name belongs to a document that you may not read. Choose another.")
-            if file.size is not None and file.size > limit:
+            if (size := file.size or 0) > limit:
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
-                data = await file.read()
-                check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
-                await read_services(request).library.parsers.run(check, len(data), is_short=True)
-                accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
+                async with uploads.take_turn(workspace, size):
+                    data = await file.read()
+                    check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                    await parsers.run(check, size, owner=workspace, is_short=True)
+                    accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
+                    del data, check
                 continue
-            reports.append(
-                await ingestion.add(
+            async with uploads.take_turn(workspace, size):
+                added = await ingestion.add(
                     workspace,
                     name,
                     await file.read(),
@@ -125,8 +131,10 @@ async def add_documents(
                     metadata=given,
                     groups=groups,
                     arrival=arrival,
+                    # Embedding takes minutes, for which the file need not stay in memory.
+                    later=size > SMALL,
                 )
-            )
+            reports.append(await ingestion.embed_added(workspace, added) if size > SMALL else added)
         except (DocumentError, Unavailable) as error:
             # As a whole the request fails only while nothing of it is stored.
             if isinstance(error, Unavailable) and not accepted and all(each.status == "failed" for each in reports):

@@ -10,7 +10,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from app.api.dependencies import CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
+from app.api.asking.streams import GONE, work_while_connected
+from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
 from app.api.library.documents import RevisionQuery, find_document, read_revision
 from app.api.schema.openapi import fail_with, respond_with, respond_with_text
 from app.api.schema.responses import BlocksBody
@@ -78,6 +79,7 @@ async def get_page(
     documents: DocumentsDep,
     originals: OriginalsDep,
     renderer: RendererDep,
+    caller: CallerDep,
     scope: CallerScope,
     dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
     revision: RevisionQuery = None,
@@ -93,7 +95,10 @@ async def get_page(
     if _is_known(request, headers):
         return _say_unchanged(headers)
     read = partial(_read, originals, scope.workspace_id, content_hash)
-    picture = await renderer.render((content_hash, number, dpi, kind), read)
+    drawing = renderer.render((content_hash, number, dpi, kind), read, caller.name)
+    picture = await work_while_connected(request, drawing)
+    if picture is None:
+        return Response(status_code=GONE)
     return Response(picture, media_type=f"image/{kind}", headers=headers)
 
 

@@ -3,6 +3,7 @@
 The client keeps the conversation and sends all of it; a `thread_id` in `metadata` names its thread.
 """
 
+import asyncio
 import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
@@ -19,7 +20,7 @@ from starlette.responses import Response
 
 from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import GONE, PING_SECONDS, Leave, collect_while_connected, locate
+from app.api.asking.streams import GONE, PING_SECONDS, Leave, collect_while_connected, locate, work_while_connected
 from app.api.dependencies import (
     ConversationsDep,
     ModesDep,
@@ -44,6 +45,7 @@ from app.support.cancelling import finish
 from domain.documents import Citation
 from domain.errors import AskgraphError, InputError
 from domain.events import Done, Event
+from domain.ports.embedding import Vector
 from domain.scope import Scope
 
 MOST_MESSAGES = 1000
@@ -179,13 +181,24 @@ async def complete(
 
 
 @router.post("/embeddings")
-async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
-    """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for."""
+@begins_run
+async def embed(body: EmbeddingRequest, request: Request) -> Any:
+    """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for. Counts
+    as a run while it is done, and its tokens as those of one. A client that leaves has stopped it."""
     texts = [body.input] if isinstance(body.input, str) else body.input
-    embedder = read_services(request).library.embedder
+    services = read_services(request)
+    embedder = services.library.embedder
     if body.dimensions not in (None, embedder.dimension):
         raise InputError(f"The vectors have {embedder.dimension} dimensions, and no other number of them.")
-    vectors = await embedder.embed_passages(texts)
+    tokens = await asyncio.to_thread(lambda: sum(services.models.tokens.count(text) for text in texts))
+
+    async def work() -> Vector:
+        async with services.begin_work(get_caller(request), tokens):
+            return await embedder.embed_passages(texts)
+
+    vectors = await work_while_connected(request, work())
+    if vectors is None:
+        return Response(status_code=GONE)
     data = [
         {
             "object": "embedding",
@@ -196,7 +209,6 @@ async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
         }
         for index, vector in enumerate(vectors)
     ]
-    tokens = sum(read_services(request).models.tokens.count(text) for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
 
