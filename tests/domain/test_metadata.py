@@ -11,10 +11,14 @@ from domain.library.where import MAX_CHOICES, MAX_KEY, MAX_VALUE
 
 def test_metadata_is_made_flat() -> None:
     given = {"team": "legal", "year": 2024.0, "done": True, "author": {"name": "Lindqvist"}, "tags": ["a", "b"]}
+    deep = {"a": {"b": {"c": {"d": 1}}}}
     flat = {"team": "legal", "year": 2024, "done": True, "author.name": "Lindqvist", "tags": ["a", "b"]}
     assert check_metadata(given) == flat
     assert select_metadata(given) == flat
     assert check_metadata({}) == {}
+    assert check_metadata(deep) == {"a.b.c.d": 1}
+    with pytest.raises(MetadataError):
+        check_metadata({"e": deep})
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ def test_a_scope_survives_json() -> None:
         Scope("w", ("a", "b")),
         Scope("w", None, Where.parse("year>=2024")),
         Scope("w", ("a",), Where.parse("team=legal")),
+        Scope.within("w", groups=["b", "a"]),
+        Scope.within("w", groups=[]),
     ):
         assert Scope.from_json(scope.to_json()) == scope
 

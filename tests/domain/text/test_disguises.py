@@ -27,6 +27,10 @@ def test_an_address_is_plain_and_other_text_stays(written: str, plain: str) -> N
     assert undo(written) == plain
 
 
+def test_a_mark_without_width_at_the_beginning_joins_nothing() -> None:
+    assert undo("\u200bhttps") == "\u200bhttps"
+
+
 PIECES = st.sampled_from(["&", "#58;", "#", "5", "8", ";", "&colon;", "a", "。", "\u200b", "：", " ", "&#x2", "f;"])
 
 

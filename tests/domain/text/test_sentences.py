@@ -63,6 +63,11 @@ def test_a_line_broken_by_the_margin_goes_on_and_a_short_line_does_not() -> None
     assert pieces("Total revenue\nOperating income\n5,000") == ["Total revenue", "Operating income", "5,000"]
 
 
+def test_what_is_kept_together_moves_no_sentence() -> None:
+    assert pieces("Call `a. b. c()` first. Then stop.") == ["Call `a. b. c()` first.", "Then stop."]
+    assert pieces("It takes approx. two days [1. 2]. Then stop.") == ["It takes approx. two days [1. 2].", "Then stop."]
+
+
 def test_only_white_space_lies_outside() -> None:
     choice = random.Random(7)
     alphabet = [

@@ -22,7 +22,7 @@ class Vocabulary:
     ("query", "corrected"),
     [
         ("How long is the waranty of the Fakle?", "How long is the warranty of the Falke?"),
-        ("waranty WARANTY wARANTY Waranty", "warranty WARANTY wARANTY Warranty"),
+        ("waranty WARANTY wARANTY wAranty Waranty", "warranty WARANTY wARANTY wAranty Warranty"),
         ("the Fakle's batery, please", "the Falke's battery, please"),
         ("“waranty”", "“warranty”"),
         ("when to calib", "when to calibration"),

@@ -11,7 +11,7 @@ from domain.ports.judgement import Grade
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Attempt
-from nodes.grade.step import RETRY_MARGIN, GradeInput, grade
+from nodes.grade.step import RETRY_MARGIN, GradeInput, grade, level_of
 from nodes.rerank.step import RerankInput, rerank
 from nodes.retrieve.step import RetrieveInput, retrieve
 from tests.nodes.nodes_alone import make_runtime, make_state
@@ -77,6 +77,14 @@ class Grader:
 
     async def grade(self, *_: Any, **__: Any) -> Grade:
         return Grade(confidence=0.5, missing=[f"word{number}" for number in range(12)])
+
+
+@pytest.mark.parametrize(
+    ("confidence", "level"),
+    [(1.0, "high"), (0.8, "high"), (0.79, "medium"), (0.6, "medium"), (0.59, "low"), (0.4, "low"), (0.39, "none")],
+)
+def test_a_confidence_has_a_word(confidence: float, level: str) -> None:
+    assert level_of(confidence) == level
 
 
 async def test_the_ten_words_that_matter_most_are_kept(embedder: OnnxEmbedder) -> None:
