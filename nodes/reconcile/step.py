@@ -103,6 +103,8 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
         texts = repairs | _correct_markers(claims, state, profile.generate.citation_style)
         answer = _rewrite(state["answer"], claims, texts)
         citations = _cite_again(answer, state)
+        if any(each["code"] == "beside_question" for each in reasons):
+            context.ledger.warn(wording.warnings.beside_question)
         if withdrawn:
             said = [" ".join(strip_markers(claim["text"]).split()) for claim in withdrawn]
             reason = f"{reason} {wording.list_withdrawn(said)}"
@@ -153,9 +155,12 @@ def _correct_markers(claims: Sequence[Claim], state: ReconcileInput, style: Cita
         leans = any(block == other and leans_on & numbers for other, numbers in goes)
         if leans or is_miscited(claim) or not state["citations"]:
             numbers = [number for number in claim["sources"] if number in leans_on] or claim["sources"]
-            markers = "".join(render_marker(number, chunk_ids[number - 1], style) for number in numbers)
-            texts[claim["start"]] = mark(claim["text"], markers, chunk_ids)
+            texts[claim["start"]] = _mark(claim["text"], numbers, chunk_ids, style)
     return texts
+
+
+def _mark(text: str, numbers: Sequence[int], chunk_ids: Sequence[str], style: CitationStyle) -> str:
+    return mark(text, "".join(render_marker(number, chunk_ids[number - 1], style) for number in numbers), chunk_ids)
 
 
 def _rewrite(answer: str, claims: Sequence[Claim], texts: Mapping[int, str]) -> str:
@@ -233,9 +238,7 @@ async def _repair(
             continue
         text = texts[span]
         if len(its) == 1 and its[0]["sources"] and (is_miscited(its[0]) or not find_markers(text, chunk_ids)):
-            numbers = its[0]["sources"]
-            markers = "".join(render_marker(number, chunk_ids[number - 1], style) for number in numbers)
-            text = mark(text, markers, chunk_ids)
+            text = _mark(text, its[0]["sources"], chunk_ids, style)
         repairs[span[0]] = text
     return repairs
 

@@ -51,12 +51,14 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
         if not answers and outcome in ANSWERS:
             reasons = [*reasons, BesideQuestion(code="beside_question")]
             outcome = judge_answer(reasons)
-            context.ledger.warn(read_catalogue(state["language"]).warnings.beside_question)
     uncited = not state["citations"] and not any(claim["kind"] == "absence" for claim in claims)
     unsupported = uncited or any(claim["verdict"] == "unsupported" or is_miscited(claim) for claim in claims)
     verification = Verification(
         status="unsupported" if unsupported else "supported" if claims else "skipped", claims=claims, score=score
     )
+    if not unsupported and outcome != state["outcome"]:
+        # Else reconcile warns, if anything is left of the answer.
+        context.ledger.warn(read_catalogue(state["language"]).warnings.beside_question)
     runtime.stream_writer(Verified(type="verification", status=verification["status"], claims=claims))
     return VerifyUpdate(verification=verification, outcome=outcome, outcome_reasons=reasons)
 

@@ -133,6 +133,10 @@ async def test_an_answer_beside_the_question_has_a_caveat(embedder: OnnxEmbedder
     assert update["outcome_reasons"] == [{"code": "beside_question"}]
     assert len(runtime.context.ledger.warnings) == 1
     assert update["verification"]["status"] == "supported"
+    # What is withdrawn altogether is not warned of.
+    runtime = make_runtime(embedder, [], Models(judge=cast(Any, Judge(MISSES, answers=False))))
+    assert (await verify(state, runtime))["outcome_reasons"] == [{"code": "beside_question"}]
+    assert runtime.context.ledger.warnings == []
 
 
 async def test_the_judge_sees_the_question_the_answer_and_all_sources(embedder: OnnxEmbedder) -> None:
