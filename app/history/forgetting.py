@@ -1,18 +1,26 @@
 """Forgets a document or a thread everywhere, and proves it by searching for it."""
 
+import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from time import monotonic
 
 from app.history.threads import Threads
 from domain.documents import Document
-from domain.errors import UnknownDocument, UnknownThread
-from domain.history.erasure import CacheEraser, Eraser, Erasure, FileEraser, Needles
+from domain.errors import AskgraphError, ThreadBusy, UnknownDocument, UnknownThread
+from domain.history.erasure import CacheEraser, Erasable, Eraser, Erasure, FileEraser, Needles, PendingErasure
 from domain.people.names import find_nearest
 from domain.ports.documents import DocumentCatalog
 from domain.ports.originals import OriginalStore
 from domain.ports.streams import RunStreams
 from domain.scope import Scope
+
+logger = logging.getLogger("askgraph.forgetting")
+
+BUSY_SECONDS = 60.0
+"""Longest wait for the end of runs in conversations that were shown the document."""
 
 CACHE = "cache"
 """The name of the cache server among the tables."""
@@ -39,7 +47,9 @@ class Forgetting:
         """Erase a document, and what runs, states, tapes and cached answers hold of it. The conversations stay, with a
         marker in the place of what they quoted. With `dry_run`, only count what would go.
 
-        Raises `UnknownDocument` where there is none and none of this id was deleted, and `DatabaseUnavailable`.
+        Raises `UnknownDocument` where there is none and none of this id was deleted, `ThreadBusy` where conversations
+        that were shown it go on being answered for a minute, and `DatabaseUnavailable`. What was begun goes on at the
+        next start.
         """
         needles = await self.eraser.read_needles(workspace_id, document_id)
         if needles is None:
@@ -48,15 +58,8 @@ class Forgetting:
             erasure = await self.eraser.erase_document(workspace_id, needles, dry_run=True)
             erasure.rows["documents"] += await self.documents.get(workspace_id, document_id) is not None
             return await self._count_cached(workspace_id, erasure)
-        # Deleting the document drops the cached answers, too, without counting them.
-        cached = await self.cache.erase(workspace_id, [], Needles(workspace_id, ()))
-        deleted = await self.delete_document(workspace_id, document_id)
-        erasure = await self.eraser.erase_document(workspace_id, needles)
-        erasure.rows.update({"documents": deleted, CACHE: cached})
-        await self._finish(workspace_id, erasure)
-        if left := await self.originals.erase_dropped(workspace_id):
-            erasure.found[FILES] = left
-        return erasure
+        await self.eraser.begin(workspace_id, needles.ids[0])
+        return await self._erase_document(needles)
 
     async def forget_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
         """Delete a thread, its branches, and all that is stored of them. What their runs cost stays known. With
@@ -69,29 +72,72 @@ class Forgetting:
             erasure = await self.eraser.erase_thread(workspace_id, thread_id, dry_run=dry_run)
         except UnknownThread:
             raise await self.threads.explain_unknown(Scope(workspace_id), thread_id) from None
-        return await (self._count_cached if dry_run else self._finish)(workspace_id, erasure)
+        if dry_run:
+            return await self._count_cached(workspace_id, erasure)
+        return await self._finish(erasure, "thread", thread_id)
 
-    async def _count_cached(self, workspace_id: str, erasure: Erasure) -> Erasure:
-        erasure.rows[CACHE] += await self.cache.erase(
-            workspace_id, list(erasure.run_ids), erasure.needles, dry_run=True
-        )
+    async def resume(self) -> None:
+        """Go on with what was begun by processes that died. What fails is logged, and tried again at the next start."""
+        try:
+            for pending in await self.eraser.list_pending():
+                await self._resume(pending)
+        except AskgraphError as error:
+            logger.error("What was to be forgotten is not yet, and is tried again at the next start: %s", error.message)
+
+    async def _resume(self, pending: PendingErasure) -> None:
+        workspace_id, target = pending.workspace_id, pending.target
+        if pending.kind == "document":
+            needles = await self.eraser.read_needles(workspace_id, target) or Needles(workspace_id, (target,))
+            erasure = await self._erase_document(needles, pending.run_ids)
+        else:
+            # Its rows went in the transaction that noted it.
+            erasure = Erasure(Needles(workspace_id, (target,)), run_ids=pending.run_ids)
+            erasure = await self._finish(erasure, "thread", target)
+        said = logger.error if erasure.found else logger.info
+        said("Went on to forget the %s %s. Left: %s", pending.kind, target, dict(erasure.found) or "nothing")
+
+    async def _erase_document(self, needles: Needles, run_ids: frozenset[str] = frozenset()) -> Erasure:
+        workspace_id, [document_id] = needles.workspace_id, needles.ids
+        # Deleting the document drops the cached answers, too, without counting them.
+        cached = await self.cache.erase(workspace_id, [])
+        deleted = await self.delete_document(workspace_id, document_id)
+        until = monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                erasure = await self.eraser.erase_document(workspace_id, needles)
+                break
+            except ThreadBusy:
+                if monotonic() > until:
+                    raise
+                await asyncio.sleep(0.2)
+        erasure.run_ids |= run_ids
+        erasure.rows.update({"documents": deleted, CACHE: cached})
+        await self._finish(erasure, "document", document_id)
+        if left := await self.originals.erase_dropped(workspace_id):
+            erasure.found[FILES] = left
         return erasure
 
-    async def _finish(self, workspace_id: str, erasure: Erasure) -> Erasure:
+    async def _count_cached(self, workspace_id: str, erasure: Erasure) -> Erasure:
+        erasure.rows[CACHE] += await self.cache.erase(workspace_id, list(erasure.run_ids), dry_run=True)
+        return erasure
+
+    async def _finish(self, erasure: Erasure, kind: Erasable, target: str) -> Erasure:
         # Events that wait to be written together would come after the others are gone.
         for run_id in erasure.run_ids:
             await self.streams.flush(run_id)
-        erasure.rows[CACHE] += await self.cache.erase(workspace_id, list(erasure.run_ids), erasure.needles)
-        tables, found = await self.eraser.search(erasure.needles)
-        in_cache = await self.cache.search(erasure.needles)
+        needles = erasure.needles
+        erasure.rows[CACHE] += await self.cache.erase(needles.workspace_id, list(erasure.run_ids))
         await self.files.rewrite()
+        await self.eraser.end(needles.workspace_id, kind, target)
+        tables, found = await self.eraser.search(needles)
+        in_cache = await self.cache.search(needles)
         erasure.searched = tables + 1
         erasure.found.update(found)
         if in_cache is None:
             erasure.found[f"{CACHE}, which does not answer"] = 1
         elif in_cache:
             erasure.found[CACHE] = in_cache
-        erasure.found.update(await self.files.search(erasure.needles.sentences))
+        erasure.found.update(await self.files.search(needles.sentences))
         erasure.remarks = tuple(self.files.remarks)
         return erasure
 

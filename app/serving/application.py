@@ -1,5 +1,6 @@
 """The HTTP application."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from app.api.protocols import mcp, openai, openai_responses, ui
 from app.api.protocols.agent_server.routes import AGENT_SERVER
 from app.api.schema.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
+from app.support.cancelling import end_tasks
 from app.wiring.services import Services
 from app.workbench.api import debug
 
@@ -98,6 +100,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
         ):
             await manager.work()
             app.state.manager = manager
+            forgetting = asyncio.create_task(services.make_forgetting().resume())
             async with PageRenderer() as renderer:
                 yield Lifespan(
                     services=services,
@@ -108,6 +111,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
                     manager=manager,
                     renderer=renderer,
                 )
+            await end_tasks(forgetting)
             await manager.drain()
 
     settings = services.settings

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 ERASED = "[erased]"
@@ -50,6 +50,19 @@ class Erasure:
     """What could not be searched, and how long it holds what was erased."""
 
 
+Erasable = Literal["document", "thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingErasure:
+    """An erasure that was begun and has not ended."""
+
+    workspace_id: str
+    kind: Erasable
+    target: str
+    run_ids: frozenset[str]
+
+
 class Eraser(Protocol):
     """Erases from the database. Raises `DatabaseUnavailable`."""
 
@@ -58,13 +71,26 @@ class Eraser(Protocol):
         ...
 
     async def erase_document(self, workspace_id: str, needles: Needles, *, dry_run: bool = False) -> Erasure:
-        """Erase what is left of a document, whose own rows are deleted already by then, from runs, states and tapes;
-        or only count it."""
+        """Erase what is left of a document, whose own rows are deleted already by then, from what was made from it:
+        runs, states and tapes; or only count it. Raises `ThreadBusy` while it is being answered in a conversation that
+        was shown the document."""
         ...
 
     async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
         """Delete a thread and its branches, or only count what would go. Raises `UnknownThread`, and `ThreadBusy` while
         it is being answered in."""
+        ...
+
+    async def begin(self, workspace_id: str, document_id: str) -> None:
+        """Note that the document is being erased, before anything of it is."""
+        ...
+
+    async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
+        """Take the note away. Erasing a thread makes one, too."""
+        ...
+
+    async def list_pending(self) -> Sequence[PendingErasure]:
+        """Return what was begun and has not ended, in all workspaces."""
         ...
 
     async def search(self, needles: Needles) -> tuple[int, Mapping[str, int]]:
@@ -75,9 +101,9 @@ class Eraser(Protocol):
 class CacheEraser(Protocol):
     """Erases from the cache server."""
 
-    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles, *, dry_run: bool = False) -> int:
-        """Delete the workspace's cached answers, the events of the runs, and those that hold a needle; or only count
-        them. Returns the number of keys."""
+    async def erase(self, workspace_id: str, run_ids: Sequence[str], *, dry_run: bool = False) -> int:
+        """Delete the workspace's cached answers and the events of the runs, or only count them. Returns the number of
+        keys."""
         ...
 
     async def search(self, needles: Needles) -> int | None:

@@ -1,5 +1,8 @@
 """After a document or a thread was forgotten, nothing that is stored holds it."""
 
+import asyncio
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -7,11 +10,12 @@ import pytest
 import zstandard
 
 from app.adapters.postgres.checkpoints.packs import PACKED
-from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.serving.application import make_app
-from app.wiring.services import Services
+from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from domain.errors import UnknownDocument, UnknownThread
+from domain.events import Done
 from domain.history.erasure import ERASED
 from tests.asking import ask
 from tests.http_client import open_client
@@ -90,11 +94,12 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     after = await dump(services)
     assert find(after, document_id, "quandt.md", "eighty thousand", *SAID) == []
 
-    steps = await services.make_history_reader().read("default", thread_id)
+    steps = await services.make_history_reader().read("default", beside["thread_id"])
     assert len(steps) > 5
-    assert any(ERASED in str(step) for step in steps)
-    state = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id, "workspace_id": "default"}})
-    assert state.values["turns"][0]["answer"] == ERASED
+    async with open_client(make_app(services)) as client:
+        turns = (await client.get(f"/api/threads/{thread_id}")).json()["turns"]
+    assert [turn["question"] for turn in turns] == [QUESTION, ERASED]
+    assert turns[0]["ended"]["answer"] == ERASED
     again = await ask(services, "When does the canteen serve lunch?", thread_id=thread_id, mode="thorough")
     assert again["answer"] == beside["answer"]
     with pytest.raises(UnknownDocument):
@@ -212,16 +217,85 @@ async def test_the_api_says_what_may_have_been_meant_and_shows_what_would_go(
         assert (await client.get(f"/api/threads/{thread_id}")).status_code == 200
 
 
-def test_a_redactor_leaves_what_does_not_hold_the_document() -> None:
-    redactor = Redactor(("id", "a/b.md"), ["The long title"], ["One two three four five six seven."], ["Only six."])
-    kept = {"answer": "Six.", "sources": [{"document_id": "other", "text": "one two three four five"}]}
-    assert redactor.redact(kept) is kept
-    assert redactor.redact(["x two, three four FIVE six seven!", "Only six.", "see a/b.md"]) == [
-        ERASED,
-        ERASED,
-        f"see {ERASED}",
-    ]
-    cited = {"document_id": "id", "text": "t", "title": "T", "heading_path": ["T"], "start": 3}
-    assert redactor.redact(cited) == {
-        "document_id": ERASED, "text": ERASED, "title": ERASED, "heading_path": [], "start": 3,
-    }  # fmt: skip
+TRESOR = b"# Tresor\n\nThe Tresor safe combination is 7391 and its key is kept by Ottilie Quandt in the cellar.\n"
+TOLD = ["safe combination", "7391 and", "Ottilie", "in the cellar"]
+
+
+async def ask_twice(services: Services) -> tuple[str, Done]:
+    """Return the id of a document, and the second of two turns about it."""
+    report = await services.library.ingestion.add("default", "tresor.md", TRESOR)
+    await services.library.ingestion.add("default", "canteen.md", OTHER)
+    first = await ask(services, "What opens the Tresor?")
+    assert "7391" in first["answer"]
+    second = await ask(services, "And who keeps its key?", thread_id=first["thread_id"])
+    assert report.document_id is not None
+    return report.document_id, second
+
+
+async def test_what_a_later_turn_took_from_an_erased_answer_goes_with_it(services: Services) -> None:
+    document_id, second = await ask_twice(services)
+    assert "safe combination" in second["standalone_question"]
+    erasure = await services.make_forgetting().forget_document("default", document_id)
+    assert not erasure.found
+    assert find(await dump(services), document_id, *TOLD) == []
+
+
+@pytest.mark.parametrize("killed_in", ["delete_document", "eraser", "files"])
+async def test_what_was_being_forgotten_is_forgotten_at_the_next_start(services: Services, killed_in: str) -> None:
+    """Its process may die before the document is deleted, before what was made from it is, and before the cache is."""
+    document_id, second = await ask_twice(services)
+
+    class Killed(BaseException):
+        pass
+
+    class Dying:
+        """A part in which the process dies."""
+
+        def __init__(self, part: Any) -> None:
+            self.part = part
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("erase_document", "rewrite"):
+                raise Killed
+            return getattr(self.part, name)
+
+        def __call__(self, *_: Any) -> Any:
+            raise Killed
+
+    forgetting = services.make_forgetting()
+    part = getattr(forgetting, killed_in)
+    with pytest.raises(Killed):
+        await replace(forgetting, **cast(Any, {killed_in: Dying(part)})).forget_document("default", document_id)
+    await services.make_forgetting().resume()
+    after = await dump(services)
+    assert find(after, document_id, *TOLD) == []
+    assert after["erasures"] == ""
+    assert not any(second["run_id"] in name for name in after), "the events of its run are gone"
+
+
+async def test_files_of_the_home_hold_nothing_that_was_forgotten(tmp_path: Path) -> None:
+    def count() -> dict[str, int]:
+        held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        return {
+            str(path.relative_to(tmp_path)): found
+            for path, data in held.items()
+            if (found := sum(data.count(each.encode()) for each in TOLD))
+        }
+
+    settings = read_settings(home=tmp_path, DATABASE_URL=None, REDIS_URL=None, load_samples=False)
+    async with open_services(settings) as services:
+        document_id, _ = await ask_twice(services)
+        await asyncio.sleep(1.5)  # Valkey writes its log every second
+        assert {name.split("/")[0] for name in count()} == {"postgres", "valkey"}
+        erasure = await services.make_forgetting().forget_document("default", document_id)
+        assert (dict(erasure.found), erasure.remarks) == ({}, ())
+        assert count() == {}
+        # What is left is found, wherever it is.
+        (tmp_path / "valkey.damaged").mkdir()
+        (tmp_path / "valkey.damaged" / "log").write_bytes(b"..." + TRESOR[10:])
+        said = TRESOR.decode().splitlines()[2]
+        assert await services.runs.files.search([said]) == {"files in valkey.damaged": 1}
+        (tmp_path / "valkey.damaged" / "log").unlink()
+    assert count() == {}
+    async with open_services(settings):
+        assert count() == {}

@@ -32,6 +32,7 @@ OF_WORKSPACE = (
     "document_marks",
     "document_revisions",
     "documents",
+    "erasures",
     "feedback",
     "ingestions",
     "original_objects",

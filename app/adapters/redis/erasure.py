@@ -15,7 +15,6 @@ REWRITE_SECONDS = 60.0
 """Longest wait until the server has written its log anew."""
 
 _ALL = "askgraph:*"
-_EVENTS = events_key("*")
 _EVERY = 1_000_000_000
 _NO_KEY = "askgraph:none"
 """Does not exist; the server refuses to delete nothing."""
@@ -29,11 +28,9 @@ class RedisEraser:
         self._redis = server.client
         self._answers = answers
 
-    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles, *, dry_run: bool = False) -> int:
+    async def erase(self, workspace_id: str, run_ids: Sequence[str], *, dry_run: bool = False) -> int:
         async def drop() -> int:
-            # Also runs that were shown the document and did not cite it.
-            shown = {key.decode() for key in await self._find(_EVENTS, needles)}
-            events = [*shown | {events_key(run_id) for run_id in run_ids}, _NO_KEY]
+            events = [*(events_key(run_id) for run_id in run_ids), _NO_KEY]
             return int(await (self._redis.exists if dry_run else self._redis.unlink)(*events))
 
         answers = await self._answers.list_stored(workspace_id, _EVERY)

@@ -54,6 +54,7 @@ def forget(
 
         async with open_services(read_settings()) as services:
             forgetting = services.make_forgetting()
+            await forgetting.resume()
 
             async def forget(*, dry_run: bool) -> dict[str, Any]:
                 try:

@@ -20,11 +20,11 @@ _TABLES = """
     WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
         AND (c.data_type IN ('text', 'character varying', 'jsonb', 'json', 'uuid', 'bytea')
              OR c.udt_name IN ('_text', '_uuid'))
-        AND (c.table_name, c.column_name) <> ('audit_log', 'action')
+        AND (c.table_name, c.column_name) <> ('audit_log', 'action') AND c.table_name <> 'erasures'
     GROUP BY c.table_name ORDER BY c.table_name
 """
 """Every table with its columns that can hold text. Numbers, times and vectors cannot. That somebody erased the id stays
-in the audit log."""
+in the audit log, and that it is being erased is in `erasures` until the end."""
 
 _NAMING = ("thread_id", "branch_of", "source")
 """Columns and JSON keys that hold the id of a thread or the path of a document."""

@@ -1,21 +1,18 @@
-"""Rewrites saved states without a document. Their steps, times and settings stay, so that history still opens."""
+"""Rewrites saved states that name a document without it, so that history still opens."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.checkpoints.packs import PACKED, Pack, unpack
-from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.pool import Session
 from domain.history.erasure import ERASED
-from domain.threads import split_key
 
-_OF_WORKSPACE: LiteralString = "starts_with(thread_id, %(workspace_id)s || '/')"
-
-_LIST_CHECKPOINTS: LiteralString = f"""
-    SELECT thread_id, checkpoint_ns, checkpoint_id, checkpoint, metadata FROM checkpoints WHERE {_OF_WORKSPACE}
+_LIST_CHECKPOINTS: LiteralString = """
+    SELECT thread_id, checkpoint_ns, checkpoint_id, checkpoint, metadata FROM checkpoints
+    WHERE thread_id = ANY(%(keys)s)
 """
 
 _UPDATE_CHECKPOINT: LiteralString = """
@@ -23,9 +20,9 @@ _UPDATE_CHECKPOINT: LiteralString = """
     WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s AND checkpoint_id = %(checkpoint_id)s
 """
 
-_LIST_BLOBS: LiteralString = f"""
+_LIST_BLOBS: LiteralString = """
     SELECT thread_id, checkpoint_ns, channel, version, type, blob FROM checkpoint_blobs
-    WHERE {_OF_WORKSPACE} AND blob IS NOT NULL
+    WHERE thread_id = ANY(%(keys)s) AND blob IS NOT NULL
 """
 
 _UPDATE_BLOB: LiteralString = """
@@ -37,7 +34,7 @@ _UPDATE_BLOB: LiteralString = """
 # The rows of packed writes only refer to packs.
 _LIST_WRITES: LiteralString = f"""
     SELECT thread_id, checkpoint_ns, checkpoint_id, task_id, idx, type, blob FROM checkpoint_writes
-    WHERE {_OF_WORKSPACE} AND type <> '{PACKED}'
+    WHERE thread_id = ANY(%(keys)s) AND type <> '{PACKED}'
 """
 
 _UPDATE_WRITE: LiteralString = """
@@ -49,56 +46,41 @@ _UPDATE_WRITE: LiteralString = """
 _serde = JsonPlusSerializer()
 
 
-async def redact_states(session: Session, pick: Callable[[str], Redactor], run_ids: frozenset[str]) -> dict[str, int]:
-    """Redact all states of the workspace; `pick` has the redactor for a thread. The answers of the runs `run_ids` go
-    whole. Returns the changed rows by table."""
+async def unname_in_states(session: Session, keys: Sequence[str], document_id: str) -> dict[str, int]:
+    """Erase the document from the states of these threads, which only found or read it. Returns the changed rows by
+    table."""
     changed = dict.fromkeys(("checkpoints", "checkpoint_blobs", "checkpoint_writes"), 0)
-    runs: dict[str, str | None] = {}
-    for row in await session.fetch(_LIST_CHECKPOINTS):
-        redactor = pick(split_key(row["thread_id"])[1])
-        runs[row["checkpoint_id"]] = row["metadata"].get("run_id")
-        checkpoint = redactor.redact(row["checkpoint"])
-        checkpoint = _clear_answer(checkpoint, runs[row["checkpoint_id"]] in run_ids)
-        metadata = redactor.redact(row["metadata"])
-        if checkpoint is not row["checkpoint"] or metadata is not row["metadata"]:
-            await session.execute(
-                _UPDATE_CHECKPOINT, **row | {"checkpoint": Jsonb(checkpoint), "metadata": Jsonb(metadata)}
-            )
+    for row in await session.fetch(_LIST_CHECKPOINTS, keys=keys):
+        new = {name: _unname(row[name], document_id) for name in ("checkpoint", "metadata")}
+        if any(new[name] is not row[name] for name in new):
+            await session.execute(_UPDATE_CHECKPOINT, **row | {name: Jsonb(value) for name, value in new.items()})
             changed["checkpoints"] += 1
-    clears = {checkpoint_id for checkpoint_id, run_id in runs.items() if run_id in run_ids}
-    for row in await session.fetch(_LIST_BLOBS):
+    for row in await session.fetch(_LIST_BLOBS, keys=keys):
         body = bytes(row["blob"])
         if row["type"] == PACKED:
-            redacted = _redact_pack(body, pick(split_key(row["thread_id"])[1]), clears)
+            new_body = _unname_in_pack(body, document_id)
         else:
-            redacted = _redact_blob((row["type"], body), pick(split_key(row["thread_id"])[1]))[1]
-        if redacted != body:
-            await session.execute(_UPDATE_BLOB, **row | {"blob": redacted})
+            new_body = _unname_in_blob((row["type"], body), document_id)[1]
+        if new_body != body:
+            await session.execute(_UPDATE_BLOB, **row | {"blob": new_body})
             changed["checkpoint_blobs"] += 1
-    for row in await session.fetch(_LIST_WRITES):
+    for row in await session.fetch(_LIST_WRITES, keys=keys):
         body = bytes(row["blob"])
-        redacted = _redact_blob((row["type"], body), pick(split_key(row["thread_id"])[1]))[1]
-        if redacted != body:
-            await session.execute(_UPDATE_WRITE, **row | {"blob": redacted})
+        new_body = _unname_in_blob((row["type"], body), document_id)[1]
+        if new_body != body:
+            await session.execute(_UPDATE_WRITE, **row | {"blob": new_body})
             changed["checkpoint_writes"] += 1
     return changed
 
 
-def _redact_pack(body: bytes, redactor: Redactor, clears: set[str]) -> bytes:
-    """Return the pack without the document; the answers of the checkpoints in `clears` go whole."""
+def _unname_in_pack(body: bytes, document_id: str) -> bytes:
     unpacked = unpack(body)
     pack = Pack()
-    pack.blobs = {place: _redact_blob(blob, redactor) for place, blob in unpacked.blobs.items()}
-    pack.checkpoints = {
-        checkpoint_id: _redact_blob(held, redactor, clear=checkpoint_id in clears)
-        for checkpoint_id, held in unpacked.checkpoints.items()
-    }
+    pack.blobs = {place: _unname_in_blob(blob, document_id) for place, blob in unpacked.blobs.items()}
+    pack.checkpoints = {name: _unname_in_blob(held, document_id) for name, held in unpacked.checkpoints.items()}
     pack.writes = {
-        checkpoint_id: [
-            (task, path, replaces, _redact_blob(blob, redactor, clear=checkpoint_id in clears))
-            for task, path, replaces, blob in writes
-        ]
-        for checkpoint_id, writes in unpacked.writes.items()
+        name: [(task, path, replaces, _unname_in_blob(blob, document_id)) for task, path, replaces, blob in writes]
+        for name, writes in unpacked.writes.items()
     }
     same = (pack.blobs, pack.checkpoints) == (unpacked.blobs, unpacked.checkpoints) and all(
         [tuple(write) for write in pack.writes[name]] == [(*write[:3], tuple(write[3])) for write in writes]
@@ -107,23 +89,36 @@ def _redact_pack(body: bytes, redactor: Redactor, clears: set[str]) -> bytes:
     return body if same else pack.encode()
 
 
-def _redact_blob(blob: Any, redactor: Redactor, *, clear: bool = False) -> tuple[str, bytes]:
+def _unname_in_blob(blob: Any, document_id: str) -> tuple[str, bytes]:
     kind, body = blob
     value = _serde.loads_typed((kind, body))
-    redacted = _clear_answer(redactor.redact(value), clear)
-    return (kind, body) if redacted is value else _serde.dumps_typed(redacted)
+    new = _unname(value, document_id)
+    return (kind, body) if new is value else _serde.dumps_typed(new)
 
 
-def _clear_answer(value: Any, clear: bool) -> Any:
-    """Return a checkpoint, or the writes of a task, with the answer erased."""
-    if not clear:
-        return value
-    if isinstance(value, dict) and value.get("channel_values", {}).get("answer"):
-        return {**value, "channel_values": {**value["channel_values"], "answer": ERASED}}
-    if isinstance(value, list) and any(_is_answer(each) for each in value):
-        return [(*each[:2], ERASED) if _is_answer(each) else each for each in value]
+def _unname(value: Any, document_id: str) -> Any:
+    """Return the value without the document; the same object where it does not name it."""
+    match value:
+        case str():
+            return value.replace(document_id, ERASED) if document_id in value else value
+        case Mapping() if value.get("document_id") == document_id:
+            return _blank(value)
+        case Mapping():
+            changed = {name: _unname(each, document_id) for name, each in value.items()}
+            return changed if any(changed[name] is not each for name, each in value.items()) else value
+        case list() | tuple():
+            items = [_unname(each, document_id) for each in value]
+            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     return value
 
 
-def _is_answer(write: Any) -> bool:
-    return isinstance(write, list | tuple) and len(write) == 3 and write[1] == "answer" and bool(write[2])
+def _blank(value: Any) -> Any:
+    """Return the value with every text in it erased."""
+    match value:
+        case str():
+            return ERASED
+        case Mapping():
+            return {name: _blank(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_blank(each) for each in value]
+    return value

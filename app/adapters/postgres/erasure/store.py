@@ -1,23 +1,23 @@
 """Erases documents and threads from every table that holds them or quotes them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.audit import erase_from_audit
-from app.adapters.postgres.erasure.redaction import Redactor
-from app.adapters.postgres.erasure.search import holds, search_tables
-from app.adapters.postgres.erasure.states import redact_states
+from app.adapters.postgres.conversations.threads import MOST_ASKED
+from app.adapters.postgres.erasure.search import search_tables
+from app.adapters.postgres.erasure.states import unname_in_states
 from app.adapters.postgres.library.ids import parse_ids
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from app.adapters.postgres.retention.deletion import DELETE_TAPES, THESE, delete_states, name_threads, run
 from app.adapters.postgres.retention.store import DELETE_RUNS, DELETE_THREADS
 from domain.errors import ThreadBusy, UnknownThread
-from domain.history.erasure import Erasure, Needles
+from domain.history.erasure import ERASED, Erasable, Erasure, Needles, PendingErasure
 from domain.text.sentences import split_sentences
 from domain.threads import state_key
 
@@ -46,64 +46,109 @@ _IS_SAID_ELSEWHERE: LiteralString = """
     )
 """
 
-# What was written from the document cites it. Lists of the library and abstentions only say its title.
-_TOLD: LiteralString = """
-    SELECT run_id, thread_id, answer, citations, position(%(document_id)s IN citations::text) > 0 AS cites FROM runs
-    WHERE workspace_id = %(workspace_id)s AND (
-        position(%(document_id)s IN citations::text) > 0
-        OR (route = 'about_library' OR outcome = 'abstained')
-            AND EXISTS (SELECT FROM unnest(%(titles)s::text[]) AS title WHERE position(title IN answer) > 0))
+# By the links of runs to what they were made from (domain/history/lineage.py). What a run says may come from the
+# document if it cites or lists it, if a model was shown it, or if it drew on a turn of which this is so. Its question
+# may repeat an earlier turn.
+_FIND_TOLD: LiteralString = """
+    WITH RECURSIVE told AS (
+        SELECT run_id FROM runs JOIN run_documents AS document USING (workspace_id, run_id)
+        WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND shown AND (
+            usage <> '[]' OR document.revision = 0
+            OR citations @> jsonb_build_array(jsonb_build_object('document_id', %(document_id)s::text))
+        )
+        UNION
+        SELECT turn.run_id FROM told JOIN run_turns AS turn ON turn.earlier_run_id = told.run_id
+        WHERE workspace_id = %(workspace_id)s AND drawn_on
+    )
+    SELECT run_id, thread_id, EXISTS (
+        SELECT FROM run_turns AS turn
+        WHERE turn.workspace_id = runs.workspace_id AND turn.run_id = runs.run_id
+            AND turn.earlier_run_id IN (SELECT run_id FROM told)
+    ) AS follows
+    FROM runs WHERE workspace_id = %(workspace_id)s AND run_id IN (SELECT run_id FROM told)
 """
 
-_RUN_COLUMNS = (
-    "question", "standalone_question", "answer", "queries", "scope", "citations", "outcome_reasons",
-    "warnings", "degraded", "forked_from",
-)  # fmt: skip
-
-_LIST_RUNS: LiteralString = """
-    SELECT run_id, thread_id, question, standalone_question, answer, queries, scope, citations,
-        outcome_reasons, warnings, degraded, forked_from
-    FROM runs WHERE workspace_id = %(workspace_id)s
+# The turns of those runs stand in the states and tapes of these.
+_FIND_GIVEN: LiteralString = """
+    SELECT DISTINCT run_id, thread_id FROM run_turns JOIN runs USING (workspace_id, run_id)
+    WHERE workspace_id = %(workspace_id)s AND earlier_run_id = ANY(%(run_ids)s) AND NOT run_id = ANY(%(run_ids)s)
 """
 
-_UPDATE_RUN: LiteralString = """
-    UPDATE runs SET question = %(question)s, standalone_question = %(standalone_question)s, answer = %(answer)s,
-        queries = %(queries)s, scope = %(scope)s, citations = %(citations)s,
-        outcome_reasons = %(outcome_reasons)s, warnings = %(warnings)s, degraded = %(degraded)s,
-        forked_from = %(forked_from)s
-    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+# The document stands in their states and tapes, and among the sources that were shown and not cited.
+_FIND_READ: LiteralString = """
+    SELECT DISTINCT run_id, thread_id FROM run_documents JOIN runs USING (workspace_id, run_id)
+    WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND NOT run_id = ANY(%(run_ids)s)
 """
 
-_LIST_ACCEPTED: LiteralString = """
-    SELECT run_id, thread_id, request, ended, shown FROM accepted_runs WHERE workspace_id = %(workspace_id)s
+_BLANK: Mapping[str, LiteralString] = {
+    "runs": """
+        UPDATE runs SET question = CASE WHEN run_id = ANY(%(following)s) THEN %(erased)s ELSE question END,
+            standalone_question = %(erased)s, answer = CASE answer WHEN '' THEN '' ELSE %(erased)s END,
+            queries = '[]', citations = '[]', outcome_reasons = '[]', warnings = '[]'
+        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)""",
+    "accepted_runs": """
+        UPDATE accepted_runs SET
+            request = CASE WHEN run_id = ANY(%(following)s)
+                THEN jsonb_set(request, '{turn,question}', to_jsonb(%(erased)s::text)) ELSE request
+            END || '{"history": []}',
+            ended = CASE ended ->> 'type' WHEN 'done' THEN ended || %(blank)s ELSE ended END,
+            shown = shown || '{"sources": [], "corrections": []}'
+        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)""",
+    "feedback": """
+        UPDATE feedback SET comment = %(erased)s
+        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s) AND comment <> ''""",
+    "threads": """
+        UPDATE threads AS thread SET title = NULL,
+            client_metadata = CASE WHEN client_metadata IS NOT NULL THEN '{}'::jsonb END,
+            asked = coalesce(
+                (
+                    SELECT left(string_agg(request #>> '{turn,question}', E'\n' ORDER BY accepted_at), %(most_asked)s)
+                    FROM accepted_runs AS run
+                    WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
+                ),
+                ''
+            )
+        WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(told_in)s)""",
+}
+"""Blank what runs say that may come from the document, and what people say of it there."""
+
+_BLANK_END = {
+    "answer": ERASED,
+    "standalone_question": ERASED,
+    "citations": [],
+    "outcome_reasons": [],
+    "warnings": [],
+    "framing": {"opening": 0, "closing": 0},
+    "verification": {"status": "skipped", "claims": []},
+}
+
+# What only read or names the document, such as a scope. The id is a UUID, so that JSON has it as it is.
+_UNNAME: tuple[LiteralString, ...] = (
+    """UPDATE accepted_runs SET shown = jsonb_set(shown, '{sources}', coalesce(
+           (
+               SELECT jsonb_agg(source ORDER BY number)
+               FROM jsonb_array_elements(shown -> 'sources') WITH ORDINALITY AS each (source, number)
+               WHERE source ->> 'document_id' <> %(document_id)s
+           ), '[]'
+       ))
+       WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s) AND shown IS NOT NULL""",
+    """UPDATE runs SET scope = replace(scope::text, %(document_id)s, %(erased)s)::jsonb
+       WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN scope::text) > 0""",
+    """UPDATE accepted_runs SET request = replace(request::text, %(document_id)s, %(erased)s)::jsonb,
+           ended = replace(ended::text, %(document_id)s, %(erased)s)::jsonb,
+           shown = replace(shown::text, %(document_id)s, %(erased)s)::jsonb
+       WHERE workspace_id = %(workspace_id)s
+           AND position(%(document_id)s IN concat(request::text, ended::text, shown::text)) > 0""",
+)
+
+_NOTE_THINNED: LiteralString = """
+    UPDATE threads SET thinned_until = clock_timestamp()
+    WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
 """
 
-_UPDATE_ACCEPTED: LiteralString = """
-    UPDATE accepted_runs SET request = %(request)s, ended = %(ended)s, shown = %(shown)s
-    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+_DELETE_TAPES: LiteralString = """
+    DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
 """
-
-_LIST_THREADS: LiteralString = """
-    SELECT thread_id, title, asked, client_metadata FROM threads WHERE workspace_id = %(workspace_id)s
-"""
-
-_LIST_FEEDBACK: LiteralString = """
-    SELECT run_id, thread_id, comment FROM feedback JOIN runs USING (workspace_id, run_id)
-    WHERE workspace_id = %(workspace_id)s AND comment <> ''
-"""
-
-_UPDATE_FEEDBACK: LiteralString = """
-    UPDATE feedback SET comment = %(comment)s WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
-"""
-
-_UPDATE_THREAD: LiteralString = """
-    UPDATE threads SET title = %(title)s, asked = %(asked)s, client_metadata = %(client_metadata)s
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-"""
-
-_LIST_TAPES: LiteralString = "SELECT run_id, tape FROM tapes WHERE workspace_id = %(workspace_id)s"
-
-_DELETE_TAPE: LiteralString = "DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)"
 
 # The file would come back with a lock or a report that names it.
 _DELETE_TRACES: Mapping[str, LiteralString] = {
@@ -175,13 +220,24 @@ _DELETE_JOBS: LiteralString = """
 """
 
 
+_NOTE: LiteralString = """
+    INSERT INTO erasures (workspace_id, kind, target, run_ids)
+    VALUES (%(workspace_id)s, %(kind)s, %(target)s, %(run_ids)s)
+    ON CONFLICT (workspace_id, kind, target) DO UPDATE SET run_ids = erasures.run_ids || excluded.run_ids
+"""
+
+_END: LiteralString = """
+    DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
+"""
+
+_LIST_PENDING: LiteralString = "SELECT workspace_id, kind, target, run_ids FROM erasures ORDER BY 1, 2, 3"
+
+
 class PostgresEraser:
     """Implements `Eraser` in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._said: dict[str, tuple[list[str], list[str]]] = {}
-        """Titles and texts of the documents that are being erased, by id."""
 
     async def read_needles(self, workspace_id: str, document_id: str) -> Needles | None:
         ids = parse_ids([document_id])
@@ -189,51 +245,67 @@ class PostgresEraser:
             rows = await session.fetch(_READ_DOCUMENT, document_ids=ids)
         if not rows:
             return None
-        document_id = str(ids[0])
         sentences = _sample(row["text"] for row in rows)
         async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
             said = await everywhere.fetch(_IS_SAID_ELSEWHERE, sentences=sentences, document_ids=ids)
         elsewhere = {row["sentence"] for row in said}
         sources = {row["source"] for row in rows if row["source"]}
-        self._said[document_id] = [row["title"] for row in rows], [row["text"] for row in rows]
         unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
-        return Needles(workspace_id, (document_id,), tuple(sources), unique)
+        return Needles(workspace_id, (str(ids[0]),), tuple(sources), unique)
 
     async def erase_document(self, workspace_id: str, needles: Needles, *, dry_run: bool = False) -> Erasure:
         [document_id] = needles.ids
-        titles, texts = self._said.pop(document_id, ([], []))
         erasure = Erasure(needles)
         async with open_session(self._pool, workspace_id, transaction=True) as session:
-            told = await session.fetch(_TOLD, document_id=document_id, titles=[title for title in titles if title])
-            cited = [row for row in told if row["cites"]]
-            for row in cited:
-                quoted = [each for each in row["citations"] if each.get("document_id") == document_id]
-                titles += [each["title"] for each in quoted]
-                texts += [each["text"] for each in quoted]
-            names = (document_id, *needles.sources)
-            words = Redactor(names, titles, texts, [row["answer"] for row in cited])
-            fields = Redactor([document_id], [], [], [])
-            branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in told])
-            thread_ids = {row["thread_id"] for row in branches}
-
-            def pick(thread_id: str) -> Redactor:
-                """Only where the document was spoken of, its words come from it."""
-                return words if thread_id in thread_ids else fields
-
-            run_ids = frozenset(row["run_id"] for row in cited)
-            ids = parse_ids([document_id])
+            told = await session.fetch(_FIND_TOLD, document_id=document_id)
+            run_ids = [row["run_id"] for row in told]
+            given = await session.fetch(_FIND_GIVEN, run_ids=run_ids)
+            read = await session.fetch(_FIND_READ, document_id=document_id, run_ids=run_ids)
+            branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in (*told, *given)])
+            thread_ids = sorted({row["thread_id"] for row in branches})
+            only_read = sorted({row["thread_id"] for row in read}.difference(thread_ids))
+            await session.execute(_LOCK_THREADS, thread_ids=[*thread_ids, *only_read])
+            if not dry_run and await session.fetch_one(_IS_BUSY, thread_ids=[*thread_ids, *only_read]) is not None:
+                raise ThreadBusy
+            erasure.run_ids = frozenset(row["run_id"] for row in (*told, *given, *read))
+            tapes = await session.execute(_DELETE_TAPES, run_ids=list(erasure.run_ids))
+            for table, statement in _BLANK.items():
+                blanked = await session.execute(
+                    statement,
+                    run_ids=run_ids,
+                    following=[row["run_id"] for row in told if row["follows"]],
+                    told_in=sorted({row["thread_id"] for row in told}),
+                    erased=ERASED,
+                    blank=Jsonb(_BLANK_END),
+                    most_asked=MOST_ASKED,
+                )
+                erasure.rows[table] += blanked.rowcount
+            for statement in _UNNAME:
+                await session.execute(
+                    statement, document_id=document_id, erased=ERASED, run_ids=[row["run_id"] for row in read]
+                )
+            # The states of a conversation repeat its turns, so they go together: it goes on without them.
+            states = await delete_states(session, [state_key(workspace_id, each) for each in thread_ids])
+            await session.execute(_NOTE_THINNED, thread_ids=thread_ids)
+            keys = [state_key(workspace_id, each) for each in only_read]
+            erasure.rows.update(await unname_in_states(session, keys, document_id))
+            erasure.rows.update(
+                {"tapes": tapes.rowcount, "checkpoints": states.states, "checkpoint_blobs": states.values}
+            )
             for table, statement in _DELETE_TRACES.items():
                 gone = await session.execute(
-                    statement, document_id=document_id, document_ids=ids, sources=list(needles.sources)
+                    statement,
+                    document_id=document_id,
+                    document_ids=parse_ids([document_id]),
+                    sources=list(needles.sources),
                 )
                 erasure.rows[table] += gone.rowcount
-            erasure.rows["tapes"] += await _delete_tapes(session, needles)
-            changed = await _redact_runs(session, pick, erasure.rows)
-            erasure.rows.update(await redact_states(session, pick, run_ids))
+            await session.execute(_NOTE, kind="document", target=document_id, run_ids=list(erasure.run_ids))
             if dry_run:
                 raise Rollback
-        erasure.rows["audit_log"] += await erase_from_audit(self._pool, workspace_id, names, dry_run=dry_run)
-        erasure.run_ids = run_ids | changed
+        erasure.rows["audit_log"] += await erase_from_audit(
+            self._pool, workspace_id, (document_id, *needles.sources), dry_run=dry_run
+        )
         return erasure
 
     async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
@@ -274,57 +346,26 @@ class PostgresEraser:
                     "threads": threads.rowcount,
                 }
             )
+            await session.execute(_NOTE, kind="thread", target=thread_id, run_ids=list(erasure.run_ids))
             if dry_run:
                 raise Rollback
         return erasure
 
+    async def begin(self, workspace_id: str, document_id: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_NOTE, kind="document", target=document_id, run_ids=[])
+
+    async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_END, kind=kind, target=target)
+
+    async def list_pending(self) -> Sequence[PendingErasure]:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            rows = await session.fetch(_LIST_PENDING)
+        return [PendingErasure(**row | {"run_ids": frozenset(row["run_ids"])}) for row in rows]
+
     async def search(self, needles: Needles) -> tuple[int, Counter[str]]:
         return await search_tables(self._pool, needles)
-
-
-async def _delete_tapes(session: Session, needles: Needles) -> int:
-    """Delete the tapes of runs that read the document: a replay would say it again."""
-    rows = await session.fetch(_LIST_TAPES)
-    gone = [row["run_id"] for row in rows if holds(bytes(row["tape"]), needles.texts)]
-    await session.execute(_DELETE_TAPE, run_ids=gone)
-    return len(gone)
-
-
-async def _redact_runs(session: Session, pick: Callable[[str], Redactor], rows: Counter[str]) -> frozenset[str]:
-    """Redact the log of runs, the accepted ones, what threads are called, and what readers say. `pick` has the redactor
-    for a thread. Returns the runs that changed."""
-    changed: set[str] = set()
-    for row in await session.fetch(_LIST_RUNS):
-        redactor = pick(row["thread_id"])
-        redacted = {name: redactor.redact(row[name]) for name in _RUN_COLUMNS}
-        if any(redacted[name] is not row[name] for name in _RUN_COLUMNS):
-            await session.execute(_UPDATE_RUN, run_id=row["run_id"], **_wrap(redacted))
-            rows["runs"] += 1
-            changed.add(row["run_id"])
-    for row in await session.fetch(_LIST_ACCEPTED):
-        redactor = pick(row["thread_id"])
-        redacted = {name: redactor.redact(row[name]) for name in ("request", "ended", "shown")}
-        if any(redacted[name] is not row[name] for name in redacted):
-            await session.execute(_UPDATE_ACCEPTED, run_id=row["run_id"], **_wrap(redacted))
-            rows["accepted_runs"] += 1
-            changed.add(row["run_id"])
-    for row in await session.fetch(_LIST_THREADS):
-        redactor = pick(row["thread_id"])
-        asked = "\n".join(str(redactor.redact(question)) for question in row["asked"].split("\n"))
-        redacted = {"asked": asked, **{name: redactor.redact(row[name]) for name in ("title", "client_metadata")}}
-        if any(redacted[name] != row[name] for name in redacted):
-            await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], **_wrap(redacted))
-            rows["threads"] += 1
-    for row in await session.fetch(_LIST_FEEDBACK):
-        comment = pick(row["thread_id"]).redact(row["comment"])
-        if comment != row["comment"]:
-            await session.execute(_UPDATE_FEEDBACK, run_id=row["run_id"], comment=comment)
-            rows["feedback"] += 1
-    return frozenset(changed)
-
-
-def _wrap(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: Jsonb(value) if isinstance(value, list | dict) else value for name, value in values.items()}
 
 
 def _sample(texts: Any) -> list[str]:
