@@ -329,7 +329,8 @@ CREATE INDEX run_turns_by_earlier ON run_turns (workspace_id, earlier_run_id);
 -- What is being forgotten. Its process may die: whoever starts next goes on.
 CREATE TABLE erasures (
     workspace_id text NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('document', 'thread')),
+    -- document, thread
+    kind text NOT NULL,
     target text NOT NULL,
     -- The runs whose events are still to be erased from the cache server.
     run_ids text[] NOT NULL,
