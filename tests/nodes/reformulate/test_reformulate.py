@@ -8,8 +8,10 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.wiring.services import Services
 from domain.profile import MODES
 from graphs.decisions import decide_retry
+from nodes.context import Models
 from nodes.reformulate.step import ReformulateInput, ReformulateUpdate, reformulate
 from tests.nodes.nodes_alone import make_runtime, make_state
+from tests.nodes.recorded_model import RecordedModel
 from tests.sources import make_source
 
 
@@ -63,3 +65,26 @@ async def test_where_nothing_is_new_the_query_stays_and_there_is_no_attempt_to_g
     update = await run(embedder, None)
     assert (update["query"], update["retries"], update["previous"]) == ("first", 1, None)
     assert decide_retry(make_state(query=update["query"], queries_tried=["first"])) == "nothing new"
+
+
+async def test_a_model_is_told_what_was_tried_what_is_missing_and_what_was_found(embedder: OnnxEmbedder) -> None:
+    model = RecordedModel({"query": " second "})
+    state = make_state(
+        query="first",
+        queries_tried=["first", "earlier"],
+        confidence=0.3,
+        missing=["price", "date"],
+        sources=[make_source("Lunch.", title="Canteen")],
+    )
+    update = await reformulate(state, make_runtime(embedder, [], Models(small=model)))
+    assert (update["query"], update["retries"]) == ("second", 1)
+    request = model.prompts[0][-1].content
+    assert all(said in request for said in ("first", "earlier", "price, date", "Canteen", state["standalone_question"]))
+
+
+async def test_a_query_of_the_model_that_was_tried_gives_way_to_the_local_one(embedder: OnnxEmbedder) -> None:
+    state = make_state(query="first", queries_tried=["first"], confidence=0.3, missing=["price"])
+    runtime = make_runtime(
+        embedder, [], Models(small=RecordedModel({"query": "first"})), reformulator=Reformulator("local")
+    )
+    assert (await reformulate(state, runtime))["query"] == "local"
