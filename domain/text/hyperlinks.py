@@ -2,11 +2,13 @@
 
 A page that shows an answer as Markdown loads its images unasked. With an image's address, a document that commands the
 model could send out the conversation. So no image passes, and no address that is not in the sources or in the question,
-letter for letter.
+letter for letter. Nor does a link whose scheme is not in a short list, wherever it stands: what a document links to may
+be a script, and a client may follow it.
 """
 
 import re
 from collections.abc import Sequence
+from html import unescape
 
 REMOVED = "(link removed)"
 
@@ -17,10 +19,14 @@ _BEFORE = 100
 """Characters that were sent and stay in the buffer: they decide whether "!" begins an image, and may begin a word that
 turns out to be an address."""
 
+SCHEMES = frozenset({"", "http", "https", "mailto"})
+"""The schemes of links that pass; the empty one stands for addresses without a scheme."""
+_SCRIPTS = frozenset({"javascript", "vbscript", "data"})
+"""Schemes that do not pass as plain text either. Others name servers and files, of which technical texts tell."""
 _STARTS = ("http://", "https://", "ftp://", "www.")
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
 _BARE = (
-    r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S))"
+    r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S)|data:(?=[\w.+-]*[/;,]))"
     # Without a scheme: a client completes `src=//host/`, and `host.example/path`, an IP address with a path and a mail
     # address where it makes links of plain text. The length of a network (10.0.0.0/8) is no path.
     r"|(?<![\w:/])//(?=[\w\[])"
@@ -34,13 +40,13 @@ _MARKS = r"(?:(?<![\w!])|(?<=\w!))!+"
 alone, so that a long one takes linear time."""
 _LINK = re.compile(
     rf"(?P<image>{_MARKS}(?=\[))"
-    rf"|\]\([ \t]*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
+    rf"|\]\([ \t]*\n?[ \t]*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
     rf"|(?P<bare>{_BARE}{_ADDRESS}*)",
     re.IGNORECASE,
 )
 _PREFIXES = sorted({start[:length] for start in _STARTS for length in range(1, len(start) + 1)}, key=len, reverse=True)
 _UNDECIDED = re.compile(
-    rf"(?:{_MARKS}|\](?:\((?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
+    rf"(?:{_MARKS}|\](?:\([ \t]*\n?(?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
     rf"|(?<![a-z])(?:{'|'.join(map(re.escape, _PREFIXES))})"
     rf"|(?<![\w:/])//?"
     # The rest of a word from its first sign of an address.
@@ -50,6 +56,8 @@ _UNDECIDED = re.compile(
 )
 _PLAIN = re.compile(r"(?:[^!\[\]()/=\"':.@]*[^!\[\]()/=\"':.@a-z])?(?:[a-egi-vx-z][a-z]*)?", re.IGNORECASE)
 """Text that is not part of a link and cannot begin one at its end: nearly every token."""
+_TITLE = re.compile("[\"'(]")
+_SCHEME = re.compile(r"([^/?#:]*):")
 _SIGN = re.compile(r"[.:@/]")
 _WORD_END = re.compile(r"\S{0,100}\Z")
 _AFTER = ".,;:!?*_)]}'\""
@@ -118,12 +126,14 @@ class LinkStream:
             return ""
         if link["bare"] is not None:
             address = link["bare"].rstrip(_AFTER)
-            if self._is_held(address):
+            scheme = _find_scheme(address)
+            is_link = link.string[link.start() - 1 : link.start()] == "<"
+            if self._is_held(address) and not (is_link and scheme not in SCHEMES) and scheme not in _SCRIPTS:
                 return link.string[start : link.end()]
             self.removed = True
             return REMOVED + link["bare"][len(address) :]
         address = (link["target"].split() or [""])[0].strip("<>")
-        if not address or self._is_held(address):
+        if not address or (self._is_held(address) and _find_scheme(link["target"]) in SCHEMES):
             return link[0]
         self.removed = True
         return "]"
@@ -131,6 +141,14 @@ class LinkStream:
     def _is_held(self, address: str) -> bool:
         whole = re.compile(rf"{re.escape(address)}(?=[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})))")
         return any(whole.search(text) for text in self._texts)
+
+
+def _find_scheme(address: str) -> str:
+    """Return the scheme of an address, which a title may follow, as a browser reads it; empty where it has none."""
+    bare = _TITLE.split(unescape(address), maxsplit=1)[0]
+    plain = "".join(character for character in bare if character.isprintable() and character not in " \\<>")
+    scheme = _SCHEME.match(plain)
+    return scheme[1].lower() if scheme else ""
 
 
 def _find_start(link: re.Match[str]) -> int:

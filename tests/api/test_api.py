@@ -438,3 +438,16 @@ async def test_nothing_follows_the_last_event_of_a_run(client: httpx.AsyncClient
     assert before.status_code == 200
     assert ids[-1] in before.text
     assert (await client.get(path, headers={"Last-Event-ID": "last"})).status_code == 422
+
+
+async def test_a_link_that_runs_a_script_reaches_nobody_in_an_answer(client: httpx.AsyncClient) -> None:
+    text = (
+        b"# Kranich\n\nThe warranty of the Kranich lasts 31 months, [claim it](javascript:alert(1)) in the shop.\n\n"
+        b"# Uhu\n\n```\nThe warranty of the Uhu lasts 29 months, <javascript:alert(2)> says so, see [r](vbscript:x).\n```\n"
+    )
+    await client.post("/api/documents", files={"files": ("links.md", text)})
+    for name, months in (("Kranich", "31"), ("Uhu", "29")):
+        question = {"question": f"How long is the warranty of the {name}?"}
+        answer = (await client.post("/api/chat?stream=false", json=question)).json()["answer"]
+        assert months in answer
+        assert "script:" not in answer

@@ -43,6 +43,28 @@ def test_only_addresses_of_the_texts_pass_and_images_never(written: str, passed_
     assert strip_links(written, TEXTS) == (written if passed_on is None else passed_on)
 
 
+@pytest.mark.parametrize(
+    ("written", "passed_on"),
+    [
+        ("[a](https://good.example) [b](HTTP://good.example) [c](mailto:a@good.example) [d](/x?y=a:b) [e](#a)", None),
+        ('[a](/x "see: this") [b](<https://good.example> "x: y")', None),
+        ("Set redis://good.example:6379/0 and s3://bucket/x; good.example:80/x.", None),
+        ("[run](javascript:alert(1)) it", "[run] it"),
+        ("[run](JavaScript:alert(1)) [run]( <javascript:alert(1)> 't') it", "[run] [run] it"),
+        ("[run](java\tscript:alert(1)) [run](&#106;avascript&colon;alert(1)) it", "[run] [run] it"),
+        ("[run](\njavascript:alert(1)) [run](javascript\\:alert(1)) it", "[run] [run] it"),
+        ("[read](file:///etc/passwd) [open](vscode://x) [open](data:text/html,x)", "[read] [open] [open]"),
+        ("<javascript:alert> <vscode://x>", f"<javascript{REMOVED}> <vscode{REMOVED}>"),
+        ("[r]: javascript:alert\n[s]: data:text/html;base64,eA", f"[r]: javascript{REMOVED}\n[s]: data{REMOVED}"),
+        ('<a href="javascript:alert">', f'<a href="javascript{REMOVED}">'),
+    ],
+)
+def test_a_scheme_that_is_not_known_passes_in_no_link_even_where_the_texts_have_it(
+    written: str, passed_on: str | None
+) -> None:
+    assert strip_links(written, [written]) == (written if passed_on is None else passed_on)
+
+
 PIECES = st.sampled_from(
     [
         "!",
