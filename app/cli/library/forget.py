@@ -23,10 +23,10 @@ def forget(
 ) -> None:
     """Erase a document or a thread everywhere, and prove it.
 
-    A document goes with its file, its revisions, the tapes of runs that read it and the cached answers; conversations
-    that quoted it keep their steps, with a marker in its place. A thread goes with its branches. What the runs cost
-    stays known. Afterwards every table and the cache are searched for its id and its sentences. The exit code is 1 if
-    something is left.
+    A document goes with its file, its revisions, the tapes of runs that read it, the states of conversations that
+    repeat it and the cached answers; turns that may repeat it stay, with a marker in place of what they said. A thread
+    goes with its branches. What the runs cost stays known. Afterwards tables, cache and files are searched for its id
+    and its sentences. The exit code is 1 if something is left.
     """
 
     def forget_on_server(server: ServerClient) -> int:
