@@ -49,6 +49,7 @@ _ITEM = re.compile(
 )
 """The beginning of an item, with its indentation. An odd one is not canonical."""
 
+_MARKERS = re.compile(r"(?:\[(?:cite:[^\[\]\n]{1,80}|[^\[\]\n]{0,80}\d)\](?!\()[ \t]*)+")
 _MARKS = re.compile(
     r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|\Z)"  # a fence, with the language that it names
     r"|^[ \t]*+(?:\|[ \t]*+)?(?::?-{3,}+:?[ \t]*+\|[ \t]*+)+[ \t:|-]*(?:\n|\Z)"
@@ -358,6 +359,14 @@ def _take_lead(text: str, blocks: list[Block], block: Block) -> Block:
     return Block(block.kind, start, block.end, lead=(start, end), parts=block.parts)
 
 
+def _skip_markers(text: str, position: int, end: int) -> int | None:
+    """Return the position behind citation markers, which belong to the sentence before them; None where that is the
+    end."""
+    found = _MARKERS.match(text, position)
+    begin = found.end() if found else position
+    return begin if begin < end else None
+
+
 def _find_lead(text: str, paragraph: Block, kind: Kind) -> int | None:
     """Return where the lead-in begins that ends the paragraph above a list or table; None where it has none."""
     start, end = paragraph.start, paragraph.end
@@ -365,14 +374,16 @@ def _find_lead(text: str, paragraph: Block, kind: Kind) -> int | None:
         if end - start <= LONGEST_LEAD:
             return start
         cut = max(text.rfind(stop, start, end - 1) for stop in (". ", "! ", "? ", "\n"))
-        return cut + 2 - (text[cut] == "\n") if cut >= 0 and end - cut <= LONGEST_LEAD else None
+        return (
+            _skip_markers(text, cut + 2 - (text[cut] == "\n"), end) if cut >= 0 and end - cut <= LONGEST_LEAD else None
+        )
     if text[end - 1] in ".!?;,":
         return None
     if kind != "table" and end - start > _SHORT:
         # Its last sentence goes on in the items: "… This is done for", without a colon.
         cut = max(text.rfind(stop, start, end - 1) for stop in (". ", "! ", "? "))
         if cut >= 0 and end - cut <= LONGEST_LEAD and "\n" not in text[cut:end]:
-            return cut + 2
+            return _skip_markers(text, cut + 2, end)
     begins = end
     for _ in range(_MOST_CAPTIONS if kind == "table" else 1):
         line = max(text.rfind("\n", start, begins - 1) + 1, start) if begins > start else start

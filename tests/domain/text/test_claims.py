@@ -122,6 +122,16 @@ def test_the_marker_above_or_below_covers_a_block_without_any(answer: str) -> No
         assert markers == (1,), statement
 
 
+def test_a_marker_behind_a_full_stop_stays_with_its_sentence_before_a_lead_in() -> None:
+    long = "It lasts for 24 months, which is longer than what the law requires of anybody who sells a thing"
+    assert claims(f"{long}. [1] It has:\n\n- Two users [2]") == [(f"{long}. [1]", (1,)), ("- Two users [2]", (2,))]
+    assert claims(f"It is blue. {long}. [1]\n\n- Two users") == [
+        ("It is blue.", (1,)),
+        (f"{long}. [1]", (1,)),
+        ("- Two users", (1,)),
+    ]
+
+
 def test_what_is_nested_rests_on_its_own_item_and_not_on_the_next() -> None:
     cited = cite("- Support [1]\n  - Two users\n- Storage [2]")
     assert cited["- Two users"] == (1,)
