@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from langgraph.runtime import Runtime
-from pydantic import SecretStr
 
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -17,7 +16,7 @@ from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile
 from graphs.answer import build_answer_graph
 from nodes.verify.step import verify
-from tests.asking import ABSTENTION, CAVEAT, ask_for_events, with_graph
+from tests.asking import ABSTENTION, CAVEAT, ask_for_events, with_graph, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -28,22 +27,14 @@ HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are han
 async def serve(
     settings: Settings, *, model_timeout: float = 5, **behaviour: Any
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with serve_openai(**behaviour) as server:
-        with_model = settings.model_copy(
-            update={
-                "openai_api_key": SecretStr("sk-test"),
-                "openai_base_url": server.base_url,
-                "model_small": "gpt-4.1-nano",
-                "model_large": "gpt-4.1-mini",
-                "model_judge": "gpt-4.1",
-                "model_timeout": model_timeout,
-            }
-        )
-        async with open_services(with_model) as services:
-            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            # Steps ask one after the other, in the order in which the tests put down what the model says.
-            in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
-            yield replace(services, modes=in_order), server
+    async with (
+        serve_openai(**behaviour) as server,
+        open_services(with_models(settings, server, model_timeout=model_timeout)) as services,
+    ):
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        # Steps ask one after the other, in the order in which the tests put down what the model says.
+        in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
+        yield replace(services, modes=in_order), server
 
 
 async def test_the_model_writes_the_answer_and_what_it_used_is_counted(settings: Settings) -> None:

@@ -6,19 +6,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.execution.budget import Budget
 from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile, RetrievalKnobs
-from tests.asking import ask_for_events
+from tests.asking import LARGE, SMALL, ask_for_events, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
-SMALL, LARGE, JUDGE, SECOND, THIRD = "gpt-4.1-nano", "gpt-4.1-mini", "gpt-4.1", "gpt-4o-mini", "gpt-4o"
+SECOND, THIRD = "gpt-4o-mini", "gpt-4o"
 
-QUESTION = "How long is the warranty of the Falke?"
 HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by two people on every working day.\n"
 
@@ -27,21 +25,12 @@ CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by 
 async def serve(
     settings: Settings, fallbacks: tuple[str, ...] = (SECOND, THIRD), **behaviour: Any
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with serve_openai(**behaviour) as server:
-        with_models = settings.model_copy(
-            update={
-                "openai_api_key": SecretStr("sk-test"),
-                "openai_base_url": server.base_url,
-                "model_small": SMALL,
-                "model_large": LARGE,
-                "model_judge": JUDGE,
-                "model_fallbacks": fallbacks,
-                "model_timeout": 5,
-            }
-        )
-        async with open_services(with_models) as services:
-            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            yield services, server
+    async with (
+        serve_openai(**behaviour) as server,
+        open_services(with_models(settings, server, model_fallbacks=fallbacks, model_timeout=5)) as services,
+    ):
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        yield services, server
 
 
 def own_mode(base: str = "fast", **knobs: Any) -> Profile:

@@ -6,12 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.profile import Profile
-from tests.asking import ask_for_state, vary
+from tests.asking import ask_for_state, vary, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "Who handles the claims?"
@@ -25,14 +24,13 @@ ROUTING = json.dumps({"route": "needs_retrieval", "standalone_question": QUESTIO
 
 @asynccontextmanager
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with serve_openai(**behaviour) as server:
-        with_model = settings.model_copy(
-            update={"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 5}
-        )
-        async with open_services(with_model) as services:
-            for name, text in DOCUMENTS.items():
-                await services.library.ingestion.add("default", name, text)
-            yield services, server
+    async with (
+        serve_openai(**behaviour) as server,
+        open_services(with_models(settings, server, model_timeout=5)) as services,
+    ):
+        for name, text in DOCUMENTS.items():
+            await services.library.ingestion.add("default", name, text)
+        yield services, server
 
 
 def alone(**knobs: Any) -> Profile:

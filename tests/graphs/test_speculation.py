@@ -8,13 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from pydantic import SecretStr
-
 from app.answering.requests import Ask
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Event
-from tests.asking import ask_for_events
+from tests.asking import ask_for_events, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -26,13 +24,13 @@ WRITTEN = "The Falke has a warranty of 36 months [1]. " * 10
 
 @asynccontextmanager
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with serve_openai(**behaviour) as server:
-        names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
-        connected = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 20}
-        async with open_services(settings.model_copy(update=connected | names)) as services:
-            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            await services.models.judges.prepare()
-            yield services, server
+    async with (
+        serve_openai(**behaviour) as server,
+        open_services(with_models(settings, server, model_timeout=20)) as services,
+    ):
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.models.judges.prepare()
+        yield services, server
 
 
 def name_request(body: dict[str, Any]) -> str:
