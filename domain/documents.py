@@ -218,6 +218,8 @@ class Passage:
     """When that revision came, in ISO 8601; empty where it is not known."""
     content_hash: str = ""
     """SHA-256 of the file that the revision was read from, in hex; empty where it is not known."""
+    dated: str = ""
+    """The date that the document gives itself; empty where it gives none."""
     lead: str = ""
     """What stands further up and belongs to it; see `Chunk.lead`."""
 
@@ -268,6 +270,8 @@ class Candidate(TypedDict):
     """BM25, 0 where it shares no word with the query; None where it is not known."""
     relevance: float | None
     """Relevance from rerank, 0-1 and comparable between questions; None before rerank."""
+    query: NotRequired[str]
+    """The further query that found it; absent where it was found by the question or its last reformulation."""
 
 
 class TextLine(TypedDict):
@@ -311,6 +315,8 @@ class Source(TypedDict):
     """When that revision came, in ISO 8601."""
     content_hash: NotRequired[str]
     """SHA-256 of the file that the revision was read from, in hex."""
+    dated: NotRequired[str]
+    """The date that the document gives itself. Absent where it gives none."""
     found: NotRequired[list[FoundSpan]]
     """The chunks that the source was widened from."""
     heading_path: list[str]

@@ -21,6 +21,28 @@ class Thinking(TypedDict):
     """The name of the node that starts."""
 
 
+class ToolCalled(TypedDict):
+    """The research agent calls a tool."""
+
+    type: Literal["tool_call"]
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class ToolReturned(TypedDict):
+    """A tool of the research agent has run."""
+
+    type: Literal["tool_result"]
+    id: str
+    """The call's."""
+    name: str
+    text: str
+    """What the tool says besides its sources; often nothing."""
+    sources: list[int]
+    """The numbers of the sources that it brought."""
+
+
 class Sources(TypedDict):
     """The sources from which the answer will be written. Sent before the first `content`."""
 
@@ -131,7 +153,7 @@ class Failed(TypedDict):
     retryable: bool
 
 
-NodeEvent = Thinking | Sources | Content | CitationUsed | Verified | Correction
+NodeEvent = Thinking | ToolCalled | ToolReturned | Sources | Content | CitationUsed | Verified | Correction
 """The events that nodes emit."""
 
 Event = NodeEvent | Compared | Done | Failed

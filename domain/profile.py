@@ -59,12 +59,15 @@ class RetrievalKnobs(_Knobs):
     the commonest ending of an unfinished last word."""
     expand_abbreviations: bool = True
     """Search for an abbreviation together with the words that the documents spell it out with: "Long Form (LF)"."""
-    expansion: Literal["none", "multi_query", "hyde", "parts"] = "none"
-    """Search for more than the question. `multi_query`: queries that a language model writes. `hyde`: an answer that it
-    invents. `parts`: on the first retry only, one query for each part of the question. The rankings are fused by
-    reciprocal ranks with `rrf_k`. Needs a model; other retries are not expanded."""
+    queries: int = Field(4, ge=0, le=8)
+    """The most queries that a language model adds at once: for the things that a question names, and in a retry for
+    what is missing. Each brings sources of its own (`rerank.keep_further`)."""
+    expansion: Literal["none", "multi_query", "hyde"] = "none"
+    """Search for other wordings of the question. `multi_query`: queries that a language model writes. `hyde`: an answer
+    that it invents. The rankings are fused by reciprocal ranks with `rrf_k`. Needs a model; retries are not
+    expanded."""
     expansion_queries: int = Field(3, ge=1, le=8)
-    """Queries that `multi_query` and `parts` add."""
+    """Queries that `multi_query` adds."""
 
 
 class RerankKnobs(_Knobs):
@@ -77,7 +80,10 @@ class RerankKnobs(_Knobs):
     only_complex: bool = False
     """Score only for questions that `domain/text/complexity.py` calls complex; others keep the order of the search."""
     keep: int = Field(5, ge=1, le=MOST_SOURCES)
-    """Candidates that become sources."""
+    """Candidates that become sources; twice as many where a language model says that the question compares, lists or
+    summarises."""
+    keep_further: int = Field(3, ge=1, le=MOST_SOURCES)
+    """Candidates of each further query that become sources besides."""
     mmr_lambda: float | None = Field(None, ge=0, le=1)
     """Maximal marginal relevance: 1 weighs relevance alone, 0 only the difference from sources already chosen. None:
     off; keep the most relevant."""
@@ -87,6 +93,17 @@ class RerankKnobs(_Knobs):
         return self.method != "none" and (not self.only_complex or is_complex(question))
 
 
+class ResearchKnobs(_Knobs):
+    """Settings of the research agent."""
+
+    rounds: int = Field(0, ge=0, le=20)
+    """Times that its model is asked which tools to use; 0: there is no agent."""
+    calls: int = Field(6, ge=1, le=16)
+    """Calls of tools that it may make at once."""
+    tokens: int = Field(2000, ge=64)
+    """Tokens that its model may write each time."""
+
+
 class GradeKnobs(_Knobs):
     """The confidence that an answer needs."""
 
@@ -94,6 +111,8 @@ class GradeKnobs(_Knobs):
     """Answer at once at this confidence or more."""
     caveat: float = Field(0.4, ge=0, le=1)
     """When no retry is left, answer with a caveat at this confidence or more; below it, abstain."""
+    complete: float = Field(0.95, ge=0, le=1)
+    """Below this confidence, what a language model finds missing is searched for, even if an answer can be given."""
     max_retries: int = Field(2, ge=0, le=5)
     formula: Literal["judged", "weighted"] = "judged"
     """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the scores by
@@ -149,6 +168,7 @@ class Profile(_Knobs):
     the documents' titles; else English. It does not change how documents or questions are understood."""
     retrieval: RetrievalKnobs = RetrievalKnobs()
     rerank: RerankKnobs = RerankKnobs()
+    research: ResearchKnobs = ResearchKnobs()
     grade: GradeKnobs = GradeKnobs()
     generate: GenerateKnobs = GenerateKnobs()
     models: ModelKnobs = ModelKnobs()
@@ -173,6 +193,14 @@ MODES: dict[str, Profile] = {
         rerank=RerankKnobs(keep=8),
         verify=True,
         budget=Budget(seconds=300, tokens=200_000, dollars=0.25),
+    ),
+    "research": Profile(
+        name="research",
+        rerank=RerankKnobs(keep=8),
+        research=ResearchKnobs(rounds=8),
+        generate=GenerateKnobs(source_tokens=24_000),
+        verify=True,
+        budget=Budget(seconds=600, tokens=500_000, dollars=1.0),
     ),
 }
 """The modes that ship. A deployment adds its own through the `profiles` setting."""

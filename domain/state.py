@@ -17,6 +17,7 @@ from domain.scope import ScopeJson
 from domain.text.languages import Language
 
 Route = Literal["needs_retrieval", "about_library", "conversational", "out_of_scope"]
+Task = Literal["look_up", "compare", "list", "compute", "summarise"]
 Level = Literal["high", "medium", "low", "none"]
 
 STATE_VERSION = 1
@@ -132,16 +133,29 @@ class TurnInput(TypedDict):
     scope: ScopeJson
     mode: str
     profile: dict[str, Any]
+    asked_on: NotRequired[str]
+    """The day in ISO 8601, UTC; a replay keeps it. Absent where LangGraph itself started the run."""
 
 
-class Attempt(TypedDict):
-    """The result of an earlier search for the same question, kept in case the retry finds less."""
+class WorkCall(TypedDict):
+    """A call of a tool, as the research agent's model made it."""
 
-    query: str
-    candidates: list[Candidate]
-    sources: list[Source]
-    confidence: float
-    missing: list[str]
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    problem: str
+    """Why the arguments could not be read; empty where they could."""
+    result: str
+    """What the tool says; empty until it has run, and where it brings sources alone."""
+    sources: list[int]
+    """The numbers of the sources that it brought."""
+
+
+class WorkRound(TypedDict):
+    """A reply of the research agent's model. Without a call, it has enough."""
+
+    text: str
+    calls: list[WorkCall]
 
 
 class PerQuestion(TypedDict):
@@ -161,9 +175,17 @@ class PerQuestion(TypedDict):
     choices: list[Choice]
     """What a question about the library may mean, where it may mean several things."""
     listed: list[str]
-    """Ids of the documents that the reply names and does not cite."""
+    """Ids of the documents that the reply, or a tool of the research agent, names and does not cite."""
+    found: list[str]
+    """Ids of the documents in which a search found something, those of earlier attempts too."""
+    task: Task
+    """What the question asks the documents for."""
+    corrected_question: str
+    """The standalone question with misspelt words corrected: what is compared with the words of the documents."""
     query: str
-    """The query to search for: the standalone question, or its last reformulation."""
+    """The query to search for: the standalone question, or the first one of a retry."""
+    queries: list[str]
+    """Further queries that are searched side by side with it, one for each thing to look up."""
     queries_tried: list[str]
     long_forms: dict[str, str]
     """What the documents spell the question's abbreviations out with."""
@@ -172,14 +194,17 @@ class PerQuestion(TypedDict):
     sources: list[Source]
     set_aside: list[Source]
     """The last sources, left out because the prompt was too long. Their numbers continue those of `sources`."""
-    previous: Attempt | None
+    work: list[WorkRound]
+    """The rounds of the research agent, in order."""
     confidence: float
     """Probability that the sources hold the answer, 0-1."""
     level: Level
     missing: list[str]
-    """Words of the question that no source covers; reformulate works on them."""
-    parts: list[str]
-    """Further queries of a retry, one for each part of the question."""
+    """What no source covers: queries of the model that graded, or words of the question where none did."""
+    graded_by: str
+    """The model that graded the sources, or `local`."""
+    graded: int
+    """Characters of the sources that were graded."""
     answerer: str
     """The answerer to ask: `model` (the tier that the profile names), `fallback 1`, `fallback 2` … or `local`.
     Empty: the first of these that exists."""
@@ -238,18 +263,23 @@ def blank_question() -> PerQuestion:
         unclear=False,
         choices=[],
         listed=[],
+        found=[],
+        task="look_up",
+        corrected_question="",
         query="",
+        queries=[],
         queries_tried=[],
         long_forms={},
         retries=0,
         candidates=[],
         sources=[],
         set_aside=[],
-        previous=None,
+        work=[],
         confidence=0.0,
         level="none",
         missing=[],
-        parts=[],
+        graded_by="",
+        graded=0,
         answerer="",
         answered_by="",
         failure=None,

@@ -16,12 +16,15 @@ from graphs.decisions import (
     Router,
     decide_answer,
     decide_description,
+    decide_next_round,
     decide_remedy,
     decide_repair,
+    decide_research,
     decide_retry,
     decide_route,
     decide_sufficiency,
     decide_support,
+    decide_work,
 )
 from graphs.instrumentation import instrument
 from graphs.node import Node
@@ -40,7 +43,9 @@ from nodes.rerank.step import STEP as RERANK
 from nodes.retrieve.step import STEP as RETRIEVE
 from nodes.route.step import STEP as ROUTE
 from nodes.step import Step
+from nodes.use_tool.step import STEP as USE_TOOL
 from nodes.verify.step import STEP as VERIFY
+from nodes.work.step import STEP as WORK
 
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 
@@ -71,6 +76,8 @@ STEPS: Mapping[str, Step] = {
         ASK_BACK,
         RETRIEVE,
         RERANK,
+        WORK,
+        USE_TOOL,
         GRADE,
         REFORMULATE,
         GENERATE,
@@ -97,13 +104,15 @@ EDGES: Mapping[str, str | tuple[Router, dict[Hashable, str]]] = {
     "describe": (decide_description, {"described": END, "ambiguous": "ask_back"}),
     "ask_back": END,
     "retrieve": "rerank",
-    "rerank": "grade",
+    "rerank": (decide_research, {"mode researches": "work", "mode does not": "grade"}),
+    "work": (decide_work, {"uses tools": "use_tool", "has enough": "grade"}),
+    "use_tool": (decide_next_round, {"rounds left": "work", "none left": "grade"}),
     "grade": (
         decide_sufficiency,
         {
             "sufficient": "generate",
-            "poor, retries left": "reformulate",
-            "poor, none left": "abstain",
+            "something is missing": "reformulate",
+            "poor": "abstain",
             "over budget": "degrade",
             "ambiguous": "ask_back",
         },
@@ -112,7 +121,7 @@ EDGES: Mapping[str, str | tuple[Router, dict[Hashable, str]]] = {
         decide_retry,
         {
             "new query": "retrieve",
-            "nothing new, partly answerable": "generate",
+            "nothing new, worth writing": "generate",
             "nothing new": "abstain",
             "over budget": "degrade",
         },

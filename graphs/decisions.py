@@ -42,28 +42,51 @@ def decide_route(state: AnswerState) -> Route:
     "unclear",
     "sources",
     "confidence",
+    "missing",
+    "graded_by",
     "retries",
+    "work",
     "answerer",
-    knobs=("grade.sufficient", "grade.caveat", "grade.max_retries", "budget"),
+    knobs=("grade.sufficient", "grade.caveat", "grade.complete", "grade.max_retries", "budget"),
 )
 def decide_sufficiency(
     state: AnswerState,
-) -> Literal["sufficient", "poor, retries left", "poor, none left", "over budget", "ambiguous"]:
-    """Decide from the confidence whether to answer, to search again or to abstain; ask back where the question does not
-    say what it is about and several documents may be meant.
+) -> Literal["sufficient", "something is missing", "poor", "over budget", "ambiguous"]:
+    """Decide from the confidence whether to answer, to search for more or to abstain; ask back where the question does
+    not say what it is about and several documents may be meant.
 
-    Between `caveat` and `sufficient` a retry comes first. When none is left, the sources found so far are answered
-    from, with a caveat.
+    What a model misses is searched for even where an answer could be given. When no retry is left, or the agent has
+    searched, the sources found so far are answered from, with a caveat where they are doubtful.
     """
     if state["unclear"] and len({source["document_id"] for source in state["sources"]}) > 1:
         return "ambiguous"
     knobs = profile_of(state).grade
-    retries = state["confidence"] < knobs.sufficient and state["retries"] < knobs.max_retries
-    if not retries and state["confidence"] < min(knobs.caveat, knobs.sufficient):
-        return "poor, none left"
+    lacks = state["graded_by"] != LOCAL and bool(state["missing"]) and state["confidence"] < knobs.complete
+    left = state["retries"] < knobs.max_retries and not state["work"]
+    retries = left and (lacks or state["confidence"] < knobs.sufficient)
+    if not retries and not _is_worth_writing(state):
+        return "poor"
     if _is_over_budget(state, needs_models=not retries):
         return "over budget"
-    return "poor, retries left" if retries else "sufficient"
+    return "something is missing" if retries else "sufficient"
+
+
+@depends_on(knobs=("research.rounds",))
+def decide_research(state: AnswerState) -> Literal["mode researches", "mode does not"]:
+    """Let the agent search on where the mode has one."""
+    return "mode researches" if profile_of(state).research.rounds else "mode does not"
+
+
+@depends_on("work")
+def decide_work(state: AnswerState) -> Literal["uses tools", "has enough"]:
+    """Run the tools that the agent's model calls, until it calls none."""
+    return "uses tools" if state["work"] and state["work"][-1]["calls"] else "has enough"
+
+
+@depends_on("work", knobs=("research.rounds",))
+def decide_next_round(state: AnswerState) -> Literal["rounds left", "none left"]:
+    """Ask the agent's model again until its rounds are used up."""
+    return "rounds left" if len(state["work"]) < profile_of(state).research.rounds else "none left"
 
 
 @depends_on("choices")
@@ -72,25 +95,33 @@ def decide_description(state: AnswerState) -> Literal["described", "ambiguous"]:
     return "ambiguous" if state["choices"] else "described"
 
 
-@depends_on("query", "queries_tried", "confidence", "answerer", knobs=("grade.caveat", "budget"))
+@depends_on(
+    "query",
+    "queries_tried",
+    "sources",
+    "confidence",
+    "graded_by",
+    "answerer",
+    knobs=("grade.sufficient", "grade.caveat", "budget"),
+)
 def decide_retry(
     state: AnswerState,
-) -> Literal["new query", "nothing new, partly answerable", "nothing new", "over budget"]:
+) -> Literal["new query", "nothing new, worth writing", "nothing new", "over budget"]:
     """Search again if reformulate found a query that was not tried yet; else answer from what there is, or abstain."""
     new = state["query"] not in state["queries_tried"]
-    if not new and state["confidence"] < profile_of(state).grade.caveat:
+    if not new and not _is_worth_writing(state):
         return "nothing new"
     if _is_over_budget(state, needs_models=not new):
         return "over budget"
-    return "new query" if new else "nothing new, partly answerable"
+    return "new query" if new else "nothing new, worth writing"
 
 
-@depends_on("failure", "outcome", knobs=("verify",))
+@depends_on("failure", "outcome", "citations", knobs=("verify",))
 def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifies", "mode does not"]:
-    """Verify a finished answer where the mode does. An abstention claims nothing that could be verified."""
+    """Verify a finished answer where the mode does. An abstention that names nothing near claims nothing."""
     if state["failure"] is not None:
         return "answerer failed"
-    verifies = profile_of(state).verify and state["outcome"] != "abstained"
+    verifies = profile_of(state).verify and (state["outcome"] != "abstained" or bool(state["citations"]))
     return "mode verifies" if verifies else "mode does not"
 
 
@@ -110,6 +141,15 @@ def decide_support(state: AnswerState) -> Literal["supported", "unsupported clai
 def decide_repair(state: AnswerState) -> Literal["reconciled", "nothing is left"]:
     """End with the corrected answer; fall back where reconcile withdrew a model's whole draft."""
     return "reconciled" if state["failure"] is None else "nothing is left"
+
+
+def _is_worth_writing(state: AnswerState) -> bool:
+    """Return True where the sources may hold a part of the answer at least. A model that writes says itself what they
+    do not hold, and what is nearest; a quote cannot."""
+    knobs = profile_of(state).grade
+    if state["confidence"] >= min(knobs.caveat, knobs.sufficient):
+        return True
+    return state["graded_by"] != LOCAL and state["answerer"] != LOCAL and state["confidence"] > 0
 
 
 def _is_over_budget(state: AnswerState, *, needs_models: bool) -> bool:

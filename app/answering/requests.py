@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from app.answering.broadcast import Broadcast
@@ -43,6 +44,7 @@ class Ask:
             scope=self.scope.to_json(),
             mode=self.mode,
             profile=self._adapt(profile),
+            asked_on=datetime.now(UTC).date().isoformat(),
         )
 
     def _adapt(self, profile: dict[str, Any]) -> dict[str, Any]:

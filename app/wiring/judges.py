@@ -6,7 +6,6 @@ from domain.ports.unit_scoring import UnitScorer
 from nodes.converse.local import LocalSmallTalk
 from nodes.generate.local import LocalFinder
 from nodes.grade.local import LocalGrader
-from nodes.reformulate.local import LocalReformulator
 from nodes.route.local.routing import LocalRouter
 from nodes.route.local.standalone import LocalRewriter
 from nodes.verify.local import LocalVerifier
@@ -20,7 +19,6 @@ def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer) -> Judges:
         rewriter=LocalRewriter(),
         finder=LocalFinder(unit_scorer),
         grader=LocalGrader(unit_scorer),
-        reformulator=LocalReformulator(),
         verifier=LocalVerifier(),
         small_talk=LocalSmallTalk(),
         embedding_model=embedder.name,

@@ -40,15 +40,14 @@ NO_LINEAGE = Lineage()
 
 def find_lineage(state: AnswerState, events: Sequence[Event], forked_from: dict[str, Any] | None = None) -> Lineage:
     """Return the lineage of a run from its last state and what it has sent."""
-    previous = state["previous"]
     shown: set[tuple[str, int]] = set()
-    shown.update(map(_place, state["sources"] + state["set_aside"] + (previous["sources"] if previous else [])))
+    shown.update(map(_place, state["sources"] + state["set_aside"]))
     shown.update(map(_place, _list_sent(events)))
     shown.update(map(_place, state["citations"]))
     shown.update((choice["document_id"], UNKNOWN_REVISION) for choice in state["choices"])
     shown.update((document_id, UNKNOWN_REVISION) for document_id in state["listed"])
-    candidates = state["candidates"] + (previous["candidates"] if previous else [])
-    found = {candidate["document_id"] for candidate in candidates} - {document_id for document_id, _ in shown}
+    candidates = (candidate["document_id"] for candidate in state["candidates"])
+    found = {*state["found"], *candidates} - {document_id for document_id, _ in shown}
     turns = [turn["run_id"] for turn in state["turns"] if turn["run_id"] != state["run_id"]]
     drew_on_turns = bool(turns) and (
         state["standalone_question"] != state["question"]

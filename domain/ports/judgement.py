@@ -153,20 +153,6 @@ class SourceGrader(Protocol):
         ...
 
 
-class QueryReformulator(Protocol):
-    """Finds another way to search for what was missing."""
-
-    async def reformulate(
-        self, question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str
-    ) -> str | None:
-        """Return a query that is none of `tried`, or None where there is nothing new to try.
-
-        `missing` are words of the question that no source holds. `background` is what the first query took from the
-        conversation; the new query ends with it too.
-        """
-        ...
-
-
 class ClaimVerifier(Protocol):
     """Checks claims against the sources that they cite."""
 
@@ -197,7 +183,6 @@ class Judges:
     rewriter: FollowUpRewriter
     finder: AnswerFinder
     grader: SourceGrader
-    reformulator: QueryReformulator
     verifier: ClaimVerifier
     small_talk: SmallTalk
     embedding_model: str

@@ -2,10 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from domain.errors import QuestionError
 from domain.state import MAX_QUESTION
+
+LONGEST_QUERY = 1000
+"""Characters of a query or passage that are searched for; the embedding model reads no more."""
 
 _WHITE_SPACE = re.compile(r"\s+")
 _CARRIED = re.compile(r"(?<=[?.!]) \(([^()]*)\)$")
@@ -49,9 +52,17 @@ def split_carried(question: str) -> tuple[str, str]:
     return (question[: match.start()], match[1]) if match else (question, "")
 
 
-def is_tried(query: str, tried: Sequence[str]) -> bool:
-    """Return True where the query equals one of those tried, apart from case, white space and final marks."""
-    return _level(query) in map(_level, tried)
+def choose_untried(queries: Iterable[str], tried: Iterable[str]) -> list[str]:
+    """Return the queries that a model wrote, each once and cut to `LONGEST_QUERY`, without those that equal one of
+    those tried, apart from case, white space and final marks."""
+    known = set(map(_level, tried))
+    chosen = []
+    for query in queries:
+        line = fold_line(query)[:LONGEST_QUERY]
+        if line and _level(line) not in known:
+            known.add(_level(line))
+            chosen.append(line)
+    return chosen
 
 
 def _level(query: str) -> str:

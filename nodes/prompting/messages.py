@@ -46,6 +46,8 @@ _CONTROL = re.compile(
 """The first character of what opens or closes a source in our prompts, or a message in a model's chat template."""
 _HARMLESS = {"[": "［", "~": "～"}
 _IN_LABEL = str.maketrans({"[": "(", "]": ")"})
+_PATH_PARTS = 3
+_EMPTY_LINK = re.compile(r"\[([^\[\]]*)\]\(\)")
 _IN_ATTRIBUTE = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
@@ -122,15 +124,17 @@ def show_sources(sources: Sequence[Source], label: SourceLabel = "tag") -> Shown
 def fit_sources(
     sources: Sequence[Source], budget: int, tokens: TokenCounter, label: SourceLabel = "tag"
 ) -> list[Source]:
-    """Return the sources that fit into `budget` tokens: whole ones, dropped from the tail. The first always stays."""
-    kept: list[Source] = []
-    spent = 0
-    for source in sources:
-        spent += tokens.count(_show(source, label))
-        if kept and spent > budget:
+    """Return the sources that fit into `budget` tokens, in order: whole ones, without the least relevant. What a later
+    search found is as relevant to its own query as the first one's best, wherever it stands. The first always stays."""
+    sizes = [tokens.count(_show(source, label)) for source in sources]
+    spent = sum(sizes)
+    dropped: set[int] = set()
+    for place in sorted(range(1, len(sources)), key=lambda place: (sources[place]["score"], -place)):
+        if spent <= budget:
             break
-        kept.append(source)
-    return kept
+        dropped.add(place)
+        spent -= sizes[place]
+    return [source for place, source in enumerate(sources) if place not in dropped]
 
 
 def disarm(text: str) -> str:
@@ -156,13 +160,20 @@ def _disarm_values(value: Any) -> Any:
 
 def _show(source: Source, label: SourceLabel) -> str:
     where = _show_attribute(name_place(source["title"], source["heading_path"]))
-    path = f' path="{_show_attribute(source["source"])}"' if source.get("source") else ""
-    date = f' date="{_show_attribute(source["updated_at"][:10])}"' if source.get("updated_at") else ""
+    path = f' path="{_show_attribute(_shorten(source["source"]))}"' if source.get("source") else ""
+    date = f' date="{_show_attribute(source["dated"])}"' if source.get("dated") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
-    named = _show_attribute(source.get("source") or source["title"]).translate(_IN_LABEL)
+    named = _show_attribute(_shorten(source.get("source", "")) or source["title"]).translate(_IN_LABEL)
     line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
-    text = line + disarm("\n".join(filter(None, (source.get("lead"), source["text"]))))
+    shown = "\n".join(filter(None, (source.get("lead"), source["text"])))
+    text = line + disarm(_EMPTY_LINK.sub(r"\1", shown))
     return f'<source number="{source["number"]}" title="{where}"{path}{page}{date}>\n{text}\n</source>'
+
+
+def _shorten(path: str) -> str:
+    """Return the last parts of an absolute path, which are enough to tell files apart; the others show how the server
+    is set up. An address stays whole."""
+    return "/".join(path.split("/")[-_PATH_PARTS:]) if path.startswith("/") else path
 
 
 def _show_attribute(value: str) -> str:

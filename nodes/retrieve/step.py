@@ -29,8 +29,8 @@ class RetrieveInput(TypedDict):
     question: str
     standalone_question: str
     query: str
+    queries: list[str]
     queries_tried: list[str]
-    parts: list[str]
     focus: list[str]
     long_forms: dict[str, str]
     retries: int
@@ -42,11 +42,12 @@ class RetrieveInput(TypedDict):
 class RetrieveUpdate(TypedDict):
     """The part of the state that retrieve writes."""
 
-    standalone_question: str
+    corrected_question: str
+    """The standalone question with misspelt words corrected, so that sources are judged by what was meant."""
     query: str
-    """Both with misspelt words corrected, so that sources are judged by what was meant; the query with abbreviations
-    spelt out, too."""
+    """Corrected too, and with abbreviations spelt out."""
     candidates: list[Candidate]
+    """Those of the query, then those of each further query, which name it."""
     queries_tried: list[str]
     """The queries so far, and every further query or hypothetical answer that was searched for."""
     long_forms: dict[str, str]
@@ -54,6 +55,9 @@ class RetrieveUpdate(TypedDict):
 
 FOCUSED = 10
 """Candidates that the documents of the conversation bring at least."""
+
+FURTHER = 20
+"""Candidates of each further query. Chosen: half of what the question gets, for it names one thing."""
 
 
 async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
@@ -74,18 +78,28 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     if (spelt, spelt_background) != (core, background):
         candidates = await search(spelt, spelt_background, scope, knobs, context)
     # A retry searches for other wordings already.
-    added = state["parts"] if state["retries"] else await expand(question, knobs, context)
+    reworded = [] if state["retries"] else await expand(question, knobs, context)
     # A hypothetical answer counts by its meaning, not by its words.
     likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
-    rankings = await asyncio.gather(*(search(text, "", scope, likewise, context) for text in added))
+    rankings, further = await asyncio.gather(
+        asyncio.gather(*(search(text, "", scope, likewise, context) for text in reworded)),
+        asyncio.gather(*(search(text, "", scope, knobs, context) for text in state["queries"])),
+    )
     if state["focus"]:
         focused = await search(spelt, spelt_background, scope.narrow(state["focus"]), knobs, context)
         candidates = prefer(candidates, focused[:FOCUSED])
     return RetrieveUpdate(
-        standalone_question=question,
+        corrected_question=question,
         query=spelt + spelt_background,
-        candidates=fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
-        queries_tried=[*state["queries_tried"], spelt + spelt_background, *added],
+        candidates=[
+            *fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
+            *(
+                Candidate(**{**candidate, "query": query})
+                for query, found in zip(state["queries"], further, strict=True)
+                for candidate in found[:FURTHER]
+            ),
+        ],
+        queries_tried=[*state["queries_tried"], spelt + spelt_background, *reworded, *state["queries"]],
         long_forms=long_forms,
     )
 

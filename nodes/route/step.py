@@ -17,9 +17,9 @@ from domain.outcome import Choice
 from domain.ports.models import ChatModel
 from domain.profile import MODES, Profile
 from domain.scope import Scope
-from domain.state import AnswerState, PerQuestion, Turn, TurnInput, blank_question, read_turns
+from domain.state import AnswerState, PerQuestion, Task, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
-from domain.text.question import add_carried, clean_question
+from domain.text.question import add_carried, choose_untried, clean_question
 from domain.text.terms import analyse
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.asking import ask_or_none
@@ -38,6 +38,13 @@ Classify the user's last message:
 Also write standalone_question: the message rewritten so that it can be understood without the conversation, with
 pronouns and omissions filled in. Keep names, numbers and wording; add nothing that was not said. Leave it empty where
 the message stands alone already.
+
+And plan the search, for what needs retrieval:
+- task: look_up one thing; compare several; list all of a kind; compute a figure; or summarise.
+- queries: the question itself is searched for anyway. Only where it needs several things, one query of a few words for
+  each of them, at most {count}: each product that it compares, each part that it asks for, the fact that another one
+  depends on. Name in each what it is about, in the language of the titles; where they are in several languages, a query
+  in each. Empty where the question asks for one thing.
 
 Titles of some of the documents:
 {titles}"""
@@ -71,6 +78,8 @@ class Routing(BaseModel):
     route: Literal["needs_retrieval", "conversational", "out_of_scope"]
     standalone_question: str = Field(max_length=4000)
     """Empty where the question stands alone already."""
+    task: Task = "look_up"
+    queries: list[str] = Field(default_factory=list, max_length=20)
 
 
 async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
@@ -95,6 +104,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         scope=Scope.from_json(state.get("scope") or {"workspace_id": "default"}).to_json(),
         mode=mode,
         profile=profile,
+        asked_on=state.get("asked_on", ""),
         turns=turns,
     )
     # A fork may have set any knob: a wrong one is refused here, not by the first step that reads it.
@@ -140,6 +150,9 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
                 # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
                 update["route"], reason = "needs_retrieval", "it asks for what documents may hold"
 
+    if routing is not None and update["route"] == "needs_retrieval":
+        most = profile_of(update).retrieval.queries
+        update["task"], update["queries"] = routing.task, choose_untried(routing.queries, [question])[:most]
     update["route_reason"] = reason
     # Without a conversation there is nothing that a model could fill in.
     update["standalone_question"] = (update["standalone_question"] if turns else "") or question
@@ -198,7 +211,7 @@ async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> 
     titles = read_titles(await list_recent(state, context, _TITLES_SHOWN))
     listed = "(not known)" if titles is None else show_list(titles) or "(none yet)"
     messages = [
-        instruct(PROMPT, titles=listed),
+        instruct(PROMPT, titles=listed, count=profile_of(state).retrieval.queries),
         *show_turns(state["turns"], _TURNS_SHOWN),
         ask("{question}", question=state["question"]),
     ]
@@ -215,7 +228,7 @@ def _foresee(state: AnswerState) -> dict[str, str] | None:
 STEP = Step(
     run=route,
     label="Reading the question",
-    knobs=frozenset({"name", "language", "speculate"}),
+    knobs=frozenset({"name", "language", "speculate", "retrieval.queries"}),
     prompts=[PROMPT],
     asks="small",
     retry=True,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from domain.documents import Candidate
 from domain.ports.models import ChatModel
 from domain.profile import RetrievalKnobs
+from domain.text.question import choose_untried
 from nodes.context import Context
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct
@@ -36,13 +37,9 @@ class Hypothesis(BaseModel):
     passage: str = Field(min_length=1, max_length=4000)
 
 
-LONGEST = 1000
-"""Characters of a query or passage that are used; the embedding model reads no more."""
-
-
 async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
     """Return the texts to search for besides `query`, as the profile chooses. Without a model: none, and a warning."""
-    if knobs.expansion in ("none", "parts"):
+    if knobs.expansion == "none":
         return []
     if (model := context.models.small) is None:
         context.ledger.warn("Searched for the question alone: more queries need a language model.")
@@ -51,8 +48,7 @@ async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[st
     written = await ask_or_none(
         model, asking(model, query, knobs, context), context.ledger, "Searched for the question alone"
     )
-    texts = [" ".join(text.split())[:LONGEST] for text in written or []]
-    return [text for text in dict.fromkeys(texts) if text and text.casefold() != query.casefold()]
+    return choose_untried(written or [], [query])
 
 
 def fuse_rankings(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:

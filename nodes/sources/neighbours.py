@@ -17,7 +17,7 @@ from domain.scope import Scope
 from domain.text.blocks import find_fence, find_item, read_blocks
 from domain.text.sentences import split_sentences
 from domain.text.tables import is_row
-from nodes.sources.sourcing import make_line
+from nodes.sources.sourcing import make_line, make_source
 
 BUDGET = 1500
 """The characters to which a source grows."""
@@ -38,22 +38,26 @@ _Stretch = tuple[int, str]
 """A text and its start in the document."""
 
 
-async def widen_sources(ranked: Sequence[Source], keep: int, scope: Scope, library: Library) -> list[Source]:
-    """Return the first `keep` places of `ranked`, each widened; chunks of one place become one source, so that others
-    can follow. No source gets text of another page. Raises `DatabaseUnavailable`.
+async def widen_sources(
+    ranked: Sequence[Source], keep: int, scope: Scope, library: Library, known: Sequence[Source] = ()
+) -> list[Source]:
+    """Return the `known` sources and the first `keep` places of `ranked` that they do not hold, each widened; chunks of
+    one place become one source, so that others can follow. No source gets text of another page. Raises
+    `DatabaseUnavailable`.
     """
     chosen = ranked[: keep + SPARE]
     around = await library.read_around(scope, [source["chunk_id"] for source in chosen], before=ABOVE, after=BELOW)
-    widened: list[Source] = []
+    widened = list(known)
+    most = len(known) + keep
     for source in chosen:
         if holder := next((place for place, other in enumerate(widened, 1) if _holds(other, source)), 0):
             if is_row(source["text"].split("\n", 1)[0]):
                 # Rows are alike: that another part of their table is more relevant says little about them.
                 found = [*widened[holder - 1].get("found", []), *source.get("found", [])]
                 widened[holder - 1] = {**widened[holder - 1], "found": found}
-        elif len(widened) < keep:
+        elif len(widened) < most:
             widened = _add(widened, widen(source, around))
-    return _number(widened)
+    return number_sources(widened)
 
 
 def merge_touching(sources: Sequence[Source]) -> list[Source]:
@@ -62,7 +66,7 @@ def merge_touching(sources: Sequence[Source]) -> list[Source]:
     merged: list[Source] = []
     for source in sources:
         merged = _add(merged, source)
-    return _number(merged)
+    return number_sources(merged)
 
 
 def _add(sources: list[Source], source: Source) -> list[Source]:
@@ -73,7 +77,8 @@ def _add(sources: list[Source], source: Source) -> list[Source]:
     return [joined if other is touched[0] else other for other in sources if other not in touched[1:]]
 
 
-def _number(sources: Sequence[Source]) -> list[Source]:
+def number_sources(sources: Sequence[Source]) -> list[Source]:
+    """Return the sources numbered from 1, in order."""
     return [{**source, "number": number} for number, source in enumerate(sources, 1)]
 
 
@@ -173,6 +178,23 @@ def _find_contiguous(source: Source, passages: Iterable[Passage]) -> list[Passag
         found.append(below)
         end = below.end
     return found
+
+
+def join_passages(passages: Sequence[Passage]) -> list[Source]:
+    """Return consecutive passages of a document as sources, not numbered yet, one a page, each at most `LONGEST` long
+    where its chunks are."""
+    joined: list[Source] = []
+    for passage in passages:
+        source = make_source(0, passage, score=1.0)
+        source["found"] = []
+        if passage.lead:
+            source["lead"] = passage.lead
+        last = joined[-1] if joined else None
+        if last and _share_page(last, source) and source["end"] - last["start"] <= LONGEST:
+            joined[-1] = _join([last, source])
+        else:
+            joined.append(source)
+    return joined
 
 
 def _touch(one: Source, other: Source) -> bool:

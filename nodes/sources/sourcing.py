@@ -28,6 +28,8 @@ def make_source(
     if passage.revision:
         source["revision"], source["updated_at"] = passage.revision, passage.updated_at
         source["content_hash"] = passage.content_hash
+    if passage.dated:
+        source["dated"] = passage.dated
     return source
 
 

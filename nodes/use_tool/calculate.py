@@ -9,11 +9,13 @@ from domain.ports.calculation import Calculation, Value
 from domain.scope import Scope
 from nodes.context import Context
 from nodes.sources.sourcing import make_source
+from nodes.use_tool.documents import find_documents
 from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
 
 _LONGEST_SQL = 200
 """Characters of a query that its sources repeat."""
-_LONGEST_RESULT = 100
+_LONGEST_RESULT = 3000
+"""Characters of a result that its first source repeats."""
 
 _DESCRIPTION = """\
 Computes: runs one SELECT of SQLite over the tables of documents (sheets, CSV, tables in text), which are named \
@@ -31,24 +33,27 @@ class CalculateArguments(BaseModel):
 
     sql: str = Field(description="One SELECT, of SQLite.", min_length=1, max_length=4000)
     documents: list[str] = Field(
-        default_factory=list, max_length=10, description="The ids of the documents whose tables it reads."
+        default_factory=list, max_length=10, description="Titles or paths of the documents whose tables it reads."
     )
 
 
 async def _calculate(arguments: CalculateArguments, scope: Scope, context: Context) -> Finding:
     if context.calculator is None:
         raise ToolProblem("Nothing can be computed here.")
+    named = [document.id for document in await find_documents(arguments.documents, scope, context)]
     try:
-        found = await context.calculator.calculate(scope, arguments.sql, arguments.documents)
+        found = await context.calculator.calculate(scope, arguments.sql, named)
     except CalculationError as error:
-        raise ToolProblem(error.message) from error
-    computed = f"Computed: {_shorten(arguments.sql, _LONGEST_SQL)} = {_sum_up(found)}"
+        raise ToolProblem(error.message, named) from error
+    result = _show(found)
+    computed = f"Computed: {_shorten(arguments.sql, _LONGEST_SQL)}\n{result[:_LONGEST_RESULT]}"
     sources = []
     for number, passage in enumerate(found.used, 1):
         source = make_source(number, passage, score=1.0)
-        source["lead"] = "\n".join(filter(None, (passage.lead, computed)))
+        # Whoever writes the answer reads the result with the first of its rows.
+        source["lead"] = "\n".join(filter(None, (computed if number == 1 else "", passage.lead)))
         sources.append(source)
-    return Finding("\n".join(filter(None, (_show(found), found.note))), sources)
+    return Finding("\n".join(filter(None, (result, found.note))), sources, listed=named)
 
 
 CALCULATE = ResearchTool(name="calculate", description=_DESCRIPTION, arguments=CalculateArguments, run=_calculate)
@@ -62,14 +67,6 @@ def _show(found: Calculation) -> str:
     if found.is_cut:
         lines.append("(more rows were left out)")
     return "\n".join(lines)
-
-
-def _sum_up(found: Calculation) -> str:
-    """Write the first row of a result on a short line."""
-    if not found.rows:
-        return "no rows"
-    more = f" and {len(found.rows) - 1} more rows" if len(found.rows) > 1 else ""
-    return _shorten(_join(found.rows[0]), _LONGEST_RESULT) + more
 
 
 def _join(cells: Sequence[Value]) -> str:

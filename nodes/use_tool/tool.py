@@ -16,10 +16,19 @@ class Finding(NamedTuple):
 
     text: str = ""
     sources: Sequence[Source] = ()
+    listed: Sequence[str] = ()
+    """Ids of the documents that the text speaks of."""
+    found: Sequence[str] = ()
+    """Ids of the documents in which a search found something."""
 
 
 class ToolProblem(Exception):
-    """A call that cannot be done as it was written. The message tells the model what to do otherwise."""
+    """A call that cannot be done as it was written. The message tells the model what to do otherwise; `listed` are the
+    ids of the documents that it speaks of."""
+
+    def __init__(self, message: str, listed: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.listed = listed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -276,7 +276,7 @@ async def test_a_rewrite_may_cite_what_was_not_cited_before(settings: Settings) 
         (
             f"{ABSTENTION} They name Petra Lindqvist [1].",
             f"{ABSTENTION} They name Petra Lindqvist [1].",
-            "answered_with_caveat",
+            "abstained",
             ["model_abstained"],
         ),
         ("The documents do", "The documents do", "answered_with_caveat", ["low_confidence", "uncited"]),
@@ -317,7 +317,7 @@ async def test_the_profile_says_when_an_answer_needs_a_caveat(
 
 async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.replies = [routing(), grading(0.3)]
+        server.behaviour.replies = [routing(), grading(0.3), ABSTENTION]
         done, _ = await ask_for_events(services, mode="fast")
         config = {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
         state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]

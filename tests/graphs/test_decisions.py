@@ -6,7 +6,7 @@ import pytest
 
 from domain.execution.budget import Budget
 from domain.outcome import Outcome
-from domain.profile import GradeKnobs, Profile
+from domain.profile import GradeKnobs, Profile, ResearchKnobs
 from domain.state import AnswerState, ExecutedStep, Failure, Route, Usage, blank_question
 from graphs.decisions import (
     decide_answer,
@@ -18,6 +18,7 @@ from graphs.decisions import (
     decide_sufficiency,
     decide_support,
 )
+from nodes.prompting.answerers import LOCAL
 
 SUFFICIENT, CAVEAT, MAX_RETRIES = 0.6, 0.4, 2
 FAILURE = Failure(code="model_refused", given_up="m", message="…")
@@ -26,17 +27,30 @@ HALF_SPENT, SPENT = 50, 100
 
 
 def make_state(
-    tokens: int = 0, verify: bool = False, grade: GradeKnobs | None = None, budget: Budget | None = None, **fields: Any
+    tokens: int = 0,
+    verify: bool = False,
+    grade: GradeKnobs | None = None,
+    budget: Budget | None = None,
+    research: int = 0,
+    **fields: Any,
 ) -> AnswerState:
     profile = Profile(
         name="own",
         grade=grade or GradeKnobs(sufficient=SUFFICIENT, caveat=CAVEAT, max_retries=MAX_RETRIES),
         budget=budget or Budget(tokens=SPENT),
         verify=verify,
+        research=ResearchKnobs(rounds=research),
     )
     used = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=0, cost=0.0)
     steps = [ExecutedStep(node="grade", ms=1000.0, warnings=[], usage=[used])]
-    state = {**blank_question(), "turns": [], "profile": profile.model_dump(), "steps": steps, **fields}
+    state = {
+        **blank_question(),
+        "graded_by": LOCAL,
+        "turns": [],
+        "profile": profile.model_dump(),
+        "steps": steps,
+        **fields,
+    }
     return cast(AnswerState, state)
 
 
@@ -68,28 +82,28 @@ def test_a_name_of_several_things_is_asked_back() -> None:
     ("confidence", "retries", "tokens", "answerer", "edge"),
     [
         # Sufficient from the threshold on, whether retries are left or not.
-        (0.599, 0, 0, "", "poor, retries left"),
+        (0.599, 0, 0, "", "something is missing"),
         (0.6, 0, 0, "", "sufficient"),
         (0.601, 0, 0, "", "sufficient"),
         (0.6, 2, 0, "", "sufficient"),
         # Below it, every retry is used.
-        (0.599, 1, 0, "", "poor, retries left"),
+        (0.599, 1, 0, "", "something is missing"),
         (0.599, 2, 0, "", "sufficient"),
-        (0.0, 0, 0, "", "poor, retries left"),
-        (0.0, 1, 0, "", "poor, retries left"),
+        (0.0, 0, 0, "", "something is missing"),
+        (0.0, 1, 0, "", "something is missing"),
         # Without a retry, the caveat's threshold decides.
         (0.4, 2, 0, "", "sufficient"),
         (0.401, 2, 0, "", "sufficient"),
-        (0.399, 2, 0, "", "poor, none left"),
-        (0.399, 3, 0, "", "poor, none left"),
-        (0.0, 2, 0, "", "poor, none left"),
+        (0.399, 2, 0, "", "poor"),
+        (0.399, 3, 0, "", "poor"),
+        (0.0, 2, 0, "", "poor"),
         # The budget ends searching and writing, and nothing else.
-        (0.599, 0, HALF_SPENT, "", "poor, retries left"),
+        (0.599, 0, HALF_SPENT, "", "something is missing"),
         (0.599, 0, SPENT, "", "over budget"),
         (0.6, 0, SPENT - 1, "", "sufficient"),
         (0.6, 0, SPENT, "", "over budget"),
         (0.4, 2, SPENT, "", "over budget"),
-        (0.399, 2, SPENT, "", "poor, none left"),
+        (0.399, 2, SPENT, "", "poor"),
         # To quote costs nothing, but to search again does.
         (0.6, 0, SPENT, "local", "sufficient"),
         (0.6, 0, SPENT, "model", "over budget"),
@@ -101,7 +115,38 @@ def test_sufficiency(confidence: float, retries: int, tokens: int, answerer: str
     assert decide_sufficiency(state) == edge
 
 
-@pytest.mark.parametrize(("confidence", "edge"), [(0.5, "sufficient"), (0.499, "poor, none left")])
+@pytest.mark.parametrize(
+    ("graded_by", "missing", "confidence", "retries", "edge"),
+    [
+        # What a model misses is searched for, however sure it is of the rest.
+        ("m", ["price of B"], 0.949, 0, "something is missing"),
+        ("m", ["price of B"], 0.949, 1, "something is missing"),
+        ("m", ["price of B"], 0.949, 2, "sufficient"),
+        ("m", ["price of B"], 0.95, 0, "sufficient"),
+        ("m", [], 0.7, 0, "sufficient"),
+        # The local judgement names words that no source holds, which no search will find.
+        ("local", ["price"], 0.7, 0, "sufficient"),
+        # A model that writes says itself what is not there, if there is anything near.
+        ("m", [], 0.1, 2, "sufficient"),
+        ("m", [], 0.0, 2, "poor"),
+        ("local", [], 0.1, 2, "poor"),
+    ],
+)
+def test_what_a_model_misses_is_searched_for(
+    graded_by: str, missing: list[str], confidence: float, retries: int, edge: str
+) -> None:
+    state = make_state(graded_by=graded_by, missing=missing, confidence=confidence, retries=retries)
+    assert decide_sufficiency(state) == edge
+
+
+def test_where_the_run_quotes_a_poor_grade_ends_it() -> None:
+    poor: dict[str, Any] = {"graded_by": "m", "confidence": 0.1, "retries": 2}
+    assert decide_sufficiency(make_state(**poor, answerer="local")) == "poor"
+    assert decide_retry(make_state(**poor, query="q", queries_tried=["q"])) == "nothing new, worth writing"
+    assert decide_retry(make_state(**poor, query="q", queries_tried=["q"], answerer="local")) == "nothing new"
+
+
+@pytest.mark.parametrize(("confidence", "edge"), [(0.5, "sufficient"), (0.499, "poor")])
 def test_a_caveat_above_sufficient_does_not_count(confidence: float, edge: str) -> None:
     grade = GradeKnobs(sufficient=0.5, caveat=0.7, max_retries=0)
     assert decide_sufficiency(make_state(grade=grade, confidence=confidence)) == edge
@@ -130,11 +175,11 @@ def test_every_limit_of_the_budget_counts(budget: Budget, edge: str) -> None:
         ("other", 0.0, SPENT, "", "over budget"),
         ("other", 0.0, SPENT, "local", "over budget"),
         ("tried", 0.399, 0, "", "nothing new"),
-        ("tried", 0.4, 0, "", "nothing new, partly answerable"),
-        ("tried", 0.599, 0, "", "nothing new, partly answerable"),
+        ("tried", 0.4, 0, "", "nothing new, worth writing"),
+        ("tried", 0.599, 0, "", "nothing new, worth writing"),
         ("tried", 0.399, SPENT, "", "nothing new"),
         ("tried", 0.4, SPENT, "", "over budget"),
-        ("tried", 0.4, SPENT, "local", "nothing new, partly answerable"),
+        ("tried", 0.4, SPENT, "local", "nothing new, worth writing"),
     ],
 )
 def test_retry(query: str, confidence: float, tokens: int, answerer: str, edge: str) -> None:
@@ -161,6 +206,10 @@ def test_what_an_answer_says_decides_nothing() -> None:
     for answer in ("The documents do not answer this.", "24 months [1].", ""):
         assert decide_answer(make_state(verify=True, outcome="answered", answer=answer)) == "mode verifies"
         assert decide_answer(make_state(verify=True, outcome="abstained", answer=answer)) == "mode does not"
+
+
+def test_what_an_abstention_cites_is_verified() -> None:
+    assert decide_answer(make_state(verify=True, outcome="abstained", citations=[{}])) == "mode verifies"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ SURE, UNSURE, POOR = 0.9, 0.5, 0.1
 SPENT = Budget(tokens=0)
 TWO = [{"document_id": "a"}, {"document_id": "b"}]
 UNSUPPORTED, SUPPORTED = {"status": "unsupported"}, {"status": "supported"}
+CALLING, ENOUGH = {"text": "", "calls": [{"id": "1"}]}, {"text": "DONE", "calls": []}
 CHOICES = [{"label": "A", "document_id": "a"}]
 
 WAYS: list[tuple[str, dict[str, Any], str]] = [
@@ -31,10 +32,16 @@ WAYS: list[tuple[str, dict[str, Any], str]] = [
     ("ask_back", {}, END),
     ("retrieve", {}, "rerank"),
     ("rerank", {}, "grade"),
+    ("rerank", {"research": 2}, "work"),
+    ("work", {"work": [CALLING]}, "use_tool"),
+    ("work", {"work": [ENOUGH]}, "grade"),
+    ("use_tool", {"work": [CALLING], "research": 2}, "work"),
+    ("use_tool", {"work": [CALLING, CALLING], "research": 2}, "grade"),
     ("grade", {"confidence": SURE}, "generate"),
     ("grade", {"confidence": SURE, "unclear": True, "sources": TWO}, "ask_back"),
     ("grade", {"confidence": POOR}, "reformulate"),
     ("grade", {"confidence": POOR, "retries": 9}, "abstain"),
+    ("grade", {"confidence": POOR, "work": [ENOUGH]}, "abstain"),
     ("grade", {"confidence": SURE, "budget": SPENT}, "degrade"),
     ("reformulate", {"query": "other"}, "retrieve"),
     ("reformulate", {"query": "tried", "confidence": UNSURE}, "generate"),

@@ -70,7 +70,7 @@ def test_a_change_is_noticed_only_where_a_step_reads_it_before_another_overwrite
     assert find_unnoticed(graph, Beginning("rerank", decides=True), after_rerank, {keep, patience}) == []
     assert find_unnoticed(graph, Beginning("grade", decides=True), ["generate"], {"confidence"}) == []
     # grade overwrites it.
-    assert find_unnoticed(graph, Beginning("rerank"), ["rerank", *after_rerank], {"confidence", keep}) == ["confidence"]
+    assert find_unnoticed(graph, Beginning("rerank"), ["rerank", *after_rerank], {"level", keep}) == ["level"]
     assert find_unnoticed(graph, Beginning("route"), ["route", "retrieve"], {"sources"}) == ["sources"]
     # The run failed in what would have read it.
     tone = "profile.generate.tone"

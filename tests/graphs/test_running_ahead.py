@@ -69,7 +69,7 @@ async def test_generate_is_taken_over_where_the_sources_suffice(
 
 @pytest.mark.parametrize(
     ("change", "fits"),
-    [({}, True), ({"confidence": 0.0}, True), ({"query": "dinner"}, False), ({"sources": []}, False)],
+    [({}, True), ({"level": "low"}, True), ({"corrected_question": "dinner"}, False), ({"sources": []}, False)],
 )
 async def test_another_step_is_taken_over_where_its_input_is_equal(
     embedder: OnnxEmbedder, change: dict[str, Any], fits: bool

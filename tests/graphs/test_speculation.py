@@ -133,7 +133,7 @@ async def test_a_route_that_words_a_follow_up_otherwise_is_searched_for(settings
 async def test_a_grade_that_disagrees_wins(settings: Settings) -> None:
     async with serve(settings, rate=20) as (services, server):
         Held(server, grade="generate")
-        server.behaviour.replies = [routing("needs_retrieval"), WRITTEN, grading(0.1)]
+        server.behaviour.replies = [routing("needs_retrieval"), WRITTEN, grading(0.0)]
         done, events = await ask_for_events(services, mode="fast")
         await asyncio.wait_for(server.abandoned.wait(), 10)
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "abstain"]

@@ -57,11 +57,9 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
     if "scores" in fields:
         return json.dumps(_rank(last))
     if "queries" in fields:
-        return json.dumps(_expand(last))
+        return json.dumps(_reformulate(last) if "Queries tried:" in last else _expand(last))
     if "passage" in fields:
         return json.dumps({"passage": f"It is known that {_question(last).rstrip('?')} is as follows."})
-    if "query" in fields:
-        return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
 
 
@@ -105,14 +103,15 @@ def _grade(prompt: str) -> Json:
     held = _terms(" ".join(text for _, text in _sources(prompt)))
     missing = [term for term in wanted if term not in held]
     confidence = 1 - len(missing) / len(wanted) if wanted else 0.0
-    return {"confidence": round(confidence, 2), "missing": missing[:10]}
+    # What is missing is searched for; a word or two of a question need not stand in what answers it.
+    return {"confidence": round(confidence, 2), "missing": missing[:10] if confidence < 0.6 else []}
 
 
 def _reformulate(prompt: str) -> Json:
     tried = {line[2:].casefold() for line in prompt.splitlines() if line.startswith("- ")}
     words = [word for word in re.findall(r"\w+", _question(prompt)) if word.casefold() not in _STOP_WORDS]
     attempts = [" ".join(words), " ".join(reversed(words)), f"details of {' '.join(words)}"]
-    return {"query": next((attempt for attempt in attempts if attempt.casefold() not in tried), attempts[-1])}
+    return {"queries": [next((attempt for attempt in attempts if attempt.casefold() not in tried), attempts[-1])]}
 
 
 def _rank(prompt: str) -> Json:

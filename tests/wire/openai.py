@@ -106,6 +106,8 @@ class Behaviour:
     """Prompts of more tokens are 400 context_length_exceeded; 0: any fits."""
     model_replies: dict[str, str] = field(default_factory=dict)
     """Reply of the model of this name to everything."""
+    tool_calls: list[list[Json]] | None = None
+    """Calls of tools that it makes in the next requests that offer any; then it is done. None: as `act_on` says."""
     replies: list[str] = field(default_factory=list)
     """Literal replies to the next chat requests, one each; afterwards `answers` replies."""
 
@@ -188,12 +190,16 @@ class OpenAIServer:
             fault, schema = "prose", None
         if body["model"] in behaviour.model_replies:
             text = behaviour.model_replies[body["model"]]
-        elif behaviour.replies:
+        elif behaviour.replies and not (body.get("tools") and behaviour.tool_calls is not None):
             text = behaviour.replies.pop(0)
         else:
             text = "Certainly! Here you are." if fault == "prose" else reply_to(body["messages"], schema)
         offered = [tool["function"] for tool in body.get("tools", [])]
-        calls = act_on(body["messages"], offered) if offered and not behaviour.replies else None
+        if offered and behaviour.tool_calls is not None:
+            calls = behaviour.tool_calls.pop(0) if behaviour.tool_calls else None
+            text = "DONE"
+        else:
+            calls = act_on(body["messages"], offered) if offered and not behaviour.replies else None
         if fault == "misfit":
             text = json.dumps({"unexpected": True})
         finish = "stop"

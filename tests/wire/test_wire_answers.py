@@ -8,7 +8,7 @@ import pytest_asyncio
 from app.adapters.chat.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports.models import Message
-from domain.text.question import is_tried
+from domain.text.question import choose_untried
 from nodes.generate import step as generate
 from nodes.grade import step as grade
 from nodes.prompting.messages import show_sources
@@ -40,7 +40,7 @@ async def model() -> AsyncIterator[OpenAIChat]:
 
 async def ask_route(model: OpenAIChat, *conversation: str) -> route.Routing:
     roles = ["user", "assistant"] * len(conversation)
-    system = Message("system", route.PROMPT.format(titles="- Handbook"))
+    system = Message("system", route.PROMPT.format(titles="- Handbook", count=4))
     turns = [Message(role, text) for role, text in zip(roles, conversation, strict=False)]  # type: ignore[arg-type]
     return await model.judge([system, *turns], route.Routing, Sink())
 
@@ -71,14 +71,23 @@ async def test_reformulates_into_something_new(model: OpenAIChat) -> None:
     tried = ["How long is the notice period?", "long notice period"]
     lines = [f"Question: {tried[0]}", "Queries tried:", *(f"- {query}" for query in tried), "Missing: unknown"]
     messages = [Message("system", reformulate.PROMPT), Message("user", "\n".join(lines))]
-    assert not is_tried((await model.judge(messages, reformulate.Reformulation, Sink())).query, tried)
+    assert choose_untried((await model.judge(messages, reformulate.Reformulation, Sink())).queries, tried)
 
 
 async def answer(model: OpenAIChat, question: str) -> str:
     messages = [
         Message(
             "system",
-            generate.PROMPT.format(abstention=ABSTENTION, checked="", length="brief", tone="plain", instructions=""),
+            generate.PROMPT.format(
+                today="",
+                task="",
+                abstention=ABSTENTION,
+                nearest="",
+                checked="",
+                length="brief",
+                tone="plain",
+                instructions="",
+            ),
         ),
         Message("user", f"{SOURCES}\n\nQuestion: {question}"),
     ]

@@ -132,7 +132,7 @@ def _shorten(source: Citation) -> dict[str, Any]:
 
 def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:
     """Describe a finished run as an `Answer`."""
-    sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
+    sources: list[Citation] = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
     answer = data_of(ended) | {"sources": sources}
     compared = next((event for event in seen if event["type"] == "comparison"), None)
     return answer if compared is None else answer | {"comparison": data_of(compared)}

@@ -314,11 +314,6 @@ def _drop_sources(run: SavedRun, place: int) -> Iterator[Variant]:
     for source in given["sources"][:_MOST_DROPPED]:
         left = [each for each in given["sources"] if each["number"] != source["number"]]
         changes: dict[str, Any] = {"sources": [each | {"number": number} for number, each in enumerate(left, 1)]}
-        if (previous := given["previous"]) is not None:
-            kept = [each for each in previous["sources"] if each["chunk_id"] != source["chunk_id"]]
-            changes["previous"] = previous | {
-                "sources": [each | {"number": number} for number, each in enumerate(kept, 1)]
-            }
         label = f"without source {source['number']}, {source['title']}"
         yield Variant("source", label, changes, at=(place, Beginning("grade")))
 
@@ -414,7 +409,7 @@ def _report(
 ) -> Outcome:
     begins = start.beginning
     option = "--after" if begins.decides else "--from"
-    shown = {key: value for key, value in variant.changes.items() if key not in ("sources", "previous")}
+    shown = {key: value for key, value in variant.changes.items() if key != "sources"}
     ending = None if done is None else done.ending
     return Outcome(
         kind=variant.kind,

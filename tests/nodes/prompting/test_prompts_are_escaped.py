@@ -16,23 +16,24 @@ import nodes
 from app.wiring.judges import build_local_judges
 from domain.documents import Claim, ListedDocument, Source, Verification
 from domain.ports.judgement import Check
-from domain.ports.models import Message, ModelReply, ToolCall, UsageSink
+from domain.ports.models import Message, ModelReply, Tool, ToolCall, UsageSink
 from domain.profile import MODES
 from domain.scope import Scope
-from domain.state import Turn, blank_question
+from domain.state import Turn, WorkCall, WorkRound, blank_question
 from domain.text.injections import gives_orders
 from graphs.answer import STEPS
 from nodes.context import Context, Models
 from nodes.converse.step import converse
-from nodes.generate.step import generate
+from nodes.generate.step import TASKS, generate
 from nodes.grade.step import grade
 from nodes.prompting import messages as prompting
+from nodes.ranking.model_ranking import rank
 from nodes.reconcile.step import reconcile
 from nodes.reformulate.step import reformulate
-from nodes.rerank.model_ranking import rank
 from nodes.route.step import route
 from nodes.sources.expansion import expand
 from nodes.verify.step import verify
+from nodes.work.step import work
 from tests.sources import make_source
 from tests.unit_scorers import make_unit_scorer
 
@@ -81,12 +82,15 @@ class RecordingModel:
             "Hypothesis": {"passage": "It lasts."},
             "Ranking": {"scores": [{"source": 1, "relevance": 1.0}]},
             "Grading": {"confidence": 0.9},
-            "Reformulation": {"query": "guarantee"},
-            "Parts": {"queries": ["guarantee"]},
+            "Reformulation": {"queries": ["guarantee"]},
             "Judgements": {},
             "Repairs": {},
         }
         return schema.model_validate(replies[schema.__name__])
+
+    async def act(self, messages: Sequence[Message], tools: Sequence[Tool], sink: UsageSink, **_: Any) -> ModelReply:
+        self.prompts.append(messages)
+        return ModelReply("DONE")
 
     async def stream(self, messages: Sequence[Message], sink: UsageSink, **options: Any) -> AsyncIterator[str]:
         self.prompts.append(messages)
@@ -149,6 +153,8 @@ def make_state(**changes: Any) -> Any:
         "profile": MODES["thorough"].model_dump(),
         "question": HOSTILE,
         "standalone_question": HOSTILE,
+        "corrected_question": HOSTILE,
+        "asked_on": HOSTILE,
         "query": HOSTILE,
         "queries_tried": [HOSTILE, f"{HOSTILE} again"],
         "missing": [HOSTILE],
@@ -184,8 +190,6 @@ async def recorded() -> list[Sequence[Message]]:
     )
     runtime = Runtime(context=context)
     state = make_state()
-    in_parts = MODES["thorough"].model_dump()
-    in_parts["retrieval"]["expansion"] = "parts"
     await route(make_state(profile={}), runtime)
     await converse(state, runtime)
     for expansion in ("multi_query", "hyde"):
@@ -194,10 +198,15 @@ async def recorded() -> list[Sequence[Message]]:
     await rank(HOSTILE, state["sources"], context)
     await grade(state, runtime)
     await reformulate(state, runtime)
-    await reformulate(make_state(profile=in_parts), runtime)
+    await work(make_state(work=[]), runtime)
+    called = WorkCall(
+        id="1", name="search", arguments={"queries": [HOSTILE]}, problem=HOSTILE, result=HOSTILE, sources=[2]
+    )
+    await work(make_state(work=[WorkRound(text=HOSTILE, calls=[called])]), runtime)
     instructed = MODES["thorough"].model_dump()
     instructed["generate"] |= {"system_instructions": HOSTILE, "tone": "friendly", "source_label": "path"}
-    await generate(make_state(answer="", verification=None), runtime)
+    for task in TASKS:
+        await generate(make_state(answer="", verification=None, task=task), runtime)
     await generate(make_state(answer="", verification=None, profile=instructed), runtime)
     unrecognised = make_source(UNRECOGNISED, title=UNRECOGNISED, heading=UNRECOGNISED, path=UNRECOGNISED)
     await verify(make_state(sources=[unrecognised]), runtime)

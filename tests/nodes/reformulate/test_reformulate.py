@@ -1,90 +1,65 @@
-"""reformulate: what it asks for, and what it remembers of the attempt before."""
+"""reformulate: which queries it chooses, and that none is searched for twice."""
 
+from collections.abc import Callable
 from typing import Any
 
-from langgraph.runtime import Runtime
+import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.wiring.services import Services
-from domain.profile import MODES
 from graphs.decisions import decide_retry
 from nodes.context import Models
-from nodes.reformulate.step import ReformulateInput, ReformulateUpdate, reformulate
+from nodes.prompting.answerers import LOCAL
+from nodes.reformulate.step import ReformulateUpdate, Reformulation, reformulate
 from tests.nodes.nodes_alone import make_runtime, make_state
-from tests.nodes.recorded_model import RecordedModel
 from tests.sources import make_source
 
 
-async def test_a_retry_of_a_follow_up_keeps_what_its_conversation_lent_it(services: Services) -> None:
-    question, background = "What is its MTBF?", " (pump Amsel)"
-    source = make_source("The mean time between failures (MTBF) is 9,000 hours.", title="Pumps")
-    state = ReformulateInput(
-        profile=MODES["standard"].model_dump(),
-        standalone_question=question,
-        query=question + background,
-        queries_tried=[question + background],
-        retries=0,
-        candidates=[],
-        sources=[source],
-        confidence=0.3,
-        missing=[],
-    )
-    update = await reformulate(state, Runtime(context=services.make_context()))
-    assert update["query"] == f"What is its MTBF mean time between failures?{background}"
+class Model:
+    """Writes these queries, and keeps what it was asked."""
+
+    name = "m"
+
+    def __init__(self, queries: list[str]) -> None:
+        self.queries = queries
+        self.asked: list[str] = []
+
+    async def judge(self, messages: Any, schema: Any, sink: Any) -> Reformulation:
+        self.asked.append("\n".join(message.content for message in messages))
+        return Reformulation(queries=self.queries)
 
 
-class Reformulator:
-    """Has one query to offer, or none."""
-
-    def __init__(self, query: str | None) -> None:
-        self.query = query
-
-    async def reformulate(self, *_: Any) -> str | None:
-        return self.query
+async def run(embedder: OnnxEmbedder, model: Model | None, **fields: Any) -> ReformulateUpdate:
+    state = make_state(query="first", queries_tried=["first"], **fields)
+    models = Models(small=model)  # type: ignore[arg-type]
+    return await reformulate(state, make_runtime(embedder, [], models))
 
 
-async def run(embedder: OnnxEmbedder, query: str | None, **fields: Any) -> ReformulateUpdate:
-    state = make_state(query="first", queries_tried=["first"], confidence=0.3, missing=["price"], **fields)
-    return await reformulate(state, make_runtime(embedder, [], reformulator=Reformulator(query)))
+async def test_what_the_grading_model_missed_is_searched_for_without_another_call(embedder: OnnxEmbedder) -> None:
+    model = Model(["written"])
+    update = await run(embedder, model, missing=["price of A", "First?", "price of B"], graded_by="m", retries=1)
+    assert update == {"query": "price of A", "queries": ["price of B"], "retries": 2}
+    assert model.asked == []
 
 
-async def test_a_new_query_is_a_retry_that_remembers_the_attempt_before_it(embedder: OnnxEmbedder) -> None:
-    update = await run(embedder, "second", retries=1)
-    assert (update["query"], update["parts"], update["retries"]) == ("second", [], 2)
-    assert update["previous"] is not None
-    assert (update["previous"]["query"], update["previous"]["confidence"], update["previous"]["missing"]) == (
-        "first",
-        0.3,
-        ["price"],
-    )
-
-
-async def test_where_nothing_is_new_the_query_stays_and_there_is_no_attempt_to_go_back_to(
-    embedder: OnnxEmbedder,
+@pytest.mark.parametrize(("missing", "graded_by"), [(["first"], "m"), ([], "m"), (["price"], LOCAL)])
+async def test_where_nothing_untried_is_missing_a_model_writes_other_queries(
+    embedder: OnnxEmbedder, missing: list[str], graded_by: str
 ) -> None:
-    update = await run(embedder, None)
-    assert (update["query"], update["retries"], update["previous"]) == ("first", 1, None)
-    assert decide_retry(make_state(query=update["query"], queries_tried=["first"])) == "nothing new"
+    model = Model(["first", "cost of A", "cost of B"])
+    sources = [make_source("It costs much.", title="Prices of 2020")]
+    update = await run(embedder, model, missing=missing, graded_by=graded_by, sources=sources)
+    assert (update["query"], update["queries"]) == ("cost of A", ["cost of B"])
+    assert "- Prices of 2020" in model.asked[0]
+    assert "- first" in model.asked[0]
 
 
-async def test_a_model_is_told_what_was_tried_what_is_missing_and_what_was_found(embedder: OnnxEmbedder) -> None:
-    model = RecordedModel({"query": " second "})
-    state = make_state(
-        query="first",
-        queries_tried=["first", "earlier"],
-        confidence=0.3,
-        missing=["price", "date"],
-        sources=[make_source("Lunch.", title="Canteen")],
-    )
-    update = await reformulate(state, make_runtime(embedder, [], Models(small=model)))
-    assert (update["query"], update["retries"]) == ("second", 1)
-    request = model.prompts[0][-1].content
-    assert all(said in request for said in ("first", "earlier", "price, date", "Canteen", state["standalone_question"]))
+@pytest.mark.parametrize("make", [lambda: None, lambda: Model(["First ?"])], ids=["no model", "nothing new"])
+async def test_where_nothing_is_new_the_query_stays(embedder: OnnxEmbedder, make: Callable[[], Model | None]) -> None:
+    update = await run(embedder, make(), missing=["price"], graded_by=LOCAL)
+    assert update == {"query": "first", "queries": [], "retries": 1}
+    assert decide_retry(make_state(query="first", queries_tried=["first"], graded_by=LOCAL)) == "nothing new"
 
 
-async def test_a_query_of_the_model_that_was_tried_gives_way_to_the_local_one(embedder: OnnxEmbedder) -> None:
-    state = make_state(query="first", queries_tried=["first"], confidence=0.3, missing=["price"])
-    runtime = make_runtime(
-        embedder, [], Models(small=RecordedModel({"query": "first"})), reformulator=Reformulator("local")
-    )
-    assert (await reformulate(state, runtime))["query"] == "local"
+async def test_at_most_as_many_queries_as_the_profile_allows(embedder: OnnxEmbedder) -> None:
+    update = await run(embedder, None, missing=[f"query {n}" for n in range(9)], graded_by="m")
+    assert [update["query"], *update["queries"]] == [f"query {n}" for n in range(4)]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from domain.ports.embedding import Vector
-from nodes.rerank.diversity import diversify
+from nodes.ranking.diversity import diversify
 
 
 def directions(*degrees: float) -> Vector:

@@ -10,7 +10,7 @@ from domain.execution.streams import StreamedEvent
 from domain.profile import Profile
 from domain.scope import Scope
 from nodes.context import profile_of, scope_of
-from nodes.rerank.links import find_linked, place_linked
+from nodes.ranking.links import find_linked, place_linked
 from nodes.sources.neighbours import ABOVE, BELOW, widen_sources
 from nodes.sources.search import score_across_legs
 from nodes.sources.titles import list_recent

@@ -35,12 +35,16 @@ async def test_a_computed_figure_cites_the_rows_it_was_computed_from(services: S
     assert text[source["start"] : source["end"]] == source["text"]
     assert source["document_id"] == staff
     assert source["lead"].split("\n") == [
+        "Computed: SELECT sum(people) AS people FROM t1 WHERE team <> 'Oslo'",
+        "people",
+        "---",
+        "1550",
         "Staff in 2024:",
         "",
         "Team | People",
         "--- | ---",
-        "Computed: SELECT sum(people) AS people FROM t1 WHERE team <> 'Oslo' = 1550",
     ]
+    assert list(found.listed) == [staff]
 
 
 async def test_arithmetic_has_no_source(services: Services) -> None:

@@ -1,0 +1,78 @@
+"""The tool `search`: several queries side by side, over all documents or some."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from pydantic import BaseModel, Field
+
+from domain.documents import Source
+from domain.profile import Profile
+from domain.scope import Scope
+from nodes.context import Context
+from nodes.ranking.ranking import rank_candidates
+from nodes.sources.neighbours import SPARE, widen_sources
+from nodes.sources.search import search
+from nodes.use_tool.documents import FILTER, filter_scope, find_documents
+from nodes.use_tool.tool import Finding, ResearchTool
+
+_CANDIDATES = 20
+"""Candidates that are ranked for a query. Chosen: half of those of a question, for a query looks for one thing."""
+
+_ALONE, _TOGETHER = 5, 3
+"""Sources of a query that is alone, and of one among several."""
+
+
+class SearchArguments(BaseModel):
+    """What to search for, and where."""
+
+    queries: list[str] = Field(
+        min_length=1,
+        max_length=6,
+        description="One query for each thing to find: a few words that name it, in the language of the documents.",
+    )
+    documents: list[str] = Field(
+        default_factory=list, max_length=20, description="Titles or paths of the documents to search; empty: all."
+    )
+    filter: str = Field("", max_length=1000, description=FILTER)
+
+
+async def _search(profile: Profile, arguments: SearchArguments, scope: Scope, context: Context) -> Finding:
+    scope = filter_scope(scope, arguments.filter)
+    if named := await find_documents(arguments.documents, scope, context):
+        scope = scope.narrow([document.id for document in named])
+    keep = _ALONE if len(arguments.queries) == 1 else _TOGETHER
+    results = await asyncio.gather(*(_find(query, keep, profile, scope, context) for query in arguments.queries))
+    lines = [
+        f"{query!r}: {len(sources)} sources" if sources else f"{query!r}: nothing was found"
+        for query, (sources, _) in zip(arguments.queries, results, strict=True)
+    ]
+    return Finding(
+        "\n".join(lines),
+        [source for sources, _ in results for source in sources],
+        found=[document for _, documents in results for document in documents],
+    )
+
+
+async def _find(
+    query: str, keep: int, profile: Profile, scope: Scope, context: Context
+) -> tuple[Sequence[Source], set[str]]:
+    """Return the sources of a query, and the ids of all documents in which it found something."""
+    candidates = (await search(query, "", scope, profile.retrieval, context))[:_CANDIDATES]
+    ranked = await rank_candidates(query, candidates, [], profile, scope, context)
+    best = [source for _, source in ranked[: keep + SPARE]]
+    sources = await widen_sources(best, keep, scope, context.library)
+    return sources, {candidate["document_id"] for candidate, _ in ranked}
+
+
+def make_search_tool(profile: Profile) -> ResearchTool:
+    """Return the tool that searches and ranks as the mode does."""
+    return ResearchTool(
+        name="search",
+        description=(
+            "Search the documents by meaning and by words. Brings the best passages for each query, widened to what "
+            "they stand in. Codes, names and numbers in a query are matched as they are spelt."
+        ),
+        arguments=SearchArguments,
+        run=partial(_search, profile),
+    )

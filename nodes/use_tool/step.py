@@ -1,0 +1,108 @@
+"""use_tool: run the tools that the research agent's model called, side by side, and number what they bring."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import ValidationError
+from typing_extensions import TypedDict
+
+from domain.documents import Source
+from domain.events import ToolCalled, ToolReturned
+from domain.scope import Scope, ScopeJson
+from domain.state import WorkCall, WorkRound
+from nodes.context import Context, profile_of, scope_of
+from nodes.step import Step
+from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
+from nodes.use_tool.toolbox import list_tools
+
+_MOST_SOURCES = 120
+"""Sources of a run. Chosen: thrice what fits into the prompt of the mode that ships."""
+
+
+class UseToolInput(TypedDict):
+    """The part of the state that use_tool reads."""
+
+    sources: list[Source]
+    work: list[WorkRound]
+    listed: list[str]
+    found: list[str]
+    scope: ScopeJson
+    profile: dict[str, Any]
+
+
+class UseToolUpdate(TypedDict):
+    """The part of the state that use_tool writes."""
+
+    sources: list[Source]
+    work: list[WorkRound]
+    listed: list[str]
+    found: list[str]
+
+
+async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpdate:
+    """Run the calls of the last round. What a tool cannot do, it tells the model."""
+    *before, last = state["work"]
+    tools = list_tools(profile_of(state))
+    scope = scope_of(state)
+    for call in last["calls"]:
+        runtime.stream_writer(
+            ToolCalled(type="tool_call", id=call["id"], name=call["name"], arguments=call["arguments"])
+        )
+    results = await asyncio.gather(*(_run(call, tools, scope, runtime.context) for call in last["calls"]))
+    sources = list(state["sources"])
+    calls: list[WorkCall] = []
+    for call, finding in zip(last["calls"], results, strict=True):
+        numbers = [_place(source, sources) for source in finding.sources]
+        brought = list(dict.fromkeys(number for number in numbers if number))
+        calls.append({**call, "result": finding.text, "sources": brought})
+        runtime.stream_writer(
+            ToolReturned(type="tool_result", id=call["id"], name=call["name"], text=finding.text, sources=brought)
+        )
+    return UseToolUpdate(
+        sources=sources,
+        work=[*before, {**last, "calls": calls}],
+        listed=sorted({*state["listed"], *(document for finding in results for document in finding.listed)}),
+        found=sorted({*state["found"], *(document for finding in results for document in finding.found)}),
+    )
+
+
+async def _run(call: WorkCall, tools: Mapping[str, ResearchTool], scope: Scope, context: Context) -> Finding:
+    if call["problem"]:
+        return Finding(call["problem"])
+    tool = tools.get(call["name"])
+    if tool is None:
+        return Finding(f"There is no tool {call['name']!r}; there are {', '.join(tools)}.")
+    try:
+        arguments = tool.arguments.model_validate(call["arguments"])
+        return await tool.run(arguments, scope, context)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
+        return Finding(f"The arguments do not fit: {faults}.")
+    except ToolProblem as problem:
+        return Finding(str(problem), listed=problem.listed)
+
+
+def _place(source: Source, sources: list[Source]) -> int:
+    """Return the number of the source that holds this one, which is added where none does; 0 where there is no room."""
+    holder = next((known for known in sources if _holds(known, source)), None)
+    if holder is not None:
+        return holder["number"]
+    if len(sources) >= _MOST_SOURCES:
+        return 0
+    sources.append({**source, "number": len(sources) + 1})
+    return len(sources)
+
+
+def _holds(known: Source, source: Source) -> bool:
+    return (
+        known["document_id"] == source["document_id"]
+        and known["page"] == source["page"]
+        and known.get("lead") == source.get("lead")
+        and known["start"] <= source["start"]
+        and source["end"] <= known["end"]
+    )
+
+
+STEP = Step(run=use_tool, label="Looking it up", knobs=frozenset({"retrieval", "rerank"}), asks="small", retry=True)

@@ -1,0 +1,141 @@
+"""The tools of the research agent, on the real library."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langgraph.runtime import Runtime
+
+from app.wiring.services import Services
+from domain.scope import DEFAULT_SCOPE, Scope
+from domain.state import WorkCall, WorkRound
+from nodes.use_tool.step import UseToolInput, UseToolUpdate, use_tool
+
+LONG = "# Guide\n\n" + "\n\n".join(
+    f"## Chapter {number}\n\n{' '.join(f'Sentence {number}.{each} of the guide says little.' for each in range(40))}"
+    for number in range(1, 13)
+)
+
+
+async def use(
+    services: Services, *calls: dict[str, Any], scope: Scope = DEFAULT_SCOPE, **state: Any
+) -> tuple[UseToolUpdate, list[Any]]:
+    events: list[Any] = []
+    asked = [
+        WorkCall(id=str(number), problem="", result="", sources=[], **call)  # type: ignore[typeddict-item]
+        for number, call in enumerate(calls)
+    ]
+    given = UseToolInput(
+        sources=[],
+        work=[WorkRound(text="", calls=asked)],
+        listed=[],
+        found=[],
+        scope=scope.to_json(),
+        profile=services.modes["research"].model_dump(),
+    )
+    runtime = Runtime(context=services.make_context(), stream_writer=events.append)
+    return await use_tool({**given, **state}, runtime), events  # type: ignore[typeddict-item]
+
+
+def search(*queries: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": "search", "arguments": {"queries": list(queries), **arguments}}
+
+
+def read_result(update: UseToolUpdate, place: int = 0) -> WorkCall:
+    return update["work"][-1]["calls"][place]
+
+
+async def test_searches_side_by_side_bring_numbered_sources_each_once(
+    services: Services, library: dict[str, str]
+) -> None:
+    update, events = await use(services, search("warranty of the Falke", "battery of the Amsel"), search("warranty"))
+    assert [source["number"] for source in update["sources"]] == list(range(1, len(update["sources"]) + 1))
+    first, second = update["work"][-1]["calls"]
+    text = " ".join(source["text"] for source in update["sources"])
+    assert "36 months" in text
+    assert "9 months" in text
+    assert set(second["sources"]) <= set(first["sources"])
+    assert set(update["found"]) == set(library.values())
+    kinds = [(event["type"], event["id"]) for event in events]
+    assert kinds == [("tool_call", "0"), ("tool_call", "1"), ("tool_result", "0"), ("tool_result", "1")]
+
+
+@pytest.mark.parametrize("name", ["Amsel manual", "manual.md", "amsel MANUAL"])
+async def test_a_search_keeps_to_the_documents_that_it_names(
+    services: Services, library: dict[str, str], name: str
+) -> None:
+    update, _ = await use(services, search("warranty of the Falke", documents=[name]))
+    assert {source["document_id"] for source in update["sources"]} == {library["Amsel manual"]}
+
+
+async def test_a_search_keeps_to_its_filter_and_to_the_scope(services: Services, library: dict[str, str]) -> None:
+    filtered, _ = await use(services, search("warranty", filter="path ^= 'hand'"))
+    assert {source["document_id"] for source in filtered["sources"]} == {library["Station handbook"]}
+    scope = replace(DEFAULT_SCOPE, document_ids=(library["Amsel manual"],))
+    scoped, _ = await use(
+        services, search("warranty"), {"name": "list_documents", "arguments": {}},
+        {"name": "read", "arguments": {"document": "Station handbook"}}, scope=scope,
+    )  # fmt: skip
+    assert {source["document_id"] for source in scoped["sources"]} == {library["Amsel manual"]}
+    assert read_result(scoped, 1)["result"] == "Amsel manual (manual.md)"
+    assert read_result(scoped, 2)["sources"] == []
+
+
+async def test_a_long_document_is_read_in_pieces_without_a_gap(services: Services) -> None:
+    await services.library.ingestion.add("default", "guide.md", LONG.encode())
+    skip, read, pieces = 0, "", 0
+    while True:
+        update, _ = await use(services, {"name": "read", "arguments": {"document": "guide.md", "skip": skip}})
+        result = read_result(update)["result"]
+        read += "\n".join(source["text"] for source in update["sources"]) + "\n"
+        pieces += 1
+        if "skip=" not in result:
+            break
+        skip = int(result.partition("skip=")[2].split()[0])
+    assert pieces > 1
+    for number in range(1, 13):
+        for each in range(40):
+            assert f"Sentence {number}.{each} of the guide says little." in read
+
+
+async def test_reading_begins_at_a_section_and_outlines_name_them(services: Services) -> None:
+    await services.library.ingestion.add("default", "guide.md", LONG.encode())
+    update, _ = await use(
+        services,
+        {"name": "outline", "arguments": {"document": "Guide"}},
+        {"name": "read", "arguments": {"document": "Guide", "section": "Chapter 7"}},
+        {"name": "read", "arguments": {"document": "Guide", "section": "Chapter 99"}},
+    )
+    outline, read, lost = update["work"][-1]["calls"]
+    assert [f"Chapter {number}" in outline["result"] for number in range(1, 13)] == [True] * 12
+    assert update["sources"][read["sources"][0] - 1]["text"].startswith("## Chapter 7")
+    assert lost["sources"] == []
+    assert "outline" in lost["result"]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ({"name": "burn", "arguments": {}}, "no tool 'burn'"),
+        (search(), "queries"),
+        (search("x", documents=["Falke handbok"]), "list_documents"),
+        (search("x", filter="path ^^ 3"), "operator is expected"),
+        ({"name": "read", "arguments": {"document": "Station handbook", "page": 0}}, "page"),
+    ],
+)
+async def test_a_call_that_cannot_be_done_tells_the_model_why(
+    services: Services, library: dict[str, str], call: dict[str, Any], told: str
+) -> None:
+    update, _ = await use(services, call)
+    assert told in read_result(update)["result"]
+    assert update["sources"] == []
+
+
+async def test_a_document_that_an_answer_may_repeat_is_in_the_lineage(
+    services: Services, library: dict[str, str]
+) -> None:
+    update, _ = await use(
+        services, {"name": "list_documents", "arguments": {}}, search("x", documents=["Station handbok"])
+    )
+    assert set(update["listed"]) == set(library.values())
+    assert read_result(update, 1)["sources"] == []
