@@ -80,8 +80,9 @@ class RerankKnobs(_Knobs):
     only_complex: bool = False
     """Score only for questions that `domain/text/complexity.py` calls complex; others keep the order of the search."""
     keep: int = Field(5, ge=1, le=MOST_SOURCES)
-    """Candidates that become sources; twice as many where a language model says that the question compares, lists or
-    summarises."""
+    """Candidates that become sources."""
+    keep_broad: int = Field(10, ge=1, le=MOST_SOURCES)
+    """The same, where more, for a question of which a language model says that it compares, lists or summarises."""
     keep_further: int = Field(3, ge=1, le=MOST_SOURCES)
     """Candidates of each further query that become sources besides."""
     mmr_lambda: float | None = Field(None, ge=0, le=1)

@@ -59,7 +59,7 @@ class Ask:
             candidates = max(self.limit, profile["retrieval"]["candidates"])
             profile = profile | {
                 "retrieval": profile["retrieval"] | {"candidates": candidates},
-                "rerank": profile["rerank"] | {"keep": self.limit},
+                "rerank": profile["rerank"] | {"keep": self.limit, "keep_broad": self.limit},
             }
         return profile
 

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
-from domain.profile import MOST_SOURCES, RerankKnobs
+from domain.profile import RerankKnobs
 from domain.scope import Scope, ScopeJson
 from domain.state import Task
 from nodes.context import Context, profile_of, scope_of
@@ -69,8 +69,8 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     )
     sources = list(state["sources"])
     for question, ranking in zip(groups, rankings, strict=True):
-        broad = 2 if state["task"] in _BROAD else 1
-        keep = knobs.keep_further if state["retries"] or question != asked else min(broad * knobs.keep, MOST_SOURCES)
+        first = max(knobs.keep, knobs.keep_broad) if state["task"] in _BROAD else knobs.keep
+        keep = knobs.keep_further if state["retries"] or question != asked else first
         best = await _choose(knobs, scope, ranking, keep, context)
         spare = [pair for pair in ranking if pair not in best][:SPARE]
         found = [source for _, source in [*best, *spare]]

@@ -71,7 +71,7 @@ async def test_a_search_that_finds_what_is_known_changes_nothing(services: Servi
     assert again["found"] == sorted(library.values())
 
 
-async def test_questions_that_compare_or_list_read_twice_as_much(services: Services) -> None:
+async def test_questions_that_compare_or_list_read_more(services: Services) -> None:
     await services.library.ingestion.add("default", "guide.md", GUIDE.encode())
     narrow, broad = [await search(services, "What is red used for?", task=task) for task in ("look_up", "list")]
     assert sum(len(source["text"]) for source in broad["sources"]) > sum(len(s["text"]) for s in narrow["sources"])
