@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+MOST_EMPTY = 1000
+"""Threads that a caller may have made in a workspace and that nobody has asked in: each may hold 20 kB of notes."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadBranch:

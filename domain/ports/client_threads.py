@@ -10,8 +10,9 @@ from domain.scope import Scope
 class ClientThreads(Protocol):
     """Raises `DatabaseUnavailable`."""
 
-    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> bool:
-        """Create a thread. False, and nothing changed, where the workspace has one of this id."""
+    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any], caller: str) -> bool:
+        """Create a thread, which counts as one in which the caller has asked. False, and nothing changed, where the
+        workspace has one of this id. Raises `InputError` where the caller has made `MOST_EMPTY` and asked in none."""
         ...
 
     async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:

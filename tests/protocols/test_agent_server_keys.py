@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
@@ -14,7 +15,7 @@ from domain.people.limits import Limits
 from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK
-from tests.http_client import run_app
+from tests.http_client import open_client, run_app
 from tests.wire.serving import serve_app
 
 
@@ -89,3 +90,28 @@ async def test_who_changed_a_state_may_delete_their_thread(services: Services, l
         await client.threads.delete(thread_id)
         with pytest.raises(APIStatusError, match="no thread"):
             await client.threads.get(thread_id)
+
+
+async def test_a_caller_makes_only_so_many_threads_in_which_nothing_is_asked(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.adapters.postgres.conversations.client_threads.MOST_EMPTY", 2)
+    async with open_client(make_app(services)) as client:
+        keys = [
+            {"X-API-Key": (await make_key(services.keys, ApiKey("", name, frozenset({"ask"}))))[1]} for name in "ab"
+        ]
+
+        async def make(key: dict[str, str]) -> httpx.Response:
+            return await client.post("/langgraph/threads", json={"metadata": {"note": "x" * 19_000}}, headers=key)
+
+        first = await make(keys[0])
+        assert [first.status_code, (await make(keys[0])).status_code] == [200, 200]
+        assert (await make(keys[0])).status_code == 422
+        begun = {"assistant_id": "fast", "input": {"question": "What is it?"}, "if_not_exists": "create"}
+        other = "/langgraph/threads/another/runs/wait"
+        assert (await client.post(other, json=begun, headers=keys[0])).status_code == 422
+        assert (await make(keys[1])).status_code == 200, "another caller has not made any"
+        place = f"/langgraph/threads/{first.json()['thread_id']}"
+        assert (await client.post(f"{place}/runs/wait", json=begun, headers=keys[0])).status_code == 200
+        assert (await make(keys[0])).status_code == 200
+        assert (await make(keys[0])).status_code == 422

@@ -8,14 +8,21 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.conversations.threads import OPEN
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from domain.history.client_threads import ClientThread, ThreadBranch
+from domain.errors import InputError
+from domain.history.client_threads import MOST_EMPTY, ClientThread, ThreadBranch
 from domain.scope import Scope
 
 _CREATE: LiteralString = """
     INSERT INTO threads (thread_id, workspace_id, groups, asked_by, client_metadata)
-    VALUES (%(thread_id)s, %(workspace_id)s, '{}', '{}', %(metadata)s)
+    VALUES (%(thread_id)s, %(workspace_id)s, '{}', ARRAY[%(caller)s], %(metadata)s)
     ON CONFLICT DO NOTHING
     RETURNING thread_id
+"""
+
+_COUNT_EMPTY: LiteralString = """
+    SELECT count(*) AS number FROM threads
+    WHERE workspace_id = %(workspace_id)s AND asked = '' AND client_metadata IS NOT NULL
+        AND asked_by = ARRAY[%(caller)s]
 """
 
 _NOTE: LiteralString = """
@@ -70,9 +77,16 @@ class PostgresClientThreads:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> bool:
+    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any], caller: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:
-            created = await session.fetch_one(_CREATE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
+            empty = await session.fetch_one(_COUNT_EMPTY, caller=caller)
+            if empty is not None and empty["number"] >= MOST_EMPTY:
+                raise InputError(
+                    f"You have made {MOST_EMPTY:,} threads in which nothing was asked. Ask in them, or delete some."
+                )
+            created = await session.fetch_one(
+                _CREATE, thread_id=thread_id, metadata=Jsonb(dict(metadata)), caller=caller
+            )
         return created is not None
 
     async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:

@@ -95,7 +95,7 @@ class Beginning:
             if self._body.if_not_exists == "reject":
                 raise
             # Another request may make it at the same time.
-            await self._services.runs.client_threads.create(self._workspace_id, thread_id, {})
+            await self._services.runs.client_threads.create(self._workspace_id, thread_id, {}, self._caller.name)
         return await self._reader.open(thread_id)
 
     async def _ask(self, given: Given, thread: ClientThread | None, head: str | None) -> Started:

@@ -99,7 +99,7 @@ class StateRequest(_Body):
 
 
 @router.post("/threads")
-async def create_thread(body: ThreadRequest, request: Request, scope: CallerScope) -> Any:
+async def create_thread(body: ThreadRequest, request: Request, caller: CallerDep, scope: CallerScope) -> Any:
     """Make a thread."""
     if body.supersteps:
         raise InputError("A thread begins empty: ask in it with the conversation so far as `input.messages`.")
@@ -107,7 +107,7 @@ async def create_thread(body: ThreadRequest, request: Request, scope: CallerScop
     _check_notes(notes := body.metadata or {})
     thread_id = body.thread_id or str(uuid4())
     reader = ThreadReader.of(request, scope)
-    created = await reader.client_threads.create(scope.workspace_id, thread_id, notes)
+    created = await reader.client_threads.create(scope.workspace_id, thread_id, notes, caller.name)
     if not created and body.if_exists == "raise":
         return refuse(409, f"There is a thread {thread_id!r} already.")
     return await _describe(reader, await reader.open(thread_id))
