@@ -27,7 +27,7 @@ async def serve(
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     async with (
         serve_openai(**behaviour) as server,
-        open_services(with_models(settings, server, model_fallbacks=fallbacks, model_timeout=5)) as services,
+        open_services(with_models(settings, server, model_fallbacks=fallbacks)) as services,
     ):
         await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
         yield services, server

@@ -26,7 +26,7 @@ ROUTING = json.dumps({"route": "needs_retrieval", "standalone_question": QUESTIO
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     async with (
         serve_openai(**behaviour) as server,
-        open_services(with_models(settings, server, model_timeout=5)) as services,
+        open_services(with_models(settings, server)) as services,
     ):
         for name, text in DOCUMENTS.items():
             await services.library.ingestion.add("default", name, text)
