@@ -228,3 +228,30 @@ async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: P
     await expect(page.locator(".answer").first).to_contain_text("84 months")
     await page.goto(before)
     await expect(page.locator(".answer")).to_contain_text("36 months")
+
+
+async def test_a_source_that_has_changed_or_is_gone_says_so(page: Page, site: str) -> None:
+    async with httpx.AsyncClient(base_url=site, timeout=60, params={"workspace": "quay"}) as client:
+
+        async def add(text: str) -> str:
+            added = await client.post("/api/documents", files={"files": ("moewe.md", text.encode())})
+            return str(added.json()["documents"][0]["document_id"])
+
+        await add(MOEWE)
+        await page.goto(f"{site}/?workspace=quay")
+        await ask(page, "How long is the warranty of the Moewe?")
+        await expect(page.locator(".caveat")).to_have_count(0)
+        document_id = await add(MOEWE.replace("84", "12"))
+        await page.reload()
+        await expect(page.locator(".caveat")).to_have_count(1)
+        await page.locator(".marker").first.click()
+        await expect(page.locator(".evidence .where").last).to_contain_text("changed")
+        await expect(page.locator(".evidence mark").first).to_contain_text("84 months")
+        await client.delete(f"/api/documents/{document_id}")
+        await page.reload()
+        await page.locator(".marker").first.click()
+        await expect(page.locator(".evidence .where").last).to_contain_text("deleted")
+        await expect(page.locator(".evidence .quote")).to_contain_text("84 months")
+        run_id = (await client.get("/api/runs")).json()["runs"][0]["run_id"]
+        await page.goto(f"{site}/debug/runs/{run_id}?workspace=quay")
+        await expect(page.locator(".summary")).to_contain_text("was deleted")
