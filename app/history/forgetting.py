@@ -127,7 +127,7 @@ class Forgetting:
             await self.streams.flush(run_id)
         needles = erasure.needles
         erasure.rows[CACHE] += await self.cache.erase(needles.workspace_id, list(erasure.run_ids))
-        await self.files.rewrite()
+        await self.files.rewrite(kind)
         await self.eraser.end(needles.workspace_id, kind, target)
         tables, found = await self.eraser.search(needles)
         in_cache = await self.cache.search(needles)

@@ -117,8 +117,8 @@ class FileEraser(Protocol):
     remarks: Sequence[str]
     """What is not reached."""
 
-    async def rewrite(self) -> None:
-        """Rewrite the files without what was deleted. Raises `DatabaseUnavailable`."""
+    async def rewrite(self, kind: Erasable) -> None:
+        """Rewrite the files without what was deleted of a document or a thread. Raises `DatabaseUnavailable`."""
         ...
 
     async def search(self, texts: Sequence[str]) -> Mapping[str, int]:

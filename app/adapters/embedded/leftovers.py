@@ -12,13 +12,21 @@ from typing import LiteralString
 from psycopg import errors, sql
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+from domain.history.erasure import Erasable
 
 LARGEST = 2**30
 """Size in bytes up to which a table is rewritten. Nothing reads or writes it meanwhile."""
 
+OF_THREADS = (
+    "accepted_runs", "checkpoint_blobs", "checkpoint_writes", "checkpoints", "erasures", "feedback",
+    "procrastinate_jobs", "run_documents", "run_turns", "runs", "tapes", "threads",
+)  # fmt: skip
+"""The tables of conversations, which many may erase: for them, no table of documents is locked."""
+
 _TABLES: LiteralString = """
     SELECT relname FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND pg_total_relation_size(oid) <= %s
+        AND (%s OR relname = ANY(%s))
     ORDER BY pg_total_relation_size(oid)
 """
 
@@ -36,6 +44,8 @@ class Leftovers:
         self._home = home
         self._pool = pool
         self._has_database = has_database
+        self._turn = asyncio.Lock()
+        self._due: set[Erasable] = set()
         self.remarks: Sequence[str] = [
             remark
             for is_here, remark in (
@@ -49,14 +59,22 @@ class Leftovers:
             if not is_here
         ]
 
-    async def rewrite(self) -> None:
+    async def rewrite(self, kind: Erasable) -> None:
         """Rewrite the tables without deleted rows, and end the write-ahead log that has them. A table that is in use
-        stays as it is: the search finds what it holds."""
+        stays as it is: the search finds what it holds. Of several calls that wait for one another, one does it."""
         if not self._has_database:
             return
+        self._due.add(kind)
+        async with self._turn:
+            kinds, self._due = self._due, set()
+            if kinds:
+                await self._rewrite(is_whole="document" in kinds)
+
+    async def _rewrite(self, *, is_whole: bool) -> None:
         with translated_errors():
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
-                tables = [row["relname"] for row in await (await connection.execute(_TABLES, [LARGEST])).fetchall()]
+                found = await connection.execute(_TABLES, [LARGEST, is_whole, list(OF_THREADS)])
+                tables = [row["relname"] for row in await found.fetchall()]
                 await connection.execute("SET lock_timeout = '5s'")
                 try:
                     for table in tables:
