@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,8 @@ class TestSqliteCalculator(CalculatorContract):
 @pytest_asyncio.fixture
 async def impatient(services: Services, parser_processes: None) -> AsyncIterator[SqliteCalculator]:
     """Real processes, and little time."""
-    calculator = SqliteCalculator(services.library.search, at_once=1, seconds=0.3)
-    yield calculator
-    await calculator.aclose()
+    async with aclosing(SqliteCalculator(services.library.search, at_once=1, seconds=0.3)) as calculator:
+        yield calculator
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,17 @@ async def test_a_query_without_end_is_stopped_and_costs_nobody_else_anything(
 async def test_memory_is_limited_and_a_query_that_is_left_ends_its_worker(
     services: Services, parser_processes: None
 ) -> None:
-    calculator = SqliteCalculator(services.library.search, at_once=1, seconds=60)
-    sorting = f"{ENDLESS} SELECT x, hex(x) FROM (SELECT x FROM c LIMIT 20000000) ORDER BY -x"
-    with pytest.raises(CalculationError):
-        await calculator.calculate(
-            SCOPE, sorting.replace("hex(x)", "x || 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"), []
-        )
-    assert sum(_read_memory(worker) for worker in _list_workers()) < 256_000
-    waiting = asyncio.create_task(calculator.calculate(SCOPE, f"{ENDLESS} SELECT count(*) FROM c", []))
-    await asyncio.sleep(0.5)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert _list_workers() == set()
-    await calculator.aclose()
+    sorting = f"{ENDLESS} SELECT x, x || '{'a' * 40}' FROM (SELECT x FROM c LIMIT 20000000) ORDER BY -x"
+    async with aclosing(SqliteCalculator(services.library.search, at_once=1, seconds=60)) as calculator:
+        with pytest.raises(CalculationError):
+            await calculator.calculate(SCOPE, sorting, [])
+        assert sum(_read_memory(worker) for worker in _list_workers()) < 256_000
+        waiting = asyncio.create_task(calculator.calculate(SCOPE, f"{ENDLESS} SELECT count(*) FROM c", []))
+        await asyncio.sleep(0.5)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert _list_workers() == set()
 
 
 def test_the_service_never_loads_the_parser() -> None:

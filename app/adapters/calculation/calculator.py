@@ -53,13 +53,22 @@ class SqliteCalculator:
                 raise CalculationError(f"There is no document {document_id!r} whose tables can be read.")
         if sum(map(len, texts)) > MAX_CHARACTERS:
             raise CalculationError("The documents are too long to compute with at once. Name fewer.")
-        job = partial(run_query, sql, asked, texts, self._seconds)
+        sources = await self._name(scope, asked)
+        job = partial(run_query, sql, sources, texts, self._seconds)
         try:
             result: Result = await self._workers.run(job, owner=scope.workspace_id)
         except CostlyDocument as error:
             raise CalculationError("The query took too much time or memory.") from error
         used, note = await self._show(scope, result, texts, asked)
         return Calculation(result.columns, result.rows, result.is_cut, used, note)
+
+    async def _name(self, scope: Scope, document_ids: Sequence[str]) -> list[str]:
+        """Return the sources of documents, by which the tables' list names them."""
+        if not document_ids:
+            return []
+        found = await self._library.list_documents(replace(scope, document_ids=tuple(document_ids)), len(document_ids))
+        sources = {document.id: document.source for document in found.documents}
+        return [sources.get(document_id, document_id) for document_id in document_ids]
 
     async def _show(
         self, scope: Scope, result: Result, texts: Sequence[str], document_ids: Sequence[str]

@@ -28,9 +28,9 @@ class Result:
     used: tuple[Used, ...]
 
 
-def run_query(sql: str, document_ids: Sequence[str], texts: Sequence[str], seconds: float) -> Result:
+def run_query(sql: str, sources: Sequence[str], texts: Sequence[str], seconds: float) -> Result:
     """Answer a query over the tables of documents, within some seconds. Raises `CalculationError`."""
     # This takes half a second, and 25 MB.
     from app.adapters.calculation.queries import answer
 
-    return answer(sql, document_ids, texts, seconds)
+    return answer(sql, sources, texts, seconds)

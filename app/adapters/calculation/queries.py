@@ -49,28 +49,29 @@ _CATALOG = "tables"
 """The relation that lists the others."""
 
 
-def answer(sql: str, document_ids: Sequence[str], texts: Sequence[str], seconds: float) -> Result:
-    """Answer a query over the tables of these documents. Raises `CalculationError`."""
+def answer(sql: str, sources: Sequence[str], texts: Sequence[str], seconds: float) -> Result:
+    """Answer a query over the tables of the documents with these sources and texts. Raises `CalculationError`."""
     placed = [(number, relation) for number, text in enumerate(texts) for relation in read_relations(text)]
     relations = {f"t{number}": relation for number, (_, relation) in enumerate(placed, 1)}
     documents = {f"t{number}": document for number, (document, _) in enumerate(placed, 1)}
+    origins = {name: sources[document] for name, document in documents.items()}
     try:
         query = _parse(sql, relations)
         with closing(sqlite3.connect(":memory:")) as database:
-            _load(database, relations, [document_ids[document] for document in documents.values()])
-            _confine(database, seconds)
+            _load(database, relations, origins)
+            _confine(database, query, relations, seconds)
             cursor = database.execute(query.sql("sqlite"))
             columns = tuple(str(column[0]) for column in cursor.description)
             rows, is_cut = _take(cursor)
             return Result(columns, rows, is_cut, tuple(_trace(database, query, relations, documents)))
     except _Wrong as error:
-        raise CalculationError(f"{error}\n{_describe(error.of, relations)}") from error
+        raise CalculationError(f"{error}\n{_describe(error.of, relations, origins)}") from error
     except sqlite3.Error as error:
         if "interrupted" in str(error):
             raise CalculationError(f"The query took more than {seconds:.0f} s.") from error
         if "too big" in str(error):
             raise CalculationError("A value of the query is too long.") from error
-        raise CalculationError(f"SQLite says: {error}.\n{_describe(_list_names(sql), relations)}") from error
+        raise CalculationError(f"SQLite says: {error}.\n{_describe(_list_names(sql), relations, origins)}") from error
     except MemoryError as error:
         raise CalculationError("The query took too much memory.") from error
 
@@ -91,6 +92,8 @@ def _parse(sql: str, relations: Mapping[str, Relation]) -> exp.Query:
         found = error.errors if isinstance(error, ParseError) else []
         reason = found[0].get("description") if found else "it cannot be read"
         raise _Wrong(f"This is no SQL of SQLite: {reason}.", _list_names(sql)) from error
+    if isinstance(query, exp.Subquery):
+        query = query.unnest()
     if not isinstance(query, exp.Query | exp.Values):
         raise _Wrong("Only a single SELECT can be run.")
     defined = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
@@ -133,15 +136,15 @@ _NAMED = (exp.Alias, exp.Column, exp.Star, exp.Subquery)
 _CATALOG_COLUMNS = ("name", "document", "caption", "columns", "rows")
 
 
-def _load(database: sqlite3.Connection, relations: Mapping[str, Relation], document_ids: Sequence[str]) -> None:
+def _load(database: sqlite3.Connection, relations: Mapping[str, Relation], origins: Mapping[str, str]) -> None:
     for pragma in (f"hard_heap_limit={_HEAP}", "temp_store=MEMORY", "trusted_schema=OFF"):
         database.execute(f"PRAGMA {pragma}")
     for name, relation in relations.items():
         kinds = (f'"{each.name}" {"NUMERIC" if each.kind == "number" else "TEXT"}' for each in relation.columns)
         _fill(database, name, list(kinds), relation.rows)
     described = [
-        (name, document_id, relation.caption, ", ".join(map(str, relation.columns)), len(relation.rows))
-        for (name, relation), document_id in zip(relations.items(), document_ids, strict=True)
+        (name, origins[name], relation.caption, ", ".join(map(str, relation.columns)), len(relation.rows))
+        for name, relation in relations.items()
     ]
     _fill(database, _CATALOG, list(_CATALOG_COLUMNS), described)
     database.execute("PRAGMA query_only=ON")
@@ -152,8 +155,8 @@ def _fill(database: sqlite3.Connection, name: str, columns: Sequence[str], rows:
     database.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
 
 
-def _confine(database: sqlite3.Connection, seconds: float) -> None:
-    """Let the connection only read, for some time."""
+def _confine(database: sqlite3.Connection, query: exp.Query, relations: Mapping[str, Relation], seconds: float) -> None:
+    """Let the connection only read the relations, for some time."""
     database.create_function("number", 1, _to_number, deterministic=True)
     database.create_function("day", 1, _to_day, deterministic=True)
     database.create_aggregate("percentile_cont", 2, cast(Any, _Percentile))
@@ -162,11 +165,13 @@ def _confine(database: sqlite3.Connection, seconds: float) -> None:
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)
     deadline = monotonic() + seconds
+    defined = {cte.alias for cte in query.find_all(exp.CTE)}
 
     def allow(action: int, first: str | None, second: str | None, *_: str | None) -> int:
         is_harmless = (
             action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE)
-            or (action == sqlite3.SQLITE_READ and first is not None and not first.lower().startswith("sqlite_"))
+            or (action == sqlite3.SQLITE_READ and (first in relations or first == _CATALOG))
+            or (action == sqlite3.SQLITE_READ and first in defined and second == "")  # its rows are counted
             or (action == sqlite3.SQLITE_FUNCTION and second is not None and second.lower() in _ALLOWED)
         )
         return sqlite3.SQLITE_OK if is_harmless else sqlite3.SQLITE_DENY
@@ -255,22 +260,24 @@ def _list_names(sql: str) -> list[str]:
     return list(dict.fromkeys("".join(c if c.isalnum() else " " for c in sql.lower()).split()))
 
 
-def _describe(names: Sequence[str], relations: Mapping[str, Relation]) -> str:
+def _describe(names: Sequence[str], relations: Mapping[str, Relation], origins: Mapping[str, str]) -> str:
     """Describe the tables that are named, or else the first ones, for who has to write another query."""
     if not relations:
         return "No document was named, or those that were have no tables."
     chosen = [name for name in names if name in relations] or list(relations)
-    told = [_describe_one(name, relations[name]) for name in chosen[:_DESCRIBED]]
+    told = [_describe_one(name, origins[name], relations[name]) for name in chosen[:_DESCRIBED]]
     if len(relations) > len(told):
         told.append(f"There are {len(relations)} tables: SELECT * FROM {_CATALOG} lists them.")
     return "\n".join(told)[:_LONGEST_DESCRIPTION]
 
 
-def _describe_one(name: str, relation: Relation) -> str:
+def _describe_one(name: str, origin: str, relation: Relation) -> str:
     columns = ", ".join(map(str, relation.columns))
     samples = [" | ".join("" if value is None else str(value)[:60] for value in row) for row in relation.rows[:2]]
     caption = f" {relation.caption[:200]}," if relation.caption else ""
-    return "\n".join([f"{name}:{caption} {len(relation.rows)} rows, columns {columns}. It begins:", *samples])
+    return "\n".join(
+        [f"{name} ({origin[:100]}):{caption} {len(relation.rows)} rows, columns {columns}. It begins:", *samples]
+    )
 
 
 def _to_number(value: Value) -> int | float | None:

@@ -13,6 +13,8 @@ from domain.text.tables import is_row, is_rule, is_value, split_cells
 
 _LONGEST_LEAD = 600
 """Characters of a caption with its header."""
+_MOST_COLUMNS = 500
+"""Columns of a table that are read."""
 _FEWEST_RECORDS = 2
 """Lists in sequence that count as the records of a table."""
 
@@ -147,7 +149,7 @@ def _read_record(text: str, block: Block) -> dict[str, str]:
 
 def _join_records(records: _Records, heading: str) -> Iterator[Relation]:
     if len(records.rows) >= _FEWEST_RECORDS:
-        keys = list(records.keys)
+        keys = list(records.keys)[: _MOST_COLUMNS - 1]
         cells = [
             [name, *(row.get(key, "") for key in keys)] for name, row in zip(records.names, records.rows, strict=True)
         ]
@@ -174,7 +176,7 @@ def _read_table(text: str, block: Block, heading: str) -> Iterator[Relation]:
             headers = []
     names = [
         " ".join(dict.fromkeys(row[place] for row in headers if place < len(row) and row[place]))
-        for place in range(width)
+        for place in range(min(width, _MOST_COLUMNS))
     ]
     yield _make_relation(names, cells, spans, " › ".join(filter(None, caption)), lead)
 
