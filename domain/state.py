@@ -5,8 +5,8 @@ reads and the part it writes as TypedDicts of its own. mypy then catches a missp
 silently.
 """
 
-from collections.abc import Iterable
-from typing import Any, Literal, NotRequired
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NotRequired, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -292,3 +292,8 @@ def blank_question() -> PerQuestion:
         verification={"status": "skipped", "claims": []},
         steps=[],
     )
+
+
+def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:
+    """Make a whole state from a turn's input and the fields known beyond it."""
+    return cast(AnswerState, {"turns": [], **turn, **changes})

@@ -9,14 +9,13 @@ from typing import Any, cast
 from langgraph.errors import GraphDrained, NodeTimeoutError
 from langgraph.runtime import RunControl
 
-from app.answering.records import make_done, merge_state
-from app.answering.run_config import configure_run, trace_id
-from app.history.thread_states import ThreadStates
+from app.answering.records import make_done
+from app.history.thread_states import ThreadStates, configure_run, trace_id
 from domain.errors import AskgraphError, EmbedderUnavailable, InputError, NotOnTape
 from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
 from domain.runs import NEW_THREAD
-from domain.state import TurnInput, blank_question
+from domain.state import TurnInput, blank_question, merge_state
 from graphs.speculation import speculate
 from nodes.context import Context
 

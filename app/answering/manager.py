@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Self, cast
 from uuid import uuid4
 
-from app.answering.broadcast import Broadcast
-from app.answering.cache.cached_answers import serve_cached
-from app.answering.following import follow_elsewhere
+from app.answering.cached_answers import serve_cached
+from app.answering.following import Broadcast, follow_elsewhere
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution

@@ -1,16 +1,26 @@
 """Builds the records of a finished turn: its `done` event, its row in the log of runs, its log line and alerts."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from app.support.metrics import count_run
 from domain.documents import Citation
 from domain.events import Done, Event, Failed
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord, Shown, StepTime, Withdrawal
-from domain.state import AnswerState, ExecutedStep, Turn, TurnInput, Usage, add_costs, blank_question, sum_timings
+from domain.state import (
+    AnswerState,
+    ExecutedStep,
+    Turn,
+    TurnInput,
+    Usage,
+    add_costs,
+    blank_question,
+    merge_state,
+    sum_timings,
+)
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
 from nodes.writing.stream import finish_turn
@@ -186,11 +196,6 @@ def make_shown(events: Sequence[Event], steps: Sequence[ExecutedStep], ended: Do
         steps=[StepTime(node=step["node"], ms=step["ms"]) for step in steps],
         corrections=corrections,
     )
-
-
-def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:
-    """Make a whole state from a turn's input and the fields known beyond it."""
-    return cast(AnswerState, {"turns": [], **turn, **changes})
 
 
 def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:

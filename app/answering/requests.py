@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from app.answering.broadcast import Broadcast
+from app.answering.following import Broadcast
 from domain.errors import InputError
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent

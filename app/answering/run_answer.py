@@ -11,21 +11,19 @@ from uuid import uuid4
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from app.answering.cache.cached_answers import ANSWERED_BEFORE
-from app.answering.cache.key import CacheKey
-from app.answering.cache.stored_answers import decode_answer, encode_answer, is_storable, make_own
+from app.answering.cached_answers import ANSWERED_BEFORE, CacheKey, decode_answer, encode_answer, is_storable, make_own
 from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
 from app.answering.parts import RunParts
-from app.answering.records import adopt, make_done, merge_state
-from app.answering.run_config import trace_id
+from app.answering.records import adopt, make_done
 from app.history.states import bring_up_to_date, read_values
+from app.history.thread_states import trace_id
 from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent
 from domain.ports.answers import EncodedAnswer
 from domain.runs import Lease
-from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
+from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, merge_state, read_turns
 from nodes.context import Context, scope_of
 
 logger = logging.getLogger("askgraph.runs")

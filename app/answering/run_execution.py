@@ -10,7 +10,7 @@ from time import perf_counter
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from app.answering.broadcast import Broadcast
+from app.answering.following import Broadcast
 from app.answering.graph_pass import fail, milliseconds_since
 from app.answering.observing import Unobserved
 from app.answering.parts import RunParts

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Query, Request
 from fastapi.routing import APIRoute
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Message
 
@@ -15,7 +16,6 @@ from app.answering.admission import Admission
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
-from app.api.perimeter.credentials import read_credential
 from app.api.perimeter.fields import refuse_unknown_fields
 from app.api.perimeter.json_bodies import JsonRequest
 from app.api.perimeter.limits import add_limits
@@ -266,3 +266,17 @@ SignInDep = Annotated[SignIn | None, Depends(_pick(lambda services: services.ide
 WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]
+
+
+COOKIE = "askgraph_key"
+MOST_CHARACTERS = 8_192
+"""Longest credential; what is longer is cut, and known to nobody."""
+
+
+def read_credential(request: HTTPConnection) -> str | None:
+    """Return what `Authorization: Bearer`, `X-API-Key` or the page's cookie holds, in this order; None where none
+    does."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    credential = token.strip() if scheme.lower() == "bearer" else ""
+    credential = credential or request.headers.get("x-api-key", "").strip() or request.cookies.get(COOKIE, "")
+    return credential[:MOST_CHARACTERS] or None

@@ -12,7 +12,7 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
-from app.answering.run_config import locate_states
+from app.history.thread_states import locate_states
 from domain.errors import StateError
 from domain.profile import Profile
 from domain.state import STATE_VERSION, AnswerState, blank_question

@@ -7,9 +7,8 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from app.answering.run_config import locate_states
 from app.history.states import MIGRATED, THINNED, migrate, read_version
-from app.history.thread_states import ThreadStates
+from app.history.thread_states import ThreadStates, locate_states
 from app.history.threads import Threads
 from domain.errors import DamagedState, UnknownThread
 from domain.history.retention import SavedState

@@ -18,10 +18,8 @@ from app.api.asking import chat, graph, runs, threads
 from app.api.library import documents, ingestions, originals, search, workspaces
 from app.api.operating import cache, costs, health, metrics
 from app.api.people import session, sign_in
-from app.api.perimeter.body_limit import BodyLimit
 from app.api.perimeter.errors import register_error_handlers
-from app.api.perimeter.perimeter import Perimeter
-from app.api.perimeter.tracing import TraceRequests
+from app.api.perimeter.perimeter import BodyLimit, Perimeter, TraceRequests
 from app.api.protocols import mcp, openai, openai_responses, ui
 from app.api.protocols.agent_server.routes import AGENT_SERVER
 from app.api.schema.reference import POLICY, render_reference

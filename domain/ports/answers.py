@@ -23,7 +23,7 @@ class AnswerKey:
 
 @dataclass(frozen=True, slots=True)
 class EncodedAnswer:
-    """A finished answer. `app/answering/cache/stored_answers.py` encodes and decodes it."""
+    """A finished answer. `app/answering/cached_answers.py` encodes and decodes it."""
 
     events: bytes
     """All events but the last, as a JSON array."""

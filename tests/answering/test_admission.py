@@ -9,7 +9,7 @@ import pytest
 
 from app.answering import admission
 from app.answering import manager as manager_module
-from app.answering.cache.cached_answers import serve_cached
+from app.answering.cached_answers import serve_cached
 from app.answering.parts import RunParts
 from app.answering.requests import Ask
 from app.serving.application import make_app

@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 import redis.asyncio
 
-from app.answering.cache.key import CacheKey
-from app.answering.cache.stored_answers import is_storable
+from app.answering.cached_answers import CacheKey, is_storable
 from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services

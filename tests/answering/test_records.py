@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from app.answering.records import adopt, find_alerts, make_done, make_record, merge_state, publish_record
+from app.answering.records import adopt, find_alerts, make_done, make_record, publish_record
 from domain.ports.models import ModelUsage
-from domain.state import blank_question
+from domain.state import blank_question, merge_state
 from graphs.prompts import VERSIONS
 from tests.sources import make_source
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, TypeAdapter
 
-from app.answering.cache.explanation import Explanation
+from app.answering.cache_explanation import Explanation
 from app.api.schema.responses import (
     AcceptedIngestBody,
     BlocksBody,

@@ -1,6 +1,6 @@
 """What `cache explain` says of a question."""
 
-from app.answering.cache.explanation import explain
+from app.answering.cache_explanation import explain
 from app.answering.requests import Ask
 from app.wiring.services import Services
 from domain.ports.answers import AnswerCounts

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from app.answering.cache.key import NO_CONVERSATION, CacheKey, digest
+from app.answering.cached_answers import NO_CONVERSATION, CacheKey, digest
 from app.answering.requests import AcceptedRun, Ask
-from app.answering.run_config import configure_run, trace_id
 from app.history.costs import parse_since
+from app.history.thread_states import configure_run, trace_id
 from domain.errors import InputError, QuestionError
 from domain.library.where import Where
 from domain.ports.answers import AnswerKey

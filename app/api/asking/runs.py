@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
-from app.answering.run_config import trace_id
 from app.api.asking.streams import respond
 from app.api.dependencies import (
     CallerDep,
@@ -20,6 +19,7 @@ from app.api.schema.descriptions import describe_feedback, describe_run
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run
 from app.api.schema.schemas import FeedbackRequest
 from app.history.since import tell_since
+from app.history.thread_states import trace_id
 from askgraph import models
 from domain.errors import InputError
 from domain.execution.streams import order_of

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from app.answering.cache.explanation import Explanation
-from app.answering.cache.explanation import explain as explain_key
+from app.answering.cache_explanation import Explanation
+from app.answering.cache_explanation import explain as explain_key
 from app.answering.requests import Ask
 from app.api.dependencies import AnswersDep, CallerScope, RunPartsDep, Workspace, needs
 from app.api.schema.openapi import fail_with, respond_with

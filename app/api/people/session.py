@@ -11,8 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
-from app.api.dependencies import CallerDep, identify, needs
-from app.api.perimeter.credentials import COOKIE
+from app.api.dependencies import COOKIE, CallerDep, identify, needs
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest

@@ -15,9 +15,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.responses import Response
 
-from app.api.dependencies import SignInDep, identify, note_refusal
+from app.api.dependencies import MOST_CHARACTERS, SignInDep, identify, note_refusal
 from app.api.people.session import keep_credential
-from app.api.perimeter.credentials import MOST_CHARACTERS
 from app.api.perimeter.errors import status_of
 from app.api.schema.openapi import Responses, fail_with
 from domain.errors import AskgraphError, NotFound, SignInFailed, Unauthenticated

@@ -30,7 +30,7 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.beginning import (
+from app.api.protocols.client_conversations import (
     SIDES,
     Conversation,
     Part,

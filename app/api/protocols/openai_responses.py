@@ -20,7 +20,14 @@ from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
 from app.api.dependencies import ConversationsDep, ModesDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.beginning import SIDES, Conversation, Part, join_text, remember_answer, split_conversation
+from app.api.protocols.client_conversations import (
+    SIDES,
+    Conversation,
+    Part,
+    join_text,
+    remember_answer,
+    split_conversation,
+)
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
 from app.api.protocols.translating import encode_named, list_marks, locate_evidence, translate_text
 from app.support.cancelling import finish

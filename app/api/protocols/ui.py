@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.answering.cache.key import digest
+from app.answering.cached_answers import digest
 from app.answering.requests import AcceptedRun, Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
@@ -29,7 +29,14 @@ from app.api.dependencies import (
     get_run_manager,
     read_services,
 )
-from app.api.protocols.beginning import SIDES, Conversation, Part, join_text, remember_answer, split_conversation
+from app.api.protocols.client_conversations import (
+    SIDES,
+    Conversation,
+    Part,
+    join_text,
+    remember_answer,
+    split_conversation,
+)
 from app.api.protocols.refusing import refuse_in
 from app.api.protocols.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schema.schemas import WorkspaceId

@@ -27,7 +27,7 @@ def explain_lookup(
         return 0
 
     async def explain_here() -> int:
-        from app.answering.cache.explanation import explain
+        from app.answering.cache_explanation import explain
         from app.answering.requests import Ask
         from app.settings import read_settings
         from app.wiring.services import open_services

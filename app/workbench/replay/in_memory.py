@@ -14,8 +14,7 @@ from langgraph.types import Command, StateUpdate
 
 from app.adapters.tracing.langsmith import untraced
 from app.answering.graph_pass import GraphPass
-from app.answering.run_config import locate_states
-from app.history.thread_states import ThreadStates
+from app.history.thread_states import ThreadStates, locate_states
 from app.workbench.compare.endings import Ending, read_ending
 from app.workbench.tapes.taping import Player, fill
 from domain.errors import StateError

@@ -19,8 +19,8 @@ from langgraph.types import StateSnapshot
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Branch, read_events
-from app.answering.run_config import locate_states
 from app.history.states import THINNED, find_problem, require_current
+from app.history.thread_states import locate_states
 from app.workbench.replay.in_memory import Start, begin_in_memory, begin_thread
 from app.workbench.replay.saved_run import (
     THINNED_OUT,

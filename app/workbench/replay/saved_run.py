@@ -11,9 +11,9 @@ from typing import Any, cast
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
 
-from app.answering.run_config import locate_states
 from app.history.states import read_values, read_version
 from app.history.steps import checkpoint_id_of, node_of, parent_id_of
+from app.history.thread_states import locate_states
 from app.workbench.tapes.tapes import read_tape
 from domain.errors import StateError, UnknownCheckpoint, UnknownTape
 from domain.execution.tapes import Tape

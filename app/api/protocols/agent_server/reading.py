@@ -9,7 +9,6 @@ from typing import Any
 from fastapi import Request
 from langgraph.types import StateSnapshot
 
-from app.answering.run_config import locate_states
 from app.api.dependencies import read_services
 from app.api.protocols.agent_server.messages import (
     Message,
@@ -24,7 +23,7 @@ from app.api.protocols.agent_server.protocol import name_assistant
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
 from app.history.steps import checkpoint_id_of, parent_id_of
-from app.history.thread_states import ThreadStates
+from app.history.thread_states import ThreadStates, locate_states
 from app.history.threads import Threads
 from domain.errors import UnknownCheckpoint, UnknownRun, UnknownThread
 from domain.execution.streams import StreamedEvent

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from app.answering.requests import Ask
 from app.api.protocols.agent_server.messages import Message, make_ai, make_human
 from app.api.protocols.agent_server.translation import StreamMode
-from app.api.protocols.beginning import Part, join_text, make_turns, split_conversation
+from app.api.protocols.client_conversations import Part, join_text, make_turns, split_conversation
 from domain.errors import InputError
 from domain.library.where import Where
 from domain.people.access import Caller

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.answering.broadcast import Broadcast
+from app.answering.following import Broadcast
 from domain.events import Event, Thinking
 from domain.execution.streams import StreamedEvent
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from app.answering.cache.key import NO_CONVERSATION, CacheKey
+from app.answering.cached_answers import NO_CONVERSATION, CacheKey
 from app.answering.parts import RunParts
 from app.answering.requests import Ask
 from domain.ports.answers import StoredAnswer

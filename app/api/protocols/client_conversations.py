@@ -5,7 +5,7 @@ from itertools import chain, pairwise
 
 from pydantic import BaseModel
 
-from app.answering.cache.key import digest
+from app.answering.cached_answers import digest
 from domain.errors import InputError
 from domain.people.access import Caller
 from domain.ports.conversations import ConversationIndex

@@ -1,0 +1,185 @@
+"""Answers from the cache: their keys, what is stored, and runs that are answered from it.
+
+The key holds everything that the answer depends on, so nothing is ever invalidated: a changed document changes the key.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+from typing import Any, cast
+
+import orjson
+
+from app.answering.graph_pass import milliseconds_since
+from app.answering.parts import RunParts
+from app.answering.records import adopt, make_record, make_shown, publish_record
+from app.history.thread_states import describe_run
+from domain.events import Done, Event, data_of
+from domain.execution.streams import StreamedEvent
+from domain.outcome import ANSWERS
+from domain.history.lineage import find_lineage
+from domain.people.access import Caller
+from domain.ports.answers import AnswerKey, EncodedAnswer
+from domain.runs import RunRequest, ServedRun
+from domain.scope import Scope
+from domain.state import STATE_VERSION, Turn, TurnInput
+from graphs.prompts import ALL_VERSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Everything that an answer depends on but the state of the documents, which is not known yet when it is looked up.
+
+    `conversation`, `profile`, `prompts` and `machine` are digests.
+    """
+
+    scope: Scope
+    question: str
+    conversation: str
+    mode: str
+    profile: str
+    machine: str
+    """The fingerprint of this installation's code and models."""
+    prompts: str = ALL_VERSIONS
+
+    @classmethod
+    def of(cls, turn: TurnInput, turns: Sequence[Turn], machine: str) -> "CacheKey":
+        """Build the key of a question; `turns` are the conversation before it. All keys are built here."""
+        return cls(
+            scope=Scope.from_json(turn["scope"]),
+            question=turn["question"],
+            conversation=digest([[t["question"], t["answer"]] for t in turns]),
+            mode=turn["mode"],
+            profile=digest(turn["profile"]),
+            machine=machine,
+        )
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all components, in hex: where the answer is kept."""
+        return digest(
+            [
+                self.scope.to_json(),
+                self.question,
+                self.conversation,
+                self.mode,
+                self.profile,
+                self.prompts,
+                self.machine,
+            ]
+        )
+
+    def at(self, corpus: str) -> AnswerKey:
+        """Return the address of the answer from documents in the state `corpus`."""
+        return AnswerKey(self.scope.workspace_id, self.digest(), corpus)
+
+    def components(self, corpus: str) -> dict[str, Any]:
+        """Return all components and `corpus` by name, as JSON values."""
+        scope = self.scope
+        named: dict[str, Any] = {
+            "workspace_id": scope.workspace_id,
+            "documents": scope.document_ids,
+            "filter": str(scope.where),
+        }
+        named["groups"] = None if scope.groups is None else sorted(scope.groups)
+        others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scope"}
+        return named | others | {"corpus": corpus}
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of a JSON value, in hex."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+NO_CONVERSATION = digest([])
+
+
+OF_ONE_ASKING = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url")
+"""Fields of `done` that are different each time the question is asked."""
+
+
+def is_storable(done: Done) -> bool:
+    """Return True for an answer that is finished, grounded, and not degraded.
+
+    Abstentions are not stored, because a document with the answer may be added; nor are answers with a warning,
+    because the part that failed may be back.
+    """
+    return (
+        done["outcome"] in ANSWERS
+        and bool(done["citations"])
+        and done["verification"]["status"] != "unsupported"
+        and not done["warnings"]
+        and not done["stopped"]
+    )
+
+
+def encode_answer(events: Sequence[Event]) -> EncodedAnswer:
+    """Encode the events of a finished run, without `thinking`: a cached answer takes no steps."""
+    *shown, done = [event for event in events if event["type"] != "thinking"]
+    return EncodedAnswer(
+        events=orjson.dumps(shown),
+        done=orjson.dumps({name: value for name, value in data_of(done).items() if name not in OF_ONE_ASKING}),
+    )
+
+
+def decode_answer(answer: EncodedAnswer, request: RunRequest, total_ms: float) -> tuple[list[Event], Done]:
+    """Decode the answer as that of another run, which took so long: its events, and the last of them."""
+    done = cast(Done, {"type": "done", **orjson.loads(answer.done)})
+    return orjson.loads(answer.events), make_own(done, request, total_ms)
+
+
+def make_own(done: Done, request: RunRequest, total_ms: float) -> Done:
+    """Return the end of another run as that of this one."""
+    own = {
+        "run_id": request.run_id,
+        "thread_id": request.thread_id,
+        "cached": True,
+        "usage": [],
+        "cost": 0.0,
+        "timings": {"total": round(total_ms, 2)},
+        "trace_url": None,
+    }
+    return cast(Done, {**done, **own})
+
+
+ANSWERED_BEFORE = "it was answered before"
+
+
+async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> list[StreamedEvent] | None:
+    """Answer a run that begins a conversation from the cache. Stores it, and returns its events; None where no answer
+    is cached.
+
+    Raises `TooManyRuns`, `BudgetSpent`, `UnknownDocument`, `DatabaseUnavailable`, and `InputError` where the database
+    cannot hold the question.
+    """
+    started_at, started = datetime.now(UTC), perf_counter()
+    turn, thread_id = request.turn, request.thread_id
+    key = CacheKey.of(turn, [], parts.fingerprint)
+    answer = await parts.answers.recall(
+        Scope.from_json(turn["scope"]), key.digest(), parts.documents.corpus_fingerprint
+    )
+    if answer is None:
+        return None
+    # Only now: a run that is not cached is checked when it is accepted.
+    await parts.limits.check_run(caller)
+    total_ms = milliseconds_since(started)
+    events, done = decode_answer(answer, request, total_ms)
+    state = adopt(turn, [], done, ANSWERED_BEFORE)
+    record = make_record(state, thread_id, started_at, total_ms, done)
+    streamed = [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate([*events, done], start=1)]
+    await parts.served.keep(
+        ServedRun(
+            request=request,
+            record=record,
+            ended=done,
+            ended_id=streamed[-1].id,
+            ended_at=started_at + timedelta(milliseconds=total_ms),
+            shown=make_shown(events, [], done),
+            documents=list(find_lineage(state, events).documents),
+            state=state,
+            metadata={**describe_run(turn, cached="true"), "state_version": STATE_VERSION},
+        )
+    )
+    publish_record(record)
+    return streamed
