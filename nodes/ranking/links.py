@@ -1,7 +1,7 @@
 """The second hop: look up the documents whose titles the best passages mention.
 
 "Where was the director of X born?" finds the document about X, which names the director; the document titled with that
-name answers, although it shares no word with the question. Measured: docs/decisions/08-second-hop-and-retries.md.
+name answers, although it shares no word with the question. Measured: docs/decisions/08-queries-and-retries.md.
 """
 
 import re

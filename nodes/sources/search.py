@@ -20,7 +20,7 @@ Leg = Sequence[Match]
 
 async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
     """Return what the query finds. `background`, the words appended to the question, counts half: a mean of two
-    embeddings, and of two BM25 sums (docs/decisions/09-queries.md)."""
+    embeddings, and of two BM25 sums (docs/decisions/08-queries-and-retries.md)."""
     texts = [core, core + background] if background else [core]
     words = " ".join(texts)
 
