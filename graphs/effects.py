@@ -132,19 +132,6 @@ def find_first(path: Sequence[str], changes: Collection[str]) -> tuple[int, Begi
     return None
 
 
-def find_reachable(graph: AnswerGraph, beginning: Beginning) -> set[str]:
-    """Return the nodes that may run from the beginning on."""
-    successors = find_successors(graph)
-    waiting = list(successors[beginning.node] if beginning.decides else [beginning.node])
-    seen = set[str]()
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += successors[node]
-    return seen
-
-
 def find_successors(graph: AnswerGraph) -> dict[str, list[str]]:
     """Return the nodes that may follow each node."""
     found: dict[str, list[str]] = {START: [], **{name: [] for name in graph.builder.nodes}}

@@ -5,8 +5,6 @@ from typing import Protocol
 
 from domain.events import Event
 from domain.runs import RunRequest
-from domain.state import AnswerState
-from graphs.answer import AnswerGraph
 from nodes.context import Context
 
 
@@ -18,14 +16,6 @@ class Observer(Protocol):
 
     def wrap(self, context: Context) -> Context:
         """Return the context that the graph gets."""
-        ...
-
-    def limit(self, graph: AnswerGraph) -> AnswerGraph:
-        """Return the graph, or one that stops earlier."""
-        ...
-
-    def is_over(self, state: AnswerState) -> bool:
-        """Return True where the run, which another process began, needs no further step."""
         ...
 
     def finish(self, events: Sequence[Event]) -> tuple[bytes | None, str | None]:
@@ -41,14 +31,6 @@ class Unobserved:
     def wrap(self, context: Context) -> Context:
         """Return the context as it is."""
         return context
-
-    def limit(self, graph: AnswerGraph) -> AnswerGraph:
-        """Return the graph as it is."""
-        return graph
-
-    def is_over(self, state: AnswerState) -> bool:
-        """Let every step run."""
-        return False
 
     def finish(self, events: Sequence[Event]) -> tuple[bytes | None, str | None]:
         """Store nothing."""

@@ -92,7 +92,7 @@ class RunAnswer:
             raise asyncio.CancelledError
         if saved is not None and values is not None:
             # Not `next`, which leaves out a step whose writes are stored and whose state is not.
-            if saved.tasks and not self.observer.is_over(values):
+            if saved.tasks:
                 return await self._run_graph(None, values)
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
@@ -190,7 +190,7 @@ class RunAnswer:
         await prepare_judgement(context.judges)
         self.context = context = self.observer.wrap(context)
         graph_pass = GraphPass(
-            parts.states.over(self.observer.limit(parts.states.graph)),
+            parts.states,
             context,
             values,
             self.request.thread_id,

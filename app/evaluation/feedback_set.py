@@ -16,7 +16,7 @@ from typing import Any
 
 from domain.documents import Document
 from domain.errors import InputError
-from domain.history.feedback import AskedRun, RatedRun
+from domain.history.feedback import RatedRun
 from domain.outcome import ANSWERS
 from domain.profile import MOST_SOURCES
 from domain.text.markers import find_markers
@@ -76,11 +76,10 @@ class FeedbackSet:
             else:
                 self.exported.without_file.append(document.source)
 
-    def add_questions(self, runs: Sequence[AskedRun], must: Sequence[Sequence[str]] = ()) -> None:
-        """Write the questions, after the libraries. `must` are the facts that their answers have to hold, each in its
-        accepted spellings."""
+    def add_questions(self, runs: Sequence[RatedRun]) -> None:
+        """Write the questions, after the libraries."""
         fitting = [run for run in runs if run.outcome != "asked_back"]
-        rows = [self._describe(run, must) for run in fitting if run.run_id not in self._known]
+        rows = [self._describe(run) for run in fitting if run.run_id not in self._known]
         with self._rows.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         self.exported.questions, self.exported.left_out = len(rows), len(runs) - len(fitting)
@@ -92,13 +91,11 @@ class FeedbackSet:
             await asyncio.to_thread(_write_file, file, content)
         return bool(content)
 
-    def _describe(self, run: AskedRun, must: Sequence[Sequence[str]]) -> dict[str, Any]:
-        said, row = run.feedback if isinstance(run, RatedRun) else None, dict[str, Any]()
-        rating, reason = (None, None) if said is None else (said.rating, said.reason)
+    def _describe(self, run: RatedRun) -> dict[str, Any]:
+        rating, reason = run.feedback.rating, run.feedback.reason
+        row: dict[str, Any] = {}
         if run.outcome == "conversed":
             row["talk"] = True
-        elif must:
-            row["answerable"] = True
         elif rating == "up":
             row["answerable"] = run.outcome in ANSWERS
         elif reason in ("not_found", "incomplete", "bad_source"):
@@ -113,12 +110,12 @@ class FeedbackSet:
             "library": self._libraries[run.workspace_id],
             "question": run.question,
             "before": list(run.before),
-            "type": (rating if rating == "up" else reason or rating) or "",
-            "must": [list(spellings) for spellings in must],
+            "type": rating if rating == "up" else reason or rating,
+            "must": [],
             **row,
             "rating": rating,
             "reason": reason,
-            "comment": "" if said is None else said.comment,
+            "comment": run.feedback.comment,
             "answer": run.answer,
         }
 

@@ -29,10 +29,6 @@ class ThreadStates:
         self.translating_errors = translating_errors
         self._flush = flush
 
-    def over(self, graph: AnswerGraph) -> "ThreadStates":
-        """Return the same states under another compiled form of the graph."""
-        return self if graph is self.graph else ThreadStates(graph, self._flush, self.translating_errors)
-
     async def read(self, workspace_id: str, thread_id: str) -> StateSnapshot:
         """Return the thread's latest state; its `created_at` is None where the thread has none.
 

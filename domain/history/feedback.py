@@ -29,8 +29,8 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRun:
-    """What was asked in a run, and how it ended."""
+class RatedRun:
+    """What was asked in a run, how it ended, and what was said of it."""
 
     workspace_id: str
     run_id: str
@@ -42,10 +42,4 @@ class AskedRun:
     answer: str
     outcome: Outcome | None
     citations: Sequence[Citation]
-
-
-@dataclass(frozen=True, slots=True)
-class RatedRun(AskedRun):
-    """A run with what was said of it."""
-
     feedback: Feedback

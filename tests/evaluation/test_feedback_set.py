@@ -1,7 +1,7 @@
 """Feedback becomes a practical set that `askgraph eval` reads."""
 
 from collections.abc import AsyncIterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,13 +9,9 @@ import pytest
 
 from app.evaluation.feedback_set import FeedbackSet
 from app.evaluation.sets import read_sets
-from app.wiring.services import Services
-from app.workbench.cli.here import describe_run
 from domain.documents import Document
 from domain.errors import InputError
-from domain.history.feedback import AskedRun, Feedback, RatedRun
-from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask
+from domain.history.feedback import Feedback, RatedRun
 from tests.contracts.conversations import ANSWER
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -79,12 +75,10 @@ async def test_a_set_grows_and_keeps_what_older_questions_are_asked_of(tmp_path:
     for name, document in (("run-1", DOCUMENT), ("run-2", replace(DOCUMENT, content_hash="new")), ("run-2", DOCUMENT)):
         written = FeedbackSet(tmp_path, read_any)
         await written.add_library("hr", [document])
-        asked = AskedRun(**{field.name: getattr(RATED, field.name) for field in fields(AskedRun)})
-        written.add_questions([replace(asked, run_id=name)], [["30 days", "thirty days"]])
+        written.add_questions([replace(RATED, run_id=name)])
     assert written.exported.known == 1
     [made] = read_sets([str(tmp_path)], tmp_path, workspace=None, limit=None)
     assert [(question.id, question.answerable) for question in made.questions] == [("run-1", True), ("run-2", True)]
-    assert made.questions[0].must == (("30 days", "thirty days"),)
     held = {(tmp_path / "files" / each.library / "srv/Leave_ 2026.md").read_text() for each in made.questions}
     assert held == {"hash", "new"}
 
@@ -94,16 +88,3 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, file: 
     (tmp_path / file).write_text(text)
     with pytest.raises(InputError, match="Name a new folder"):
         FeedbackSet(tmp_path, read)
-
-
-@pytest.mark.usefixtures("library")
-async def test_a_run_and_what_its_reader_said_become_a_case(services: Services) -> None:
-    first = await ask(services)
-    second = await ask(services, "And of its battery?", thread_id=first["thread_id"])
-    said = await services.runs.feedback.put("default", second["run_id"], "down", "wrong", "No.", "ann")
-    saved = await services.make_debugger().read(DEFAULT_SCOPE, second["run_id"])
-    rated, asked = describe_run(saved, said), describe_run(saved, None)
-    assert isinstance(rated, RatedRun)
-    assert (rated.feedback, rated.before, rated.question) == (said, [QUESTION], "And of its battery?")
-    assert not isinstance(asked, RatedRun)
-    assert (asked.answer, asked.citations) == (second["answer"], second["citations"])

@@ -1,7 +1,5 @@
 """Many runs replayed with one change."""
 
-import json
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +8,6 @@ import pytest
 
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from app.workbench.cli import replay_many
 from app.workbench.explain.whatif import AT_ONCE, TrialParts
 from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import Fleet, make_variant
@@ -160,26 +157,3 @@ async def test_a_document_that_was_replaced_is_found_by_searching_anew(services:
     assert any(", revision 2 of 20" in fact["text"] for fact in facts)
     with pytest.raises(StateError, match="a change of its own"):
         make_variant({"profile.rerank.keep": 1}, None, search_anew=True)
-
-
-@pytest.mark.usefixtures("library")
-async def test_the_command_ends_with_1_past_its_limit(
-    services: Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    await ask(services)
-    monkeypatch.setattr(replay_many, "open_services", lambda settings: nullcontext(services))
-    variant = make_variant({"profile.grade.sufficient": 1.0, "profile.grade.caveat": 1.0}, None)
-
-    async def run(*, dry_run: bool = False, most_changed: float | None = None, as_json: bool = False) -> int:
-        return await replay_many.replay_many(
-            "default", SINCE, variant, budget=None, dry_run=dry_run, most_changed=most_changed, as_json=as_json
-        )
-
-    assert await run(dry_run=True, as_json=True) == 0
-    assert json.loads(capsys.readouterr().out)["begins"] == {"after grade": 1}
-    assert await run(most_changed=1.0, as_json=True) == 0
-    assert json.loads(capsys.readouterr().out)["changed"] == 1
-    assert await run(most_changed=0.5) == 1
-    printed = capsys.readouterr()
-    assert "answered → abstained" in printed.out
-    assert "1 to replay" in printed.err

@@ -164,18 +164,6 @@ async def test_a_node_runs_again_with_its_saved_input(services: Services, answer
     assert (ran, other["abstained"]) == (["abstain"], True)
 
 
-async def test_a_replay_stops_after_a_node_and_can_be_continued(services: Services, answered: Done) -> None:
-    stopped, ran = await replay_run(services, answered["run_id"], node="retrieve", until="grade", tape="fill")
-    assert (ran, stopped["outcome"], stopped["answer"]) == (["retrieve", "rerank", "grade"], None, "")
-    async with services.make_run_manager() as turns:
-        strict = Replay("default", run_id=stopped["run_id"], tape="strict")
-        _, events = await collect(await services.make_replayer(turns).run(strict))
-    assert [event["differences"] for event in events if event["type"] == "comparison"] == [[]]
-    assert (await replay_run(services, stopped["run_id"], node="generate"))[1] == ["generate"]
-    continued, ran = await replay_run(services, stopped["run_id"], after="grade")
-    assert (ran, continued["answer"]) == (["generate"], answered["answer"])
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"after": "rerank", "changes": {"profile.rerank.keep": 1}}, "Replay the run with --from rerank "),
     ({"node": "generate", "changes": {"profile.retrieval.fusion": "rrf"}}, "--from retrieve "),
@@ -183,7 +171,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"changes": {"confidence": 0.2}}, "--after grade "),
     ({"node": "generate", "changes": {"profile.rerank.keep": 5}}, "is that already"),
     ({"changes": {"candidates": []}}, "is that already"),
-    ({"node": "generate", "until": "retrieve"}, "does not follow there"),
     ({"node": "generate", "after": "grade"}, "starts from one place"),
     ({"after": "generate", "mode": "fast"}, "no step that would run now reads it"),
 ]

@@ -25,8 +25,6 @@ class ReplayRequest(Body):
     one."""
     after: NodeName | None = None
     """Continue after this step of the run; its edge decides again what follows."""
-    until: NodeName | None = None
-    """Stop once this node has run. The branch can be continued from there."""
     tape: TapeUse = "off"
     """`strict`: answer every call from the run's tape, store nothing, and compare. `fill`: call only what is not on
     it."""

@@ -6,35 +6,46 @@ from contextlib import aclosing
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Depends, Path, Query, Request
 from langgraph.graph import START
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.api.asking.sse import STREAM_HEADERS, encode_frame
-from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_events, wants_json, work_while_connected
-from app.api.dependencies import CallerDep, CallerScope, RunLogDep, RunManagerDep, needs
-from app.api.schema.openapi import fail_with, respond_with, respond_with_events, respond_with_run, respond_with_text
+from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame
+from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_events, work_while_connected
+from app.api.dependencies import CallerDep, CallerScope, RunLogDep, RunManagerDep, get_run_manager, needs, read_services
+from app.api.schema.openapi import fail_with, respond_with, respond_with_run, respond_with_text
 from app.api.schema.schemas import ThreadId
 from app.history.costs import parse_since
 from app.history.run_list import list_runs
 from app.workbench.api.bodies import ManyRunsRequest, ReplayRequest, StateBody, WhatIfRequest, WhyBody
-from app.workbench.api.dependencies import DebuggerDep, ReplayerDep
 from app.workbench.compare.difference import RunDifference, diff
+from app.workbench.debugger import Debugger
 from app.workbench.explain.failures import Failures, group_failures
 from app.workbench.explain.trace import Trace, trace
 from app.workbench.explain.whatif import Variant, WhatIf
 from app.workbench.fleet.fleet import make_variant
-from app.workbench.fleet.report import FleetReport, Plan
+from app.workbench.fleet.report import Plan
 from app.workbench.replay.bundle import SUFFIX, write_bundle
-from app.workbench.replay.replay import Replay
+from app.workbench.replay.replay import Replay, Replayer
 from app.workbench.replay.saved_run import find_step
 from app.workbench.replay.strict_replay import StrictReplay
 from askgraph import models
 from domain.errors import AskgraphError
 from domain.execution.streams import StreamedEvent
 from domain.history.run_lists import MOST_RUNS, RunFilter, parse_run_filter
+
+
+async def _make_debugger(request: Request) -> Debugger:
+    return read_services(request).make_debugger()
+
+
+async def _make_replayer(request: Request) -> Replayer:
+    return read_services(request).make_replayer(get_run_manager(request))
+
+
+DebuggerDep = Annotated[Debugger, Depends(_make_debugger)]
+ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
 replaying = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
@@ -141,14 +152,9 @@ async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope:
     response_class=Response,
     responses=respond_with_text("The file.", "application/octet-stream") | fail_with(404, 409),
 )
-async def export(
-    run_id: str,
-    debugger: DebuggerDep,
-    scope: CallerScope,
-    redact: Annotated[bool, Query(description="Hide all text, and keep structure and figures.")] = False,
-) -> Response:
+async def export(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Response:
     """Return a run as a file for `askgraph open` and `askgraph test`: states, tape, and what it cited."""
-    data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id), redact=redact)
+    data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id))
     headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
     return Response(data, media_type="application/octet-stream", headers=headers)
 
@@ -166,23 +172,15 @@ async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: Call
 @grouping.post(
     "/replays",
     response_model=None,
-    responses=respond_with_events(FleetReport) | fail_with(429),
+    responses=respond_with_text("The events.", MEDIA_TYPE) | fail_with(429),
 )
 async def replay_many(
-    request: Request,
-    body: ManyRunsRequest,
-    debugger: DebuggerDep,
-    scope: CallerScope,
-    caller: CallerDep,
-    stream: bool | None = None,
-) -> Response:
+    body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
+) -> EventSourceResponse:
     """Replay many runs with one change, in memory, each from the first step that the change affects. The events are
     the `plan`, the `progress` and the `report`. Whoever closes the connection stops it. Nothing is stored."""
     wanted, variant = _read_change(body)
     events = debugger.replay_many(scope, wanted, variant, budget=body.budget, caller=caller)
-    if wants_json(request.headers.get("accept", ""), stream):
-        report = await work_while_connected(request, _find_report(events))
-        return Response(status_code=GONE) if report is None else JSONResponse(report)
     # What is wrong with the request is answered with its status, and so comes before the stream.
     first = await anext(events)
     return EventSourceResponse(_encode(first, events), ping=PING_SECONDS, headers=STREAM_HEADERS)
@@ -202,14 +200,6 @@ async def _encode(first: Mapping[str, Any], events: AsyncGenerator[Mapping[str, 
 def _make_frame(event: Mapping[str, Any]) -> bytes:
     data = {key: value for key, value in event.items() if key != "type"}
     return encode_frame(StreamedEvent("", event["type"], orjson.dumps(data)))
-
-
-async def _find_report(events: AsyncGenerator[Mapping[str, Any]]) -> Any:
-    async with aclosing(events):
-        async for event in events:
-            if event["type"] == "report":
-                return event["report"]
-    return None
 
 
 def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
@@ -239,7 +229,6 @@ async def replay(
         run_id=body.run_id,
         node=body.node,
         after=body.after,
-        until=body.until,
         changes=body.set,
         mode=body.mode,
         tape=body.tape,

@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.cli.asking.feedback import print_export
-from app.evaluation.feedback_set import FeedbackSet
 from app.settings import read_settings
-from app.wiring.offline import open_offline
 from app.wiring.services import open_services
 from app.wiring.stores import open_stores
 from app.workbench.cli.reading_runs import is_file
@@ -15,11 +12,9 @@ from app.workbench.compare import difference
 from app.workbench.explain import failures, trace
 from app.workbench.explain.whatif import WhatIf
 from app.workbench.explain.why import explain_run
-from app.workbench.replay.bundle import MAX_FILE, SUFFIX, Bundle, read_bundle, write_bundle
-from app.workbench.replay.bundle_replay import try_offline
+from app.workbench.replay.bundle import MAX_FILE, Bundle, read_bundle, write_bundle
 from app.workbench.replay.saved_run import SavedRun
 from domain.errors import InputError
-from domain.history.feedback import AskedRun, Feedback, RatedRun
 from domain.scope import Scope
 
 
@@ -53,51 +48,14 @@ async def group_failures(workspace: str, since: str) -> failures.Failures:
 
 
 async def try_variants(target: str, workspace: str, sets: Sequence[Mapping[str, Any]], *, models: bool) -> WhatIf:
-    """Try what would have changed a run's end; of a file, as far as its tape tells."""
-    if is_file(target):
-        async with open_offline(read_settings()) as parts:
-            return await try_offline(open_file(Path(target)), parts, sets)
+    """Try what would have changed a run's end."""
     async with open_services(read_settings()) as services:
         return await services.make_debugger().try_variants(Scope(workspace), target, sets=sets, models=models)
 
 
-async def export(run_id: str, workspace: str, *, redact: bool) -> bytes:
+async def export(run_id: str, workspace: str) -> bytes:
     """Return a run as a file."""
-    return write_bundle(await read(run_id, workspace), redact=redact)
-
-
-async def add_case(run_id: str, workspace: str, folder: Path, must: Sequence[Sequence[str]]) -> int:
-    """Add a run to an evaluation set: its question, what its reader said, the library's files, and the run as a
-    file. Returns the exit code."""
-    async with open_services(read_settings()) as services:
-        saved = await services.make_debugger().read(Scope(workspace), run_id)
-        written = FeedbackSet(folder, services.library.originals.read)
-        await written.add_library(workspace, await services.library.documents.list(workspace))
-        said = await services.runs.feedback.read(workspace, [run_id])
-        written.add_questions([describe_run(saved, said.get(run_id))], must)
-    file = folder / "runs" / f"{run_id}{SUFFIX}"
-    file.parent.mkdir(exist_ok=True)
-    file.write_bytes(write_bundle(saved))
-    print_export(folder, written.exported)
-    return 0
-
-
-def describe_run(saved: SavedRun, said: Feedback | None) -> AskedRun:
-    """Return what a set takes of a run, with what its reader said, if anything."""
-    record = saved.record
-    asked: dict[str, Any] = {
-        "workspace_id": record.workspace_id,
-        "run_id": record.run_id,
-        "thread_id": record.thread_id,
-        "mode": record.mode,
-        # What the run remembered is what it went by.
-        "before": [turn["question"] for turn in saved.steps[0].values["turns"]],
-        "question": record.question,
-        "answer": record.answer,
-        "outcome": record.outcome,
-        "citations": record.citations,
-    }
-    return AskedRun(**asked) if said is None else RatedRun(**asked, feedback=said)
+    return write_bundle(await read(run_id, workspace))
 
 
 def open_file(path: Path) -> Bundle:

@@ -6,7 +6,7 @@ import typer
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli, parse_changes
 from app.cli.support.running import choose_output, fail
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
-from app.workbench.cli.reading_runs import is_file, show_there_or_here
+from app.workbench.cli.reading_runs import show_there_or_here
 from domain.errors import AskgraphError
 
 cli = new_cli()
@@ -14,9 +14,7 @@ cli = new_cli()
 
 @cli.command()
 def whatif(
-    run_id: Annotated[
-        str, typer.Argument(help="The run's id, or a file that `askgraph export` wrote.", metavar="RUN|FILE")
-    ],
+    run_id: Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")],
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="Try this as well: key=value, for example profile.rerank.keep=3; repeatable."),
@@ -41,7 +39,6 @@ def whatif(
         choose_output(print_whatif, as_json=as_json),
         lambda server: server.post("runs", run_id, "whatif", body=body, workspace=workspace),
         lambda here: here.try_variants(run_id, workspace, sets, models=models),
-        of_files=is_file(run_id),
     )
 
 

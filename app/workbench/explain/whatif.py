@@ -132,8 +132,6 @@ class TrialParts:
     make_context: Callable[[], Context]
     take_turn: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
     """Waits for a turn to search and judge."""
-    offline: bool = False
-    """True where nothing can be called: only the tape answers."""
 
 
 async def try_variants(
@@ -231,7 +229,7 @@ async def run_variant(
     What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop."""
 
     def allows(title: str) -> bool:
-        return not parts.offline and (models or allow_unpaid(title))
+        return models or allow_unpaid(title)
 
     tape = run.tape or Tape({}, [], [])
     if variant.search_anew:

@@ -29,10 +29,8 @@ from domain.ports.runs import RunLog
 from domain.scope import Scope
 from domain.state import ExecutedStep
 
-MOST_REPLAYED = 10_000
-"""Runs of one replay."""
 MOST_AT_ONCE = 1_000
-"""Runs of one replay over HTTP, whose report is one response."""
+"""Runs of one replay, whose report is one response."""
 _UNREADABLE = (StateError, NotFound, DamagedState)
 """What reading a run raises whose steps are not there, or no longer."""
 

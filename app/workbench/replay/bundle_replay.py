@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from app.history.states import require_current
-from app.workbench.explain.whatif import TrialParts, WhatIf, try_variants
 from app.workbench.replay.bundle import Bundle
 from app.workbench.replay.in_memory import Start
 from app.workbench.replay.saved_run import find_taped, require_steps
 from app.workbench.replay.strict_replay import prepare_strict
-from app.workbench.tapes.taping import Player, play
-from domain.errors import AskgraphError, StateError
+from domain.errors import AskgraphError
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.profile import Profile
@@ -55,18 +52,7 @@ async def replay_strictly(bundle: Bundle, parts: Parts) -> Result:
     return Result(run_id, identical=False, problem=problem)
 
 
-async def try_offline(bundle: Bundle, parts: Parts, sets: Sequence[Mapping[str, Any]] = ()) -> WhatIf:
-    """Try what would have changed the end of a file's run, as far as its tape tells."""
-    _find_start(bundle)
-    tape = bundle.run.require_tape()
-    context = play(tape, Player(tape, bundle.run.record.run_id), parts.tokens, parts.judges)
-    trial = TrialParts(parts.graph, parts.modes, parts.judges, lambda: context, offline=True)
-    return await try_variants(bundle.run, trial, sets=sets)
-
-
 def _find_start(bundle: Bundle) -> Start:
-    if bundle.redacted:
-        raise StateError("This file is redacted: it shows what happened, and cannot be repeated without its texts.")
     steps = bundle.run.steps
     require_steps(steps)
     step = steps[find_taped(steps)]

@@ -46,7 +46,7 @@ from domain.runs import RunRecord
 from domain.scope import Scope
 from domain.state import AnswerState
 from graphs.answer import FINAL_NODE, AnswerGraph
-from graphs.effects import INCIDENTAL, find_difference, find_first, find_reachable, find_unnoticed
+from graphs.effects import INCIDENTAL, find_difference, find_first, find_unnoticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,6 @@ class Replay:
     second one."""
     after: str | None = None
     """Continue after this step of the run: its edge decides again what follows."""
-    until: str | None = None
-    """Stop once this node has run."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """State fields to change first; a dotted key such as `profile.rerank.keep` reaches into the profile."""
     mode: str | None = None
@@ -91,12 +89,10 @@ class Plan:
         """Say which step runs, and with which input."""
         ran = " → ".join(self.following) or "nothing"
         if self.start.forced is not None:
-            said = f"{self.start.forced} runs again with its saved input, then what follows. Then it was: {ran}."
-        elif self.start.after == START:
-            said = f"The run begins anew with its question. Then it was: {ran}."
-        else:
-            said = f"Continues after {self.start.after}, whose edge decides again. Then it was: {ran}."
-        return said + (f" Stops after {self.replay.until}." if self.replay.until else "")
+            return f"{self.start.forced} runs again with its saved input, then what follows. Then it was: {ran}."
+        if self.start.after == START:
+            return f"The run begins anew with its question. Then it was: {ran}."
+        return f"Continues after {self.start.after}, whose edge decides again. Then it was: {ran}."
 
 
 class Replayer:
@@ -241,7 +237,6 @@ class Replayer:
             "changed": sorted(replay.changes),
         }
         forked_from |= {"node": start.forced} if start.forced else {}
-        forked_from |= {"until": replay.until} if replay.until else {}
         # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
         renamed = dataclasses.replace(start, values=values)
         await begin_in_memory(self._graph, branch_id, renamed)
@@ -258,16 +253,14 @@ class Replayer:
         return values
 
     def _check_effect(self, plan: Plan, step: SavedStep) -> None:
-        """Raise `StateError` for a change that no step would notice, or an end that is never reached."""
+        """Raise `StateError` for a change that no step would notice."""
         start, replay = plan.start, plan.replay
         beginning = start.beginning
         if find_problem(step.values, step.version):
             # What no node can read may have to be set, whether one would read it or not.
             return
-        if replay.until is not None and replay.until not in find_reachable(self._graph, beginning):
-            raise StateError(f"{replay.until!r} does not follow there. {plan.describe()}")
         difference = find_difference(step.values, start.values)
-        # A run that failed, or was to stop, went no further, and what would follow is open.
+        # A run that failed went no further, and what would follow is open.
         is_open = bool(plan.steps[-1].next)
         unnoticed = set(find_unnoticed(self._graph, beginning, plan.following, difference, is_open=is_open))
         named = set[str]()

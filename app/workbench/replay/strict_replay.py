@@ -16,7 +16,6 @@ from app.answering.records import STOPPED
 from app.history.thread_states import ThreadStates
 from app.workbench.replay.in_memory import Start, begin_in_memory, flush_nothing, follow_untraced
 from app.workbench.replay.saved_run import SavedRun
-from app.workbench.tapes.observing import stop_after
 from app.workbench.tapes.taping import Player, play
 from domain.errors import StateError
 from domain.events import Compared, Event
@@ -88,8 +87,7 @@ async def prepare_strict(
     if record.error == STOPPED:
         raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
     await prepare_judgement(judges)
-    limited = stop_after(graph, (record.forked_from or {}).get("until"))
-    in_memory = await begin_in_memory(limited, record.thread_id, start)
+    in_memory = await begin_in_memory(graph, record.thread_id, start)
     player = Player(tape, record.run_id, after=start.number)
     known, left = start.values["steps"], run.final["steps"]
     # A run that starts with its question finds the steps of the thread's previous run in the state.

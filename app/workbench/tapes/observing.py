@@ -8,8 +8,6 @@ from app.workbench.tapes.taping import Player, describe, fill, record
 from domain.events import Event
 from domain.execution.tapes import Call, Tape
 from domain.runs import RunRequest
-from domain.state import AnswerState
-from graphs.answer import AnswerGraph
 from nodes.context import Context
 
 
@@ -24,8 +22,7 @@ class Tapes:
     def observe(self, request: RunRequest) -> "TapeObserver":
         """Return what stands round the run."""
         is_taped = self._enabled and request.workspace_id not in self._untaped
-        until = (request.forked_from or {}).get("until")
-        return TapeObserver(is_taped=is_taped, player=self._players.get(request.run_id), until=until)
+        return TapeObserver(is_taped=is_taped, player=self._players.get(request.run_id))
 
     @contextmanager
     def playing(self, run_id: str, player: Player) -> Iterator[None]:
@@ -40,13 +37,11 @@ class Tapes:
 class TapeObserver:
     """Stands round one run."""
 
-    def __init__(self, *, is_taped: bool, player: Player | None, until: str | None) -> None:
-        """The run stops once the node `until` has run."""
+    def __init__(self, *, is_taped: bool, player: Player | None) -> None:
         # Speculative work would use up what is on a tape.
         self.runs_ahead = player is None
         self._is_taped = is_taped
         self._player = player
-        self._until = until
         self._context: Context | None = None
         self._calls: list[Call] = []
 
@@ -58,21 +53,8 @@ class TapeObserver:
             self._context = context = record(context, self._calls)
         return context
 
-    def limit(self, graph: AnswerGraph) -> AnswerGraph:
-        """Let the graph stop once the node has run."""
-        return stop_after(graph, self._until)
-
-    def is_over(self, state: AnswerState) -> bool:
-        """Return True where that node ran last."""
-        return self._until is not None and [step["node"] for step in state["steps"][-1:]] == [self._until]
-
     def finish(self, events: Sequence[Event]) -> tuple[bytes | None, str | None]:
         """Return the encoded tape; None where the run has none, with the reason where it has become too large."""
         if self._context is None:
             return None, None
         return encode_tape(Tape(describe(self._context), self._calls, list(events)))
-
-
-def stop_after(graph: AnswerGraph, node: str | None) -> AnswerGraph:
-    """Return the graph such that it stops once the node has run."""
-    return graph if node is None else graph.copy({"interrupt_after_nodes": [node]})

@@ -32,7 +32,8 @@ CARRYING_TURNS = 3
 
 BACKGROUND_TURNS = 2
 BACKGROUND_WORDS = 8
-"""Limits of what a query takes along: words, from this many earlier questions (docs/decisions/08-queries-and-retries.md)."""
+"""Limits of what a query takes along: words, from this many earlier questions; see
+docs/decisions/08-queries-and-retries.md."""
 
 LONGEST_FRAGMENT = 8
 """Words of a fragment that takes the place of a part of the last question. Chosen: a longer one says it all."""

@@ -52,7 +52,7 @@ export function Change({ trace, step, wish, done }) {
     const set = Object.fromEntries(rows.filter(([key, value]) => key && value !== ""));
     if (only.length) set.document_ids = only;
     const body = {
-      run_id: trace.run_id, [from.split(" ")[0]]: name, set, mode: form.get("mode") || null, until: form.get("until") || null,
+      run_id: trace.run_id, [from.split(" ")[0]]: name, set, mode: form.get("mode") || null,
       tape: form.get("tape") ? "fill" : "off", workspace: getState().workspace,
     };
     setProblem("");
@@ -91,12 +91,8 @@ export function Change({ trace, step, wish, done }) {
         </fieldset>`)}
       <datalist id="settable">${Object.keys(values).map((key) => html`<option key=${key} value=${key} />`)}</datalist>
       <button type="button" class="quiet" onClick=${() => setRows([...rows, ["", ""]])}>Another value</button>
-      <div class="pair">
-        <label><span class="soft">Mode</span>
+      <label><span class="soft">Mode</span>
           <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${each}</option>`)}</select></label>
-        <label><span class="soft">Stop after</span>
-          <select name="until"><option value="">the end</option>${Object.keys(STEPS).map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
-      </div>
       <details onToggle=${listDocuments}><summary>${only.length ? `Only ${only.length} documents` : "Other documents"}</summary>
         <ul class="documents">
           ${(documents ?? []).map(({ id, title }) => html`

@@ -53,6 +53,6 @@ function Export({ runId }) {
     <div class="card">
       <h2>Export</h2>
       <p class="soft">One file that opens on any machine, and that <span class="code">askgraph test</span> repeats.</p>
-      <p class="links"><a href=${address(path)} download>Download the bundle</a><a href=${address(path, { redact: "true" })} download>Without its text</a></p>
+      <p class="links"><a href=${address(path)} download>Download the bundle</a></p>
     </div>`;
 }
