@@ -33,7 +33,7 @@ from domain.people.access import Caller, Right
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
 from domain.ports.documents import DocumentStore
-from domain.ports.feedback import FeedbackSink, FeedbackStore
+from domain.ports.feedback import FeedbackStore
 from domain.ports.identities import SignIn
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
@@ -249,7 +249,6 @@ ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: servic
 ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 FeedbackDep = Annotated[FeedbackStore, Depends(_pick(lambda services: services.runs.feedback))]
-FeedbackSinkDep = Annotated[FeedbackSink | None, Depends(_pick(lambda services: services.runs.feedback_sink))]
 GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]
 HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]

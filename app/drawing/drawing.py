@@ -7,18 +7,14 @@ from typing import Literal
 from app.drawing.diagram import Diagram
 from app.drawing.text import draw_ascii, draw_mermaid
 
-Format = Literal["mermaid", "ascii", "png", "json"]
+Format = Literal["mermaid", "ascii", "json"]
 
 
 @lru_cache(maxsize=8)
 def draw(diagram: Diagram, format: Format) -> bytes:
-    """Return the drawing: a PNG image, or UTF-8 text; as JSON, a `diagram.Layout`. Every page asks for it."""
-    if format == "png":
-        # Pillow is needed for this format and the next alone.
-        from app.drawing.picture import draw_picture
-
-        return draw_picture(diagram)
+    """Return the drawing: UTF-8 text; as JSON, a `diagram.Layout`. Every page asks for it."""
     if format == "json":
+        # Pillow is needed for this format alone.
         from app.drawing.layout import lay_out
 
         return json.dumps(lay_out(diagram)).encode()

@@ -4,12 +4,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from app.evaluation.asking import Asking, Outcome
 from app.evaluation.corpus import Shelf, find_shelf, open_shelf
-from app.evaluation.journal import OutcomeJournal
 from app.evaluation.scoring import LABELS, Metrics, score
 from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.verifying import AskingAndVerifying, Verifying
@@ -34,8 +32,6 @@ class Result:
     metrics: Metrics
     outcomes: dict[str, Outcome]
     """By question id."""
-    resumed: int
-    """Number of outcomes taken over from an interrupted run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +48,10 @@ class Evaluated:
 class Options:
     """Options of an evaluation."""
 
-    out: Path
-    """Folder of the journals of unfinished runs."""
     workspace: str | None = None
     """Ask this workspace instead of one made for the set."""
     keep: bool = False
     """Keep the workspace that was made, for the next run."""
-    fresh: bool = False
-    """Ask again the questions that an interrupted run has asked."""
 
 
 class _Asker(Protocol):
@@ -75,30 +67,22 @@ async def evaluate(
     options: Options,
     progress: Progress,
 ) -> list[Evaluated]:
-    """Evaluate every set in every profile. An interrupted run continues where it stopped.
+    """Evaluate every set in every profile.
 
     Raises `SetError`, `DatabaseUnavailable` and `EmbedderUnavailable`. An error of one question is part of its outcome.
     """
     # The first question would wait for it, and its latency count it.
     await services.models.judges.prepare()
     evaluated: list[Evaluated] = []
-    journals: list[OutcomeJournal] = []
     for each in sets:
         results: list[Result] = []
         async with await _open(services, each, options, progress) as shelf:
             for profile in profiles:
-                held = "" if shelf is None else shelf.state
-                journal = OutcomeJournal(options.out, each, profile, services.runs.fingerprint, held)
-                journals.append(journal)
-                if options.fresh:
-                    journal.discard()
                 asker = _find_asker(services, each, profile, shelf)
                 workers = 1 if services.models.chat == Models() else AT_ONCE
-                results.append(await _ask(each, profile.name, asker, journal, workers, progress))
+                results.append(await _ask(each, profile.name, asker, workers, progress))
         kept = shelf.workspace_id if shelf is not None and options.keep and options.workspace is None else None
         evaluated.append(Evaluated(each, results, kept))
-    for journal in journals:
-        journal.discard()
     return evaluated
 
 
@@ -122,16 +106,11 @@ def _find_asker(services: Services, each: EvaluationSet, profile: Profile, shelf
     return AskingAndVerifying(asking, verifying) if has_claims else asking
 
 
-async def _ask(
-    each: EvaluationSet, profile: str, asker: _Asker, journal: OutcomeJournal, workers: int, progress: Progress
-) -> Result:
-    known = journal.read_finished()
+async def _ask(each: EvaluationSet, profile: str, asker: _Asker, workers: int, progress: Progress) -> Result:
     outcomes = await work_through(
         {question.id: question for question in each.questions},
         asker.ask,
-        known=known,
-        keep=journal.add,
         at_once=workers,
         report=partial(progress, f"{each.name}: {profile}"),
     )
-    return Result(profile, score(each, outcomes), outcomes, len(known))
+    return Result(profile, score(each, outcomes), outcomes)

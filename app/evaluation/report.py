@@ -82,7 +82,6 @@ def _describe(each: Evaluated) -> dict[str, Any]:
         "profiles": [
             {
                 "profile": result.profile,
-                "resumed": result.resumed,
                 "metrics": result.metrics,
                 "by_type": _score_types(each, result),
                 "reliability": [asdict(each) for each in find_reliability(pair_up(each.set, result.outcomes))],

@@ -14,22 +14,16 @@ async def work_through(
     *,
     at_once: int,
     report: Callable[[int, int], None],
-    known: Mapping[str, Result] | None = None,
-    keep: Callable[[Result], None] = lambda result: None,
 ) -> dict[str, Result]:
-    """Return the result of each case, in their order. Those that are `known` are not worked on again; `keep` is called
-    with each new one at once, and `report` with how many are done, of how many. The first error ends all of
-    them.
-    """
-    known = known or {}
-    results = {key: known[key] for key in cases if key in known}
-    waiting = iter([key for key in cases if key not in results])
-    report(len(results), len(cases))
+    """Return the result of each case, in their order. `report` is called with how many are done, of how many. The first
+    error ends all of them."""
+    results: dict[str, Result] = {}
+    waiting = iter(cases)
+    report(0, len(cases))
 
     async def take() -> None:
         for key in waiting:
-            results[key] = result = await work(cases[key])
-            keep(result)
+            results[key] = await work(cases[key])
             report(len(results), len(cases))
 
     await work_side_by_side(take, at_once)

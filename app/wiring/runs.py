@@ -29,7 +29,6 @@ from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
 from app.adapters.redis.limits import RedisUsageCounter
 from app.adapters.redis.streams import RedisRunStreams
-from app.adapters.tracing.feedback import LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.adapters.tracing.otlp import open_otlp
 from app.history.retention import prune, read_policy
@@ -46,7 +45,7 @@ from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
 from domain.ports.client_threads import ClientThreads
 from domain.ports.conversations import ConversationIndex
-from domain.ports.feedback import FeedbackSink, FeedbackStore
+from domain.ports.feedback import FeedbackStore
 from domain.ports.limits import UsageCounter
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ServedRuns, ThreadStore
@@ -76,7 +75,6 @@ class RunServices:
     files: FileEraser
     conversations: ConversationIndex
     feedback: FeedbackStore
-    feedback_sink: FeedbackSink | None
     """None where runs are not traced."""
     usage: UsageCounter
     fingerprint: str
@@ -126,9 +124,6 @@ async def open_runs(
         streams = RedisRunStreams(servers.redis, servers.redis_url)
         stack.push_async_callback(streams.close)
         tracing = stack.enter_context(open_tracing())
-        sink = None if tracing is None else LangSmithFeedback(tracing.client)
-        if sink is not None:
-            stack.push_async_callback(sink.close)
         has_collector = stack.enter_context(open_otlp())
         saver = await stack.enter_async_context(open_saver(pool))
         graph = build_answer_graph(saver, settings.model_timeout)
@@ -163,7 +158,6 @@ async def open_runs(
             conversations=RedisConversations(servers.redis, namespace),
             usage=RedisUsageCounter(servers.redis, namespace),
             feedback=PostgresFeedbackStore(pool),
-            feedback_sink=sink,
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": ", ".join(["LangSmith"] * bool(tracing) + ["OpenTelemetry"] * has_collector) or "off"},

@@ -29,11 +29,3 @@ class FeedbackStore(Protocol):
     ) -> Sequence[RatedRun]:
         """Return rated runs, of one workspace or of all, the latest feedback first."""
         ...
-
-
-class FeedbackSink(Protocol):
-    """Tells a tracing service."""
-
-    def send(self, trace_id: str, feedback: Feedback | None) -> None:
-        """Set the feedback on a trace, or take it back. Returns at once; what cannot be told soon is dropped."""
-        ...

@@ -6,8 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import openai
@@ -17,17 +15,13 @@ from langgraph.graph import START, StateGraph
 from langsmith import utils
 
 from app.adapters.chat.openai import OpenAIChat
-from app.adapters.tracing.feedback import MOST_WAITING, LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.answering.requests import Ask, collect
-from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
-from domain.history.feedback import Feedback
 from domain.ports.models import Message
 from nodes.context import Ledger
 from tests.adapters.postgres.two_steps import State, build
-from tests.http_client import open_client
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith
 from tests.wire.openai import serve_openai
 
@@ -110,10 +104,6 @@ async def test_a_turn_is_traced_node_by_node_with_its_thread_and_run(
             done, _ = await collect(await turns.ask(Ask("How long is the warranty of the Falke?", mode="thorough")))
             assert done["type"] == "done"
             await turns.close()
-            async with open_client(make_app(services)) as client:
-                given = await client.put(f"/api/runs/{done['run_id']}/feedback", json={"rating": "up"})
-                assert given.status_code == 200
-        assert [(said["run_id"], said["score"]) for said in recorder.feedback] == [(done["run_id"], 1.0)]
         nodes = ["route", "retrieve", "rerank", "grade", "generate", "verify"]
         [[root, *children]] = recorder.tree()
         assert root == "answer"
@@ -188,7 +178,6 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SILENT_TURNS = """
 import asyncio
-from app.adapters.tracing.feedback import MOST_WAITING, LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from tests.adapters.postgres.two_steps import build
 
@@ -226,38 +215,3 @@ def test_the_exit_does_not_wait_for_a_dead_service(listens: bool) -> None:
             assert process.wait(60) == 0
             # The limit is 3 s, plus slack for a busy machine.
             assert time.monotonic() - closing < 15
-
-
-async def test_feedback_is_told_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = Feedback("down", "wrong", "It is 24 months.", "ann", datetime.now(UTC))
-    trace, other = str(uuid4()), str(uuid4())
-    async with serve_langsmith() as recorder:
-        trace_to(recorder.url, monkeypatch)
-        with open_tracing() as tracing:
-            assert tracing is not None
-            sink = LangSmithFeedback(tracing.client)
-            sink.send(trace, replace(said, rating="up"))
-            sink.send(trace, said)
-            sink.send(other, said)
-            sink.send(other, None)
-            await sink.close()
-        [told] = recorder.feedback
-        wanted = {"run_id": trace, "key": "user_score", "score": 0.0, "value": "wrong", "comment": said.comment}
-        assert {name: told[name] for name in wanted} == wanted
-        assert told["session_id"] == PROJECT_ID
-
-
-async def test_feedback_waits_for_nobody(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    said = Feedback("up", None, "", "ann", datetime.now(UTC))
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        trace_to(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
-        monkeypatch.setattr("app.adapters.tracing.feedback.CLOSE_SECONDS", 0.1)
-        with open_tracing() as tracing:
-            assert tracing is not None
-            sink = LangSmithFeedback(tracing.client)
-            started = time.perf_counter()
-            for _ in range(MOST_WAITING + 1):
-                sink.send(str(uuid4()), said)
-            assert time.perf_counter() - started < 0.5
-            await sink.close()
-            assert "too much waits" in caplog.text

@@ -281,8 +281,6 @@ async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
 async def test_the_graph_is_drawn(client: httpx.AsyncClient) -> None:
     mermaid = await client.get("/api/graph")
     assert "reformulate" in mermaid.text
-    png = await client.get("/api/graph?format=png")
-    assert png.content.startswith(b"\x89PNG")
     assert (await client.get("/api/graph?format=gif")).status_code == 422
 
 

@@ -17,7 +17,6 @@ from app.adapters.embedded import Servers
 from app.evaluation.asking import Outcome
 from app.evaluation.corpus import find_shelf
 from app.evaluation.evaluation import Evaluated, Options, Result, evaluate
-from app.evaluation.journal import OutcomeJournal
 from app.evaluation.report import list_metrics, write_report
 from app.evaluation.sets import EvaluationSet, SetError, read_sets
 from app.settings import read_settings
@@ -89,7 +88,7 @@ async def run(
 
 async def test_questions_go_through_the_graph_and_leave_nothing_behind(services: Services, tmp_path: Path) -> None:
     each = write_set(tmp_path / "birds", QUESTIONS, CORPUS)
-    evaluated, seen = await run(services, each, Options(tmp_path / "out"), ("standard", "fast"))
+    evaluated, seen = await run(services, each, Options(), ("standard", "fast"))
     standard, fast = evaluated.results
     outcomes = standard.outcomes
     assert outcomes["months"].ranking[0] == "falke/1"
@@ -130,36 +129,14 @@ async def count(services: Services, table: str) -> int:
 
 async def test_what_is_kept_is_not_brought_in_again(services: Services, tmp_path: Path) -> None:
     each = write_set(tmp_path / "birds", QUESTIONS[:1], CORPUS)
-    evaluated, seen = await run(services, each, Options(tmp_path / "out", keep=True))
+    evaluated, seen = await run(services, each, Options(keep=True))
     assert [done for label, *done in seen if label == "birds: documents"] == [[0, 3], [1, 3], [2, 3], [3, 3]]
     assert evaluated.kept is not None
     assert len(await services.library.documents.list(evaluated.kept)) == 3
-    _, seen = await run(services, each, Options(tmp_path / "out", keep=True))
+    _, seen = await run(services, each, Options(keep=True))
     assert [done for label, *done in seen if label == "birds: documents"] == [[3, 3]]
-    evaluated, _ = await run(services, each, Options(tmp_path / "out"))
+    evaluated, _ = await run(services, each, Options())
     assert evaluated.kept is None
-
-
-async def test_an_interrupted_run_goes_on(services: Services, tmp_path: Path) -> None:
-    each = write_set(tmp_path / "birds", QUESTIONS, CORPUS)
-    journal = OutcomeJournal(tmp_path / "out", each, MODES["standard"], services.runs.fingerprint, "")
-    journal.add(Outcome(id="months", ranking=["amsel#2", "falke/1"]))
-    journal.add(Outcome(id="follow-up", error="The database did not answer."))
-    [path] = (tmp_path / "out").iterdir()
-    with path.open("a") as file:
-        file.write('{"id": "unansw')
-    evaluated, seen = await run(services, each, Options(tmp_path / "out"))
-    assert ("birds: standard", 1, 3) in seen
-    [result] = evaluated.results
-    assert result.resumed == 1
-    assert result.outcomes["months"].ranking == ["amsel#2", "falke/1"]
-    assert result.outcomes["follow-up"].ranking[0] == "drossel"
-    assert not path.exists()
-
-    journal.add(Outcome(id="months", ranking=["amsel#2"]))
-    evaluated, _ = await run(services, each, Options(tmp_path / "out", fresh=True))
-    assert evaluated.results[0].resumed == 0
-    assert evaluated.results[0].outcomes["months"].ranking[0] == "falke/1"
 
 
 async def test_pages_of_the_chosen_pdf(services: Services, tmp_path: Path) -> None:
@@ -192,7 +169,7 @@ async def test_pages_of_the_chosen_pdf(services: Services, tmp_path: Path) -> No
             for p in (1, 2)
         ],
     )
-    evaluated, _ = await run(services, each, Options(tmp_path / "out"))
+    evaluated, _ = await run(services, each, Options())
     [result] = evaluated.results
     assert result.outcomes["service"].ranking[0] == "Kestrel#p2"
     assert {doc.split("#")[0] for doc in result.outcomes["service"].ranking} == {"Kestrel"}
@@ -205,10 +182,10 @@ async def test_ones_own_questions_about_a_workspace(services: Services, tmp_path
     rows = [{**QUESTIONS[0], "relevant": ["handbook.md"]}]
     (tmp_path / "ours.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="team", limit=None)
-    evaluated, _ = await run(services, each, Options(tmp_path / "out", workspace="team"))
+    evaluated, _ = await run(services, each, Options(workspace="team"))
     assert evaluated.results[0].metrics["mrr@10"] == 1
     with pytest.raises(SetError, match=r"The workspace 'other' holds no document.*askgraph ingest --workspace other"):
-        await run(services, each, Options(tmp_path / "out", workspace="other"))
+        await run(services, each, Options(workspace="other"))
 
     def ask_about(*names: str) -> EvaluationSet:
         rows = [{**QUESTIONS[0], "id": name, "relevant": [name]} for name in names]
@@ -231,7 +208,7 @@ async def test_routing_and_verification_sets(services: Services, tmp_path: Path)
     routing = write_set(
         tmp_path / "routing", [{"id": text, "question": text, "type": kind} for text, kind in requests.items()], None
     )
-    evaluated, _ = await run(services, routing, Options(tmp_path / "out"))
+    evaluated, _ = await run(services, routing, Options())
     assert evaluated.results[0].metrics["routing_recall.conversational"] == 1
     assert evaluated.results[0].metrics["off_topic_stopped"] == 1
 
@@ -248,7 +225,7 @@ async def test_routing_and_verification_sets(services: Services, tmp_path: Path)
         }
         for id, text in answers.items()
     ]
-    evaluated, _ = await run(services, write_set(tmp_path / "judged", judged, CORPUS), Options(tmp_path / "out"))
+    evaluated, _ = await run(services, write_set(tmp_path / "judged", judged, CORPUS), Options())
     assert evaluated.results[0].metrics["verification_balanced_accuracy.t"] == 1
     assert evaluated.results[0].metrics["verification_auc.t"] == 1
 
@@ -262,7 +239,7 @@ async def test_routing_and_verification_sets(services: Services, tmp_path: Path)
             "answerable": True,
         },
     ]
-    evaluated, _ = await run(services, write_set(tmp_path / "claims", claims, CORPUS), Options(tmp_path / "out"))
+    evaluated, _ = await run(services, write_set(tmp_path / "claims", claims, CORPUS), Options())
     assert evaluated.results[0].metrics["verification_auc.claims"] == 1
     assert evaluated.results[0].metrics["ndcg@10"] > 0
 
@@ -272,7 +249,7 @@ async def test_a_page_of_hostile_questions_is_text(services: Services, tmp_path:
     each = write_set(tmp_path / "x", [{"id": "<b>", "question": asked, "type": "oos"}], None)
     hostile = Evaluated(each, [])
     outcome = Outcome(id="<b>", answer="</td><script>", route="needs_retrieval", warnings=["<i>"])
-    page = write_report([replace(hostile, results=[Result("<u>", {"<m>": 1.0}, {"<b>": outcome}, 0)])], tmp_path, "f")
+    page = write_report([replace(hostile, results=[Result("<u>", {"<m>": 1.0}, {"<b>": outcome})])], tmp_path, "f")
     html = page.read_text("utf-8")
     assert "&lt;img src=x onerror=alert(1)&gt; ${created}" in html
     for tag in ("<img", "<script", "</td><script", "<u>", "<m>", "<i>"):

@@ -71,7 +71,7 @@ async def test_each_library_is_asked_in_a_workspace_of_its_own(services: Service
     [each] = read_sets([str(write_set(tmp_path / "firm", QUESTIONS))], tmp_path, workspace=None, limit=None)
     assert each.kind == "practical"
     modes = [MODES["standard"]]
-    [evaluated] = await evaluate(services, [each], modes, Options(tmp_path / "out"), lambda *_: None)
+    [evaluated] = await evaluate(services, [each], modes, Options(), lambda *_: None)
     [result] = evaluated.results
     assert [cited.doc.rsplit("/", 1)[1] for cited in result.outcomes["permit"].citations] == ["parking.md"]
     assert result.outcomes["deposit"].facts_shown
@@ -97,7 +97,7 @@ async def test_a_question_after_another_is_answered_as_a_follow_up(services: Ser
     opening = f"\n## Opening\n\nTo open the garage by telephone, call the porter at night.\n{calls}\n"
     (folder / "files" / "site" / "parking.md").write_text(PARKING + opening, "utf-8")
     [each] = read_sets([str(folder)], tmp_path, workspace=None, limit=None)
-    [evaluated] = await evaluate(services, [each], [MODES["standard"]], Options(tmp_path / "out"), lambda *_: None)
+    [evaluated] = await evaluate(services, [each], [MODES["standard"]], Options(), lambda *_: None)
     words = {name: len(outcome.answer.split()) for name, outcome in evaluated.results[0].outcomes.items()}
     assert words["after"] <= 80 < words["alone"]
 

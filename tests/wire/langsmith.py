@@ -1,7 +1,7 @@
 """A loopback server that records what the LangSmith SDK sends.
 
 It takes the ingestion protocol that the SDK speaks: `/runs/multipart` (zstd-compressed or not), `/runs/batch`, and
-single `/runs`; `/info` and `/sessions` answer as the service does, and so does feedback. In a test::
+single `/runs`; `/info` and `/sessions` answer as the service does. In a test::
 
     async with serve_langsmith() as recorder:
         ...  # recorder.url, recorder.runs, recorder.tree()
@@ -37,15 +37,12 @@ class LangSmithRecorder:
         self.url = ""
         self.requests: list[str] = []
         """The path of each request for ingestion."""
-        self.feedback: list[Json] = []
         self._compressed = compressed
         self._runs: dict[str, Json] = {}
         self.app = Starlette(
             routes=[
                 Route("/info", self._inform),
                 Route("/sessions", self._list_projects, methods=["GET"]),
-                Route("/feedback", self._take_feedback, methods=["POST"]),
-                Route("/feedback/{feedback_id}", self._drop_feedback, methods=["DELETE"]),
                 Route("/runs/multipart", self._take_parts, methods=["POST"]),
                 Route("/runs/batch", self._take_batch, methods=["POST"]),
                 Route("/runs", self._take_run, methods=["POST"]),
@@ -90,24 +87,12 @@ class LangSmithRecorder:
         project = {"id": PROJECT_ID, "tenant_id": TENANT_ID, "name": name, "reference_dataset_id": None}
         return JSONResponse([{**project, "start_time": "2026-01-01T00:00:00"}])
 
-    async def _take_feedback(self, request: Request) -> Response:
-        self.feedback.append(await request.json())
-        return JSONResponse({})
-
-    async def _drop_feedback(self, request: Request) -> Response:
-        found = [each for each in self.feedback if each["id"] == request.path_params["feedback_id"]]
-        for each in found:
-            self.feedback.remove(each)
-        return JSONResponse({}, status_code=200 if found else 404)
-
     async def _take_parts(self, request: Request) -> Response:
         for name, value in await _read_parts(request):
-            # "post.<run id>" or "patch.<run id>", then perhaps ".inputs", ".outputs", …; or "feedback.<id>"
+            # "post.<run id>" or "patch.<run id>", then perhaps ".inputs", ".outputs", …
             operation, run_id, *field = name.split(".")
             if operation in ("post", "patch"):
                 self._merge(run_id, {field[0]: value} if field else value)
-            elif operation == "feedback":
-                self.feedback.append(value)
         self.requests.append("/runs/multipart")
         return JSONResponse({}, status_code=202)
 

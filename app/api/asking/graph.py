@@ -15,14 +15,13 @@ router = APIRouter(prefix="/api", tags=["graph"], route_class=needs("ask", "debu
 _MEDIA_TYPES = {
     "mermaid": "text/plain; charset=utf-8",
     "ascii": "text/plain; charset=utf-8",
-    "png": "image/png",
     "json": "application/json",
 }
 
 
 def _describe_drawings() -> Responses:
     described = respond_with(Layout, "The drawing; as JSON, the steps and edges with their places.")
-    described[200]["content"] = respond_with_text("", "text/plain", "image/png")[200]["content"]
+    described[200]["content"] = respond_with_text("", "text/plain")[200]["content"]
     return described
 
 

@@ -6,26 +6,20 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from app.api.asking.streams import respond
-from app.api.dependencies import (
-    CallerDep,
-    CallerScope,
-    DocumentsDep,
-    FeedbackDep,
-    FeedbackSinkDep,
-    RunManagerDep,
-    needs,
-)
+from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, FeedbackDep, RunManagerDep, needs
 from app.api.schema.descriptions import describe_feedback, describe_run
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run
 from app.api.schema.schemas import FeedbackRequest
+<<<<<<< HEAD
 from app.history.since import tell_since
 from app.history.thread_states import trace_id
+||||||| parent of 61d7296b (Give up the picture of the graph, resumed evaluations and LangSmith scores)
+from app.history.thread_states import trace_id
+=======
+>>>>>>> 61d7296b (Give up the picture of the graph, resumed evaluations and LangSmith scores)
 from askgraph import models
 from domain.errors import InputError
 from domain.execution.streams import order_of
-from domain.history.feedback import Feedback
-from domain.ports.feedback import FeedbackSink
-from domain.runs import RunStatus
 
 router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
 
@@ -98,30 +92,20 @@ async def give_feedback(
     scope: CallerScope,
     manager: RunManagerDep,
     feedback: FeedbackDep,
-    sink: FeedbackSinkDep,
 ) -> dict[str, Any]:
     """Say whether an answer helps, and what is wrong with it. Replaces what was said of it before."""
     await manager.require(scope, run_id)
-    status = await manager.read_status(scope.workspace_id, run_id)
+    await manager.read_status(scope.workspace_id, run_id)
     given = await feedback.put(scope.workspace_id, run_id, body.rating, body.reason, body.comment, caller.name)
-    _tell(sink, status, given)
     return describe_feedback(given)
 
 
 @router.delete("/{run_id}/feedback", status_code=204, response_class=Response, responses=fail_with(404))
 async def take_feedback_back(
-    run_id: str, scope: CallerScope, manager: RunManagerDep, feedback: FeedbackDep, sink: FeedbackSinkDep
+    run_id: str, scope: CallerScope, manager: RunManagerDep, feedback: FeedbackDep
 ) -> Response:
     """Take back what was said of an answer."""
     await manager.require(scope, run_id)
-    status = await manager.read_status(scope.workspace_id, run_id)
+    await manager.read_status(scope.workspace_id, run_id)
     await feedback.delete(scope.workspace_id, run_id)
-    _tell(sink, status, None)
     return Response(status_code=204)
-
-
-def _tell(sink: FeedbackSink | None, status: RunStatus, given: Feedback | None) -> None:
-    """Pass feedback on to where the run is traced. An answer from the cache has no trace of its own."""
-    cached = status.ended is not None and status.ended["type"] == "done" and status.ended["cached"]
-    if sink is not None and status.attempt and not cached:
-        sink.send(trace_id(status.request.run_id, status.attempt), given)

@@ -52,14 +52,11 @@ def measure(
         ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the set's workspace for the next run.")] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask again what an interrupted run has already asked.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how well questions are answered. Covers retrieval, answers, abstention, citations, routing, verification.
+    """Measure how well questions are answered.
 
-    An interrupted run continues where it stopped.
+    Covers retrieval, answers, abstention, citations, routing and verification.
     """
 
     async def work() -> int:
@@ -68,7 +65,7 @@ def measure(
         wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
         check_folder(out)
         async with open_services(settings) as services:
-            options = Options(out, workspace, keep, fresh)
+            options = Options(workspace, keep)
             with show_progress() as progress:
                 evaluated = await evaluate(services, wanted, profiles, options, progress)
             fingerprint = services.runs.fingerprint
@@ -91,15 +88,8 @@ def _find_profiles(names: Sequence[str], modes: dict[str, Profile]) -> list[Prof
 
 
 def print_notes(evaluated: Sequence[Evaluated]) -> None:
-    """Say which answers come from an interrupted run, and which workspaces were kept."""
+    """Say which workspaces were kept."""
     for each in evaluated:
-        for result in each.results:
-            if result.resumed:
-                print(
-                    f"{each.set.name}, {result.profile}: reused {count(result.resumed, 'answer')} of an interrupted "
-                    "run; --fresh asks again.",
-                    file=sys.stderr,
-                )
         if each.kept is not None:
             print(f"{each.set.name}: its documents stay in the workspace {each.kept}.", file=sys.stderr)
 

@@ -5,10 +5,9 @@ from typing import Annotated
 import typer
 
 from app.cli.support.options import new_cli
-from app.cli.support.running import fail, write_file
+from app.cli.support.running import write_file
 from app.drawing.diagram import read_graph
 from app.drawing.drawing import Format, draw
-from domain.errors import InputError
 from graphs.answer import build_answer_graph
 
 cli = new_cli()
@@ -20,10 +19,8 @@ def graph(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
 ) -> None:
     """Draw the graph. This needs no network."""
-    if format == "png" and output is None and sys.stdout.isatty():
-        fail(InputError("A terminal cannot show a PNG. Name a file: --output graph.png"))
     data = draw(read_graph(build_answer_graph()), format)
     if output is not None:
         write_file(output, data)
     else:
-        sys.stdout.buffer.write(data if format == "png" else data.rstrip(b"\n") + b"\n")
+        sys.stdout.buffer.write(data.rstrip(b"\n") + b"\n")
