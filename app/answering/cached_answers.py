@@ -5,7 +5,7 @@ The key holds everything that the answer depends on, so nothing is ever invalida
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Any, cast
@@ -57,7 +57,7 @@ class CacheKey:
         )
 
     def digest(self) -> str:
-        """Return the SHA-256 of all components, in hex: where the answer is kept."""
+        """Return the SHA-256 of all fields, in hex: where the answer is kept."""
         return digest(
             [
                 self.scope.to_json(),
@@ -74,25 +74,10 @@ class CacheKey:
         """Return the address of the answer from documents in the state `corpus`."""
         return AnswerKey(self.scope.workspace_id, self.digest(), corpus)
 
-    def components(self, corpus: str) -> dict[str, Any]:
-        """Return all components and `corpus` by name, as JSON values."""
-        scope = self.scope
-        named: dict[str, Any] = {
-            "workspace_id": scope.workspace_id,
-            "documents": scope.document_ids,
-            "filter": str(scope.where),
-        }
-        named["groups"] = None if scope.groups is None else sorted(scope.groups)
-        others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scope"}
-        return named | others | {"corpus": corpus}
-
 
 def digest(value: Any) -> str:
     """Return the SHA-256 of a JSON value, in hex."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-NO_CONVERSATION = digest([])
 
 
 OF_ONE_ASKING = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url")

@@ -239,7 +239,7 @@ class RunAnswer:
         try:
             if await self._parts.documents.corpus_fingerprint(key.scope) == corpus:
                 answer = encode_answer([*self.sent, ended])
-                await self._parts.answers.put(key.at(corpus), key.components(corpus), answer)
+                await self._parts.answers.put(key.at(corpus), answer)
         except AskgraphError as error:
             # The reader has the answer all the same.
             logger.warning("an answer was not stored: %s", error.message)

@@ -1,10 +1,9 @@
 """The answer cache: finished answers by key."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from domain.scope import Scope
 
@@ -32,16 +31,6 @@ class EncodedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """The key that an answer was stored under."""
-
-    components: dict[str, Any]
-    """All components of the key, by name."""
-    corpus: str
-    stored_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerCounts:
     """Counts of a workspace's questions that found a cached answer and that did not."""
 
@@ -65,8 +54,8 @@ class AnswerCache(Protocol):
         """
         ...
 
-    async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
-        """Store an answer, with the components of its key for `list_stored`."""
+    async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
+        """Store an answer."""
         ...
 
     async def forget(self, workspace_id: str) -> None:
@@ -90,8 +79,8 @@ class AnswerCache(Protocol):
 
     async def count(self, workspace_id: str) -> AnswerCounts: ...
 
-    async def list_stored(self, workspace_id: str, limit: int) -> list[StoredAnswer]:
-        """The latest first."""
+    async def count_stored(self, workspace_id: str) -> int:
+        """Return how many answers of the workspace are stored."""
         ...
 
     async def is_up(self) -> bool:

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from tests.adapters.conftest import Relay
-from tests.contracts.answer_cache import ANSWER, COMPONENTS, KEY, AnswerCacheContract, get
+from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
 
 
 @pytest_asyncio.fixture
@@ -23,7 +23,7 @@ class TestRedisAnswerCache(AnswerCacheContract):
 
 async def test_everything_expires(redis_url: str, redis_server: RedisServer) -> None:
     cache = RedisAnswerCache(redis_server, ttl=timedelta(hours=1))
-    await cache.put(KEY, COMPONENTS, ANSWER)
+    await cache.put(KEY, ANSWER)
     async with Redis.from_url(redis_url) as client:
         lives = [await client.ttl(key) for key in await client.keys("*")]
     assert len(lives) == 2
@@ -31,14 +31,14 @@ async def test_everything_expires(redis_url: str, redis_server: RedisServer) -> 
 
 
 async def test_forget_leaves_no_key_behind(redis_url: str, answers: RedisAnswerCache) -> None:
-    await answers.put(KEY, COMPONENTS, ANSWER)
+    await answers.put(KEY, ANSWER)
     await answers.forget("a")
     async with Redis.from_url(redis_url) as client:
         assert await client.dbsize() == 0
 
 
 async def test_survives_a_dropped_connection(redis_url: str, answers: RedisAnswerCache) -> None:
-    await answers.put(KEY, COMPONENTS, ANSWER)
+    await answers.put(KEY, ANSWER)
     async with Redis.from_url(redis_url) as client:
         await client.execute_command(  # type: ignore[no-untyped-call]
             "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"
@@ -53,11 +53,11 @@ async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back
     cache = RedisAnswerCache(redis_server)
     with caplog.at_level(logging.INFO, logger="app.adapters.redis"):
         assert await get(cache, KEY) is None
-        await cache.put(KEY, COMPONENTS, ANSWER)
+        await cache.put(KEY, ANSWER)
         await cache.forget("a")
         assert [r.levelname for r in caplog.records] == ["WARNING"]
         await relay.open()
-        await cache.put(KEY, COMPONENTS, ANSWER)
+        await cache.put(KEY, ANSWER)
         assert await get(cache, KEY) == ANSWER
         assert [r.levelname for r in caplog.records] == ["WARNING", "INFO"]
     await redis_server.close()

@@ -34,27 +34,12 @@ async def test_a_cached_answer_is_given_behind_every_middleware(services: Servic
             assert (refused.status_code, refused.text) == (401, "Who are you?")
 
 
-async def test_counts_and_explains(client: httpx.AsyncClient) -> None:
+async def test_hits_and_misses_are_counted(client: httpx.AsyncClient) -> None:
     for _ in range(2):
         assert (await client.post("/api/chat?stream=false", json={"question": QUESTION})).status_code == 200
     counts = (await client.get("/api/cache")).json()
     assert counts == {"workspace": "default", "hits": 1, "misses": 1, "shared": 0}
     assert (await client.get("/api/cache", params={"workspace": "other"})).json()["hits"] == 0
-    found = (await client.get("/api/cache/explain", params={"question": QUESTION})).json()
-    assert (found["hit"], found["differences"]) == (True, [])
-    other = (await client.get("/api/cache/explain", params={"question": QUESTION, "mode": "thorough"})).json()
-    assert not other["hit"]
-    assert {each["component"] for each in other["differences"]} == {"mode", "profile"}
-    assert other["nearest"]["mode"] == "standard"
-    # Neither counts as a question.
-    assert (await client.get("/api/cache")).json() == counts
-
-
-async def test_what_cannot_be_explained(client: httpx.AsyncClient) -> None:
-    for query, status in (({"mode": "none"}, 422), ({"thread_id": "none"}, 404), ({"document": "none"}, 404)):
-        refused = await client.get("/api/cache/explain", params={"question": QUESTION, **query})
-        assert refused.status_code == status
-        assert refused.json()["error"]["message"]
 
 
 async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClient) -> None:

@@ -62,11 +62,6 @@ ENDPOINTS: dict[str, Endpoint] = {
         ("document",),
     ),
     "get /api/cache": Endpoint("debug", IN_WORKSPACE),
-    "get /api/cache/explain": Endpoint(
-        "debug",
-        {"params": {"question": "How is the vault opened?", "thread_id": "$thread", "workspace": "$workspace"}},
-        ("thread",),
-    ),
     "get /api/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/events": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),

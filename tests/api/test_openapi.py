@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, TypeAdapter
 
-from app.answering.cache_explanation import Explanation
 from app.api.schema.responses import (
     AcceptedIngestBody,
     BlocksBody,
@@ -133,7 +132,6 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(IngestionListBody, (await client.get("/api/ingestions")).json())
     check(CostsBody, (await client.get("/api/costs")).json())
     check(CacheCountsBody, (await client.get("/api/cache")).json())
-    check(Explanation, (await client.get("/api/cache/explain", params={"question": QUESTION})).json())
     check(HealthBody, (await client.get("/readyz")).json())
     check(ErrorBody, (await client.get("/api/runs/none")).json())
     check(ErrorBody, (await client.post("/api/chat", json={})).json())

@@ -77,25 +77,21 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
 
     asked = run(home, "ask", QUESTION)
     assert (asked.code, "36 months" in asked.stdout, "Falke › Warranty" in asked.stdout) == (0, True, True)
-    misses = 1
-    if not json.loads(run(home, "cache", "explain", QUESTION).stdout)["hit"]:
-        # On a busy machine Redis may answer too late once; the answer is then not kept.
-        misses += 1
-        assert run(home, "ask", QUESTION).code == 0
     asked_again = run(home, "ask", QUESTION, "--json")
+    if not json.loads(asked_again.stdout)["cached"]:
+        # On a busy machine Redis may answer too late once; the answer is then not kept.
+        asked_again = run(home, "ask", QUESTION, "--json")
     answer = json.loads(asked_again.stdout)
     assert (answer["cached"], answer["sources"][0]["title"]) == (True, "Falke")
     shown = run(home, "show", answer["run_id"], "--json")
     assert json.loads(shown.stdout)["answer"] == answer["answer"]
     reasons = run(home, "why", answer["run_id"])
     assert "answered by local in mode standard, from the cache" in " ".join(reasons.stdout.split())
-    explained = run(home, "cache", "explain", QUESTION)
-    assert json.loads(explained.stdout)["hit"]
     counted = run(home, "cache", "stats")
     counts = re.fullmatch(r"1 hit, (\d+) miss(?:es)?, of which 0 shared a run\n", counted.stdout)
     # A miss that Redis did not hear of is not counted either.
     assert counts is not None
-    assert 1 <= int(counts[1]) <= misses
+    assert 1 <= int(counts[1]) <= 2
 
     [document] = json.loads(run(home, "documents", "--json").stdout)
     refused = run(home, "delete", document["id"], "nonsense")
@@ -110,7 +106,7 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert deleted.code == 0
     assert json.loads(run(home, "documents", "--json").stdout) == []
 
-    for done in (ingested, asked, asked_again, shown, reasons, explained, counted, deleted):
+    for done in (ingested, asked, asked_again, shown, reasons, counted, deleted):
         assert not done.imported & MODELS
 
 

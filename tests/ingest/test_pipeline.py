@@ -23,7 +23,7 @@ from domain.errors import DatabaseUnavailable
 from domain.ports.answers import AnswerKey
 from domain.scope import Scope
 from nodes.sources.neighbours import widen_sources
-from tests.contracts.answer_cache import ANSWER, COMPONENTS, get
+from tests.contracts.answer_cache import ANSWER, get
 
 TEAM = "team"
 
@@ -239,12 +239,12 @@ async def test_a_bad_file_leaves_what_was_stored(ingestion: Ingestion, store: Po
 async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion, cache: RedisAnswerCache) -> None:
     key = AnswerKey(TEAM, "digest", "corpus")
     report = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
-    await cache.put(key, COMPONENTS, ANSWER)
+    await cache.put(key, ANSWER)
     await ingestion.add(TEAM, "new.md", b"Something else.")
     assert await get(cache, key)
     await ingestion.add(TEAM, "guide.md", GUIDE.encode() + b"More.")
     assert await get(cache, key) is None
-    await cache.put(key, COMPONENTS, ANSWER)
+    await cache.put(key, ANSWER)
     assert report.document_id is not None
     assert not await ingestion.delete("other", report.document_id)
     assert await get(cache, key)

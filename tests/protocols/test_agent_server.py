@@ -1,7 +1,6 @@
 """LangGraph's SDK for Python and its `RemoteGraph`, unmodified, against the service."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -342,49 +341,6 @@ async def test_bad_requests_are_refused_in_the_protocols_form(
         refused = await plain.post(f"/threads/{thread}/runs/wait", json=body)
     assert refused.status_code == status
     assert says in refused.json()["detail"]
-
-
-async def test_a_thread_is_streamed_as_a_whole(served: Served) -> None:
-    client = served.client
-    own = await served.ask_plainly(QUESTION)
-    async with client.threads.stream(assistant_id="standard") as thread:
-        run = await thread.run.start(input=say(QUESTION))
-        [message] = [each async for each in thread.messages]
-        assert await message.text == own["answer"]
-        assert read(await thread.output) == [QUESTION, own["answer"]]
-        assert (await client.runs.get(thread.thread_id, run["run_id"]))["status"] == "success"
-        with pytest.raises(RuntimeError, match="has to be the user's question"):
-            await thread.run.start(input={"messages": []})
-        with pytest.raises(RuntimeError, match=r"There is no command 'state\.get'"):
-            await thread._send_command("state.get", {"namespace": []})
-
-    async def listen(since: int | None = None) -> list[Any]:
-        """Return what is told until a run has ended."""
-        body = {"channels": ["lifecycle", "values", "messages", "tasks", "custom:sources"], "since": since}
-        path, heard = f"{served.address}/langgraph/threads/{thread.thread_id}/stream/events", list[Any]()
-        async with httpx.AsyncClient() as plain, plain.stream("POST", path, json=body) as response:
-            async for line in response.aiter_lines():
-                if line.startswith("data: "):
-                    heard.append(json.loads(line.removeprefix("data: ")))
-                    if heard[-1]["params"]["data"].get("event") == "completed":
-                        break
-        return heard
-
-    first = await listen()
-    assert [(event["method"], event["params"]["data"].get("event")) for event in first] == [
-        ("lifecycle", "running"), ("values", None), ("tasks", None), ("custom", None),
-        ("messages", "message-start"), ("messages", "content-block-start"), ("messages", "content-block-delta"),
-        ("messages", "content-block-finish"), ("messages", "message-finish"), ("tasks", None), ("values", None),
-        ("lifecycle", "completed"),
-    ]  # fmt: skip
-    last = first[-1]["seq"]
-    assert [event["seq"] for event in await listen(last - 1)] == [last]
-    # Who listens hears of the next run as well.
-    listening = asyncio.create_task(listen(last))
-    await client.runs.wait(thread.thread_id, "standard", input=say(FOLLOW_UP))
-    second = await listening
-    assert second[0]["seq"] > last
-    assert read(second[-2]["params"]["data"])[:-1] == [QUESTION, own["answer"], FOLLOW_UP]
 
 
 class Conversation(TypedDict):

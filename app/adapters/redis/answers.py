@@ -5,17 +5,15 @@ import itertools
 import logging
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from datetime import timedelta
+from typing import cast
 from uuid import uuid4
-
-import orjson
 
 from app.adapters.redis.connection import RedisServer
 from app.support.cancelling import end_tasks
-from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer, StoredAnswer
+from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
 from domain.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -132,12 +130,11 @@ class RedisAnswerCache:
             found = await self._recall.call(keys, arguments)
         return _read_answer(found) if found else None
 
-    async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
+    async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
         now = time.time()
         arguments: list[str | bytes | int] = [key.digest, str(now), str(now - self._ttl.total_seconds())]
         arguments += [int(self._ttl.total_seconds()), "corpus", key.corpus, "events", answer.events]
         arguments += ["done", answer.done, "sum", _sum_up(answer)]
-        arguments += ["components", orjson.dumps(components), "stored_at", str(now)]
         await self._put.call([self._answer_key(key.digest), self._index_key(key.workspace_id)], arguments)
 
     async def forget(self, workspace_id: str) -> None:
@@ -201,20 +198,11 @@ class RedisAnswerCache:
         counts = await self._server.attempt(read) or [None, None, None]
         return AnswerCounts(*(int(count or 0) for count in counts))
 
-    async def list_stored(self, workspace_id: str, limit: int) -> list[StoredAnswer]:
-        async def read() -> list[list[bytes | None]]:
-            digests = cast(list[bytes], await self._redis.zrevrange(self._index_key(workspace_id), 0, limit - 1))
-            async with self._redis.pipeline(transaction=False) as pipeline:
-                for digest in digests:
-                    pipeline.hmget(self._answer_key(digest.decode()), ["components", "corpus", "stored_at"])
-                return cast(list[list[bytes | None]], await pipeline.execute())
-
-        stored = []
-        for components, corpus, at in await self._server.attempt(read) or []:
-            if components and corpus and at:
-                when = datetime.fromtimestamp(float(at), UTC)
-                stored.append(StoredAnswer(orjson.loads(components), corpus.decode(), when))
-        return stored
+    async def count_stored(self, workspace_id: str) -> int:
+        oldest = time.time() - self._ttl.total_seconds()
+        return (
+            await self._server.attempt(lambda: self._redis.zcount(self._index_key(workspace_id), oldest, "+inf")) or 0
+        )
 
     async def is_up(self) -> bool:
         return await self._server.is_up()

@@ -15,7 +15,6 @@ REWRITE_SECONDS = 60.0
 """Longest wait until the server has written its log anew."""
 
 _ALL = "askgraph:*"
-_EVERY = 1_000_000_000
 _NO_KEY = "askgraph:none"
 """Does not exist; the server refuses to delete nothing."""
 
@@ -33,13 +32,13 @@ class RedisEraser:
             events = [*(events_key(run_id) for run_id in run_ids), _NO_KEY]
             return int(await (self._redis.exists if dry_run else self._redis.unlink)(*events))
 
-        answers = await self._answers.list_stored(workspace_id, _EVERY)
+        answers = await self._answers.count_stored(workspace_id)
         if not dry_run:
             await self._answers.forget(workspace_id)
         dropped = await self._server.attempt(drop) or 0
         if not dry_run:
             await self._server.attempt(self._rewrite_log)
-        return len(answers) + dropped
+        return answers + dropped
 
     async def search(self, needles: Needles) -> int | None:
         found = await self._server.attempt(lambda: self._find(_ALL, needles))

@@ -10,13 +10,7 @@ from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, FeedbackD
 from app.api.schema.descriptions import describe_feedback, describe_run
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run
 from app.api.schema.schemas import FeedbackRequest
-<<<<<<< HEAD
 from app.history.since import tell_since
-from app.history.thread_states import trace_id
-||||||| parent of 61d7296b (Give up the picture of the graph, resumed evaluations and LangSmith scores)
-from app.history.thread_states import trace_id
-=======
->>>>>>> 61d7296b (Give up the picture of the graph, resumed evaluations and LangSmith scores)
 from askgraph import models
 from domain.errors import InputError
 from domain.execution.streams import order_of

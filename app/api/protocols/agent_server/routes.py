@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api.protocols.agent_server import assistants, events, runs, threads
+from app.api.protocols.agent_server import assistants, runs, threads
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, refuse
 
 rest = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
@@ -15,4 +15,4 @@ async def refuse_rest(path: str) -> Response:
     return refuse(404, f"There is no /{path[:200]} here. docs/clients.md lists what askgraph has of this protocol.")
 
 
-AGENT_SERVER = (assistants.router, threads.router, threads.erasing, runs.router, events.router, rest)
+AGENT_SERVER = (assistants.router, threads.router, threads.erasing, runs.router, rest)
