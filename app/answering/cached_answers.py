@@ -18,8 +18,8 @@ from app.answering.records import adopt, make_record, make_shown, publish_record
 from app.history.thread_states import describe_run
 from domain.events import Done, Event, data_of
 from domain.execution.streams import StreamedEvent
-from domain.outcome import ANSWERS
 from domain.history.lineage import find_lineage
+from domain.outcome import ANSWERS
 from domain.people.access import Caller
 from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.runs import RunRequest, ServedRun

@@ -14,7 +14,7 @@ from nodes.context import Context
 
 FROM = 3
 """Best passages whose mentions are followed; later ones led nowhere new. They stay ahead of the linked passages.
-(docs/decisions/08-second-hop-and-retries.md)"""
+(docs/decisions/08-queries-and-retries.md)"""
 
 LINKED = 2
 """The most linked passages that become sources. They must be at least as relevant as the least relevant candidate;

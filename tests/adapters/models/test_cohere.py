@@ -14,7 +14,6 @@ from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
 from app.adapters.rerankers import cohere
 from app.adapters.rerankers.cohere import CohereReranker
-from app.history.thread_states import locate_states
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.errors import (
