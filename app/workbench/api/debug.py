@@ -171,7 +171,7 @@ async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: Call
 
 @grouping.post(
     "/replays",
-    response_model=None,
+    response_class=Response,
     responses=respond_with_text("The events.", MEDIA_TYPE) | fail_with(429),
 )
 async def replay_many(
