@@ -178,33 +178,6 @@ class Conversation:
     """The run that is being executed, or else the next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatistics:
-    """Counts and times of many runs."""
-
-    runs: int
-    cached: int
-    failed: int
-    stopped: int
-    answered: int
-    abstained: int
-    degraded: int
-    """Runs that had to do without something."""
-    liked: int
-    """Runs with a thumb up; see `domain.history.feedback`."""
-    disliked: int
-    unpriced: int
-    """Runs with calls of models whose price is unknown, which `cost` leaves out."""
-    cost: float | None
-    """US dollars; None where no call has a known price."""
-    retrieval_ms: float | None
-    """95th percentile of the time of a run's searches; None where there were none. So are the others."""
-    own_ms: float | None
-    """... of the time that was not spent writing the answer."""
-    cached_ms: float | None
-    """... of the time of an answer from the cache."""
-
-
 CostKey = Literal["mode", "node", "model", "workspace"]
 """The attribute by which to group costs."""
 

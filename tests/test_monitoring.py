@@ -1,78 +1,35 @@
-"""What an operator sees: statistics beside targets, and the examination of a deployment."""
+"""What an operator sees: figures and alerts, and the examination of a deployment."""
 
 import json
 import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 from pydantic import SecretStr
 
-from app.adapters.postgres.monitoring import measure_feedback, measure_queues, read_statistics
+from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.cli.operating.doctor import print_diagnoses
-from app.cli.operating.stats import print_statistics
-from app.history.statistics import compare
 from app.settings import Settings
 from app.support import metrics
 from app.wiring.examination import examine
 from app.wiring.services import Services
 from domain.health import QueueDepth
-from domain.runs import RunStatistics
 from tests.asking import ask
 
 TESTS = Path(__file__).parent
 OPERATIONS = TESTS.parent / "docs" / "operations"
 
-NOTHING = RunStatistics(
-    runs=0, cached=0, failed=0, stopped=0, answered=0, abstained=0, degraded=0, liked=0, disliked=0, unpriced=0,
-    cost=None, retrieval_ms=None, own_ms=None, cached_ms=None,
-)  # fmt: skip
 
-
-def test_figures_are_compared_with_targets() -> None:
-    found = replace(
-        NOTHING,
-        runs=10,
-        liked=1,
-        disliked=3,
-        answered=6,
-        abstained=4,
-        retrieval_ms=199.0,
-        own_ms=700.0,
-        cost=0.1,
-        failed=1,
-        cached_ms=2.0,
-    )
-    verdicts = {row["name"]: row["verdict"] for row in compare(found)}
-    assert verdicts == {
-        "search, p95": "ok",
-        "all but writing, p95": "missed",
-        "cached answer, p95": "ok",
-        "abstained": "missed",
-        "thumbs down": "alert",
-        "degraded": "ok",
-        "failed": "alert",
-        "cost a question": "ok",
-    }
-    assert {row["verdict"] for row in compare(NOTHING)} == {"unknown"}
-
-
-async def test_statistics_and_examination_of_a_service(
+async def test_measures_and_examination_of_a_service(
     services: Services, library: dict[str, str], settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = await ask(services, mode="fast")
     assert settings.database_url
     url = settings.database_url.get_secret_value()
-    found = await read_statistics(url, datetime.now(UTC) - timedelta(hours=1))
-    assert (found.runs, found.answered, found.failed, found.cached) == (1, 1, 0, 0)
-    assert found.retrieval_ms is not None
-    assert found.own_ms is not None
-    assert found.own_ms > found.retrieval_ms > 0
     assert await measure_feedback(url) == {"up": 0, "down": 0}
     await services.runs.feedback.put("default", done["run_id"], "down", None, "", "ann")
     assert await measure_feedback(url) == {"up": 0, "down": 1}
@@ -83,8 +40,6 @@ async def test_statistics_and_examination_of_a_service(
     for file in ("alerts.yml", "dashboard.json"):
         named = re.findall(r"\b(?:askgraph|process)_[a-z_]+", (OPERATIONS / file).read_text("utf-8"))
         assert set(named) <= known, file
-    print_statistics("today", found, compare(found))
-    assert "1 run, of which 0 from the cache" in capsys.readouterr().out
 
     diagnoses = {each.part: each async for each in examine(settings)}
     assert {"home", "disk", "database", "pgvector", "schema", "write", "cache", "models"} == set(diagnoses)

@@ -3,7 +3,6 @@ graph, no server of the cache."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from app.adapters.postgres.audit import PostgresAuditLog
@@ -13,13 +12,11 @@ from app.adapters.postgres.documents.catalog import PostgresDocumentCatalog
 from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.synced import PostgresSyncedFiles
 from app.adapters.postgres.keys import PostgresKeyStore
-from app.adapters.postgres.monitoring import read_statistics
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.retention.store import PostgresRetention
 from app.settings import Settings
 from app.wiring.database import Database, open_database
 from app.wiring.object_storage import open_object_storage
-from domain.runs import RunStatistics
 
 if TYPE_CHECKING:
     # The ports import NumPy for their types.
@@ -61,10 +58,6 @@ class Stores:
         # The saver creates the tables of saved states.
         async with open_saver(self._database.pool):
             yield PostgresRetention(self._database.pool, self.originals)
-
-    async def read_statistics(self, since: datetime) -> RunStatistics:
-        """Sum up the runs of all workspaces since then. Raises `DatabaseUnavailable`."""
-        return await read_statistics(self._database.url, since)
 
 
 @asynccontextmanager

@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 from psycopg import AsyncConnection
@@ -14,7 +13,6 @@ from app.adapters.postgres.migrations import find_encoding_problem, find_newest
 from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from domain.errors import DatabaseUnavailable
 from domain.health import Diagnosis, QueueDepth
-from domain.runs import RunStatistics
 
 # A new table needs space on the disk, and its commit waits for the write-ahead log. Reading works on a full disk.
 _WRITE: LiteralString = "CREATE TEMP TABLE askgraph_can_write ON COMMIT DROP AS SELECT 1 AS written"
@@ -41,30 +39,6 @@ _MEASURE_QUEUES: LiteralString = """
 
 _MEASURE_FEEDBACK: LiteralString = """
     SELECT rating, count(*) AS given FROM feedback WHERE given_at > now() - interval '1 day' GROUP BY rating
-"""
-
-# Cached answers have only the time `total`. What a run waited for its turn is part of `total` as well.
-_READ_STATISTICS: LiteralString = """
-    SELECT count(*) AS runs,
-        count(*) FILTER (WHERE cached) AS cached,
-        count(*) FILTER (WHERE error IS NOT NULL AND error <> 'stopped') AS failed,
-        count(*) FILTER (WHERE error = 'stopped') AS stopped,
-        count(*) FILTER (WHERE outcome IN ('answered', 'answered_with_caveat')) AS answered,
-        count(*) FILTER (WHERE outcome = 'abstained') AS abstained,
-        count(*) FILTER (WHERE degraded <> '[]') AS degraded,
-        count(*) FILTER (WHERE rating = 'up') AS liked,
-        count(*) FILTER (WHERE rating = 'down') AS disliked,
-        count(*) FILTER (WHERE (
-            SELECT coalesce(sum((used ->> 'calls')::int), 0) FROM jsonb_array_elements(usage) AS used
-            WHERE used ->> 'cost' IS NULL
-        ) > 0) AS unpriced,
-        sum(cost)::float8 AS cost,
-        percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings ->> 'retrieve')::float8) AS retrieval_ms,
-        percentile_cont(0.95) WITHIN GROUP (
-            ORDER BY (timings ->> 'total')::float8 - coalesce((timings ->> 'generate')::float8, 0)
-        ) FILTER (WHERE NOT cached AND error IS NULL) AS own_ms,
-        percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings ->> 'total')::float8) FILTER (WHERE cached) AS cached_ms
-    FROM runs LEFT JOIN feedback USING (workspace_id, run_id) WHERE started_at >= %(since)s
 """
 
 
@@ -145,11 +119,3 @@ async def measure_feedback(database_url: str) -> dict[str, int]:
     async with _connect(database_url) as connection:
         rows = await (await connection.execute(_MEASURE_FEEDBACK)).fetchall()
     return {"up": 0, "down": 0} | {row["rating"]: row["given"] for row in rows}
-
-
-async def read_statistics(database_url: str, since: datetime) -> RunStatistics:
-    """Sum up the runs of all workspaces since then. Raises `DatabaseUnavailable`."""
-    async with _connect(database_url) as connection:
-        row: dict[str, Any] | None = await (await connection.execute(_READ_STATISTICS, {"since": since})).fetchone()
-    assert row is not None
-    return RunStatistics(**row)

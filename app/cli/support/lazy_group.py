@@ -50,7 +50,6 @@ ROOMS = {
             "worker": "Execute runs and read uploads for servers on the same database.",
             "runs": "List runs that have ended, newest first: question, outcome, time, cost.",
             "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
-            "stats": "Show how the service did, each target beside what was measured, and what would alert.",
             "prune": "Delete old conversations: their states, runs and tapes.",
             "cache": "Inspect the answer cache.",
             "keys": "Make, list and revoke API keys.",
