@@ -168,14 +168,6 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
     "post /langgraph/threads/{thread_id}/runs/stream": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
     "post /langgraph/threads/{thread_id}/runs/wait": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
-    # Commands say by themselves what is wrong: tests/protocols/test_agent_server.py.
-    "post /langgraph/threads/{thread_id}/commands": Endpoint(
-        "ask",
-        IN_WORKSPACE | {"json": {"id": 1, "method": "run.start", "params": {"assistant_id": "fast"}}},
-    ),
-    "post /langgraph/threads/{thread_id}/stream/events": Endpoint(
-        "ask", IN_WORKSPACE | {"json": {"channels": ["values"]}}, ("thread",)
-    ),
     "get /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE, ("thread",)),
     "get /langgraph/threads/{thread_id}/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
     "get /langgraph/threads/{thread_id}/runs/{run_id}/join": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
