@@ -61,14 +61,9 @@ def respond_with_run(model: Any) -> Responses:
             "Location": "The address of the run.",
         }.items()
     }
-    [(status, response)] = respond_with_events(model).items()
-    return {status: {**response, "headers": headers}}
-
-
-def respond_with_events(model: Any) -> Responses:
-    """Document a response that is a stream of events, or the result of this type alone."""
-    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, the result alone."
-    return {200: {"model": model, "description": description, "content": {MEDIA_TYPE: {"schema": _EVENT}}}}
+    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, one answer."
+    content = {MEDIA_TYPE: {"schema": _EVENT}}
+    return {200: {"model": model, "description": description, "content": content, "headers": headers}}
 
 
 def respond_with_text(description: str, *media_types: str) -> Responses:
