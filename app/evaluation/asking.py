@@ -78,10 +78,6 @@ class Outcome(BaseModel):
     first_ranking: list[str] = []
     """The ranking before the first retry."""
     retries: int = 0
-    verdict: bool | None = None
-    """True if verify found the given response supported by its evidence; None if nothing was verified."""
-    support: float | None = None
-    """Support that verify found, 0-1."""
     timings: dict[str, float] = {}
     """Milliseconds per node and in `total`."""
     calls: int = 0

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -40,8 +39,6 @@ class Shelf:
     """The set's name of each page, by the library's document id and page number, if its documents are pages."""
     chosen: Mapping[str, str] = field(default_factory=dict)
     """The library's id of each document that a question may choose, by the name that questions use."""
-    state: str = ""
-    """Digest of the workspace's content; empty if the set itself defines the content."""
 
     def find_workspace(self, question: Question) -> str:
         """Return the workspace to ask the question of."""
@@ -110,10 +107,8 @@ async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSe
         for name in question.grades:
             if (other := called.setdefault(chosen[name], name)) != name:
                 raise SetError(f"{question.id!r} names {name!r}, which is called {other!r} elsewhere. Choose one name.")
-    state = [workspace_id, *sorted((document.id, document.content_hash) for document in held)]
-    digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()
     names = {document.id: document.source if wanted.kind == "practical" else document.id for document in held} | called
-    return Shelf(workspace_id, document_ids=names, chosen=chosen, state=digest)
+    return Shelf(workspace_id, document_ids=names, chosen=chosen)
 
 
 def _names_of(document: Document) -> list[str]:

@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from app.evaluation.asking import Asking, Outcome
 from app.evaluation.corpus import Shelf, find_shelf, open_shelf
-from app.evaluation.scoring import LABELS, Metrics, score
-from app.evaluation.sets import EvaluationSet, Question
-from app.evaluation.verifying import AskingAndVerifying, Verifying
+from app.evaluation.scoring import Metrics, score
+from app.evaluation.sets import EvaluationSet
 from app.support.cases import work_through
 from app.wiring.services import Services
 from domain.profile import Profile
@@ -54,12 +52,6 @@ class Options:
     """Keep the workspace that was made, for the next run."""
 
 
-class _Asker(Protocol):
-    """Asks a question of a set, or verifies it, depending on the kind of set."""
-
-    async def ask(self, question: Question) -> Outcome: ...
-
-
 async def evaluate(
     services: Services,
     sets: Sequence[EvaluationSet],
@@ -78,38 +70,27 @@ async def evaluate(
         results: list[Result] = []
         async with await _open(services, each, options, progress) as shelf:
             for profile in profiles:
-                asker = _find_asker(services, each, profile, shelf)
+                asking = Asking(services, profile, shelf)
                 workers = 1 if services.models.chat == Models() else AT_ONCE
-                results.append(await _ask(each, profile.name, asker, workers, progress))
-        kept = shelf.workspace_id if shelf is not None and options.keep and options.workspace is None else None
+                results.append(await _ask(each, profile.name, asking, workers, progress))
+        kept = shelf.workspace_id if options.keep and options.workspace is None else None
         evaluated.append(Evaluated(each, results, kept))
     return evaluated
 
 
 async def _open(
     services: Services, each: EvaluationSet, options: Options, progress: Progress
-) -> AbstractAsyncContextManager[Shelf | None]:
-    """Return the workspace to ask, or None for a set that brings its own evidence."""
-    if each.kind == "verification":
-        return nullcontext()
+) -> AbstractAsyncContextManager[Shelf]:
+    """Return the workspace to ask."""
     if options.workspace is not None:
         return nullcontext(await find_shelf(services, options.workspace, each))
     return open_shelf(services, each, keep=options.keep, progress=partial(progress, f"{each.name}: documents"))
 
 
-def _find_asker(services: Services, each: EvaluationSet, profile: Profile, shelf: Shelf | None) -> _Asker:
-    verifying = Verifying(services, each)
-    if shelf is None:
-        return verifying
-    asking = Asking(services, profile, shelf)
-    has_claims = bool(each.corpus) and any(question.label in LABELS for question in each.questions)
-    return AskingAndVerifying(asking, verifying) if has_claims else asking
-
-
-async def _ask(each: EvaluationSet, profile: str, asker: _Asker, workers: int, progress: Progress) -> Result:
+async def _ask(each: EvaluationSet, profile: str, asking: Asking, workers: int, progress: Progress) -> Result:
     outcomes = await work_through(
         {question.id: question for question in each.questions},
-        asker.ask,
+        asking.ask,
         at_once=workers,
         report=partial(progress, f"{each.name}: {profile}"),
     )

@@ -177,7 +177,7 @@ def _draw_types(each: Evaluated, result: Result) -> str:
 
 def _draw_routes(each: Evaluated, result: Result) -> str:
     table = count_routes(list_routes(each.set, pair_up(each.set, result.outcomes)))
-    if not table or each.set.kind == "verification":
+    if not table:
         return ""
     went = list(dict.fromkeys(name for row in table.values() for name in row))
     rows = [draw_row([wanted, *(str(row.get(name, 0)) for name in went)]) for wanted, row in table.items()]
@@ -207,7 +207,7 @@ def _draw_question(each: Evaluated, result: Result, question: Question, outcome:
     why = explain(each.set, question, outcome)
     history = "".join(f"<p><b>{m.role}:</b> {escape(m.content)}</p>" for m in question.history)
     history += "".join(f"<p><b>user:</b> {escape(earlier)}</p>" for earlier in question.before)
-    about = " · ".join(filter(None, (question.id, question.type, question.label, result.profile)))
+    about = " · ".join(filter(None, (question.id, question.type, result.profile)))
     asked = [
         f"<b>{escape(question.question)}</b>",
         f"<small>{escape(about)}</small>",
@@ -222,10 +222,6 @@ def _draw_question(each: Evaluated, result: Result, question: Question, outcome:
         wanted.append(f"“{escape('” or “'.join(question.answers))}”")
     said = [f"<b>{escape(outcome.error)}</b>" if outcome.error else escape(outcome.answer)]
     said += [f"<small>[{escape(c.doc)}] {escape(c.text)}</small>" for c in outcome.citations]
-    if outcome.verdict is not None:
-        said.append(
-            f"<small>verify: {'supported' if outcome.verdict else 'unsupported'}, {outcome.support:.2f}</small>"
-        )
     said += [f"<small>{escape(warning)}</small>" for warning in outcome.warnings]
     timings = ", ".join(f"{node} {ms:.0f}" for node, ms in outcome.timings.items() if node != "total")
     cells = (

@@ -25,9 +25,6 @@ Metrics = dict[str, float]
 BINS = 10
 """Number of bins of the calibration error, all equally wide."""
 
-LABELS = {"supported": True, "SUPPORT": True, "unsupported": False, "CONTRADICT": False}
-"""The labels that people give a response or a claim: True if its evidence supports it."""
-
 
 def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
     """Return every metric that can be computed for the set, by name. A failed question counts as finding nothing."""
@@ -38,11 +35,7 @@ def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
         # Small talk is answered, though no document answers it.
         metrics |= score_abstention([(q, o) for q, o in pairs if not q.talk])
         metrics |= score_relevance(pairs) | score_retries(pairs)
-    elif each.kind == "verification":
-        metrics |= score_verification([(q.type, q.label, o) for q, o in pairs])
     else:
-        # Claims whose evidence supports or contradicts them are one type, named after the set.
-        metrics |= score_verification([(each.name, q.label, o) for q, o in pairs])
         metrics |= average(score_rankings(pairs).values())
         metrics |= score_answers(pairs) | score_citations(pairs) | score_abstention(pairs) | score_relevance(pairs)
         metrics |= score_routing(list_routes(each, pairs)) | score_retries(pairs)
@@ -59,7 +52,7 @@ def pair_up(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> list[Pair]:
 def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
     """Return True if the outcome of a question is as it should be.
 
-    For a response to verify, the verdict must agree with people's. A request of a routing set must take its route or,
+    A request of a routing set must take its route or,
     if it is off topic, not be answered. A question that cannot be answered must not be. Any other must be answered from
     a relevant document or, if these are not known, with an accepted answer. An answer of a practical set must be
     useful.
@@ -68,8 +61,6 @@ def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
         return False
     if each.kind == "practical":
         return is_useful(question, outcome)
-    if each.kind == "verification":
-        return LABELS.get(question.label or "") in (None, outcome.verdict)
     if each.kind == "routing":
         wanted = ROUTES[question.type]
         return outcome.route == wanted or (wanted == "out_of_scope" and not outcome.answered)
@@ -88,8 +79,6 @@ def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
         return "ended by an error"
     if each.kind == "practical":
         return ", ".join(list_flaws(question, outcome))
-    if each.kind == "verification":
-        return f"people say {question.label}"
     if each.kind == "routing":
         return f"belongs to {ROUTES[question.type]}"
     if question.answerable is False:
@@ -333,26 +322,6 @@ def score_retries(pairs: Sequence[Pair]) -> Metrics:
         "retries_helped": float(sum(change > 1e-9 for change in changes)),
         "retries_hurt": float(sum(change < -1e-9 for change in changes)),
     }
-
-
-def score_verification(rows: Sequence[tuple[str, str | None, Outcome]]) -> Metrics:
-    """Return the balanced accuracy of verify's verdict and the AUC of its score, for each type with both labels.
-
-    Rows are type, label and outcome. Rows with a label outside `LABELS` (borderline cases) are left out.
-    """
-    metrics: Metrics = {}
-    for kind in sorted({kind for kind, _, _ in rows}):
-        judged = [
-            (LABELS[label], outcome)
-            for k, label, outcome in rows
-            if k == kind and label in LABELS and outcome.verdict is not None
-        ]
-        passed = [bool(o.verdict) for good, o in judged if good]
-        caught = [not o.verdict for good, o in judged if not good]
-        if passed and caught:
-            metrics[f"verification_balanced_accuracy.{kind}"] = (fmean(passed) + fmean(caught)) / 2
-            metrics[f"verification_auc.{kind}"] = area([o.support or 0.0 for _, o in judged], [g for g, _ in judged])
-    return metrics
 
 
 def score_latency(outcomes: Sequence[Outcome]) -> Metrics:

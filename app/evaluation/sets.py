@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from domain.errors import InputError
 from domain.state import Route
 
-Kind = Literal["questions", "practical", "routing", "verification"]
+Kind = Literal["questions", "practical", "routing"]
 
 ROUTES: dict[str, Route] = {
     "conversational": "conversational",
@@ -77,9 +77,6 @@ class Question(_Row):
     history: tuple[Message, ...] = ()
     pdf: str | None = None
     """Stem of the PDF that the user has chosen."""
-    response: str | None = None
-    """An answer that people judged with `label`."""
-    label: str | None = None
     library: str = ""
     """The folder below `files/` that the question is about. A set with libraries is a practical one."""
     before: tuple[str, ...] = ()
@@ -171,9 +168,7 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
     kind: Kind = "practical" if libraries else _find_kind(questions)
     corpus: tuple[CorpusDocument, ...] = ()
     pdfs: dict[str, Path] = {}
-    # The corpus of a verification set is its evidence, and is not searched.
-    needs_corpus = workspace is None or kind == "verification"
-    corpus_file = _find_rows(path, "corpus") if path.is_dir() and needs_corpus else None
+    corpus_file = _find_rows(path, "corpus") if path.is_dir() and workspace is None else None
     if corpus_file is not None:
         corpus = tuple(_read_rows(corpus_file, CorpusDocument, digest))
         if not corpus:
@@ -181,8 +176,6 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
         _check_relevant(queries, questions, {document.id for document in corpus})
         pdfs = _find_pdfs(path, corpus_file, corpus, digest)
         _check_chosen(queries, questions, pdfs)
-    elif kind == "verification":
-        raise SetError(f"{queries} comes without a corpus, which would hold the evidence of its responses.")
     elif workspace is None and kind not in ("practical", "routing"):
         raise SetError(f"{queries} comes without a corpus. Name the workspace to ask it of: --workspace NAME.")
     name = path.resolve().name if path.is_dir() else path.name.removesuffix(".gz").removesuffix(".jsonl")
@@ -225,8 +218,6 @@ def _read_lines(path: Path) -> list[bytes]:
 
 
 def _find_kind(questions: Sequence[Question]) -> Kind:
-    if any(question.response is not None for question in questions):
-        return "verification"
     return "routing" if all(question.type in ROUTES for question in questions) else "questions"
 
 

@@ -196,14 +196,12 @@ async def test_ones_own_questions_about_a_workspace(services: Services, tmp_path
     with pytest.raises(SetError, match=r"'handbook' names 'handbook', which is called 'handbook\.md' elsewhere"):
         await find_shelf(services, "team", ask_about("handbook.md", "handbook"))
 
-    before = await find_shelf(services, "team", each)
     await services.library.ingestion.add("team", "old/handbook.md", HANDBOOK + b"\nOutdated.\n")
-    assert (await find_shelf(services, "team", ask_about("old/handbook.md"))).state != before.state
     with pytest.raises(SetError, match=r"names 'handbook\.md', as 2 documents of the workspace 'team' are called"):
         await find_shelf(services, "team", ask_about("handbook.md"))
 
 
-async def test_routing_and_verification_sets(services: Services, tmp_path: Path) -> None:
+async def test_a_routing_set(services: Services, tmp_path: Path) -> None:
     requests = {"hello": "conversational", "who made you": "meta", "what is the square root of nine": "oos"}
     routing = write_set(
         tmp_path / "routing", [{"id": text, "question": text, "type": kind} for text, kind in requests.items()], None
@@ -211,37 +209,6 @@ async def test_routing_and_verification_sets(services: Services, tmp_path: Path)
     evaluated, _ = await run(services, routing, Options())
     assert evaluated.results[0].metrics["routing_recall.conversational"] == 1
     assert evaluated.results[0].metrics["off_topic_stopped"] == 1
-
-    answers = {"good": "The Falke has a warranty of 36 months.", "bad": "The Amsel flies to Brazil every winter. Yes."}
-    labels = {"good": "supported", "bad": "unsupported"}
-    judged = [
-        {
-            "id": id,
-            "question": "?",
-            "type": "t",
-            "response": text,
-            "label": labels[id],
-            "relevant": ["falke/1", "amsel#2"],
-        }
-        for id, text in answers.items()
-    ]
-    evaluated, _ = await run(services, write_set(tmp_path / "judged", judged, CORPUS), Options())
-    assert evaluated.results[0].metrics["verification_balanced_accuracy.t"] == 1
-    assert evaluated.results[0].metrics["verification_auc.t"] == 1
-
-    claims = [
-        {"id": "yes", "question": CORPUS[0]["text"], "label": "SUPPORT", "relevant": ["falke/1"], "answerable": True},
-        {
-            "id": "no",
-            "question": "The Falke weather station has a warranty of 12 months.",
-            "label": "CONTRADICT",
-            "relevant": ["falke/1"],
-            "answerable": True,
-        },
-    ]
-    evaluated, _ = await run(services, write_set(tmp_path / "claims", claims, CORPUS), Options())
-    assert evaluated.results[0].metrics["verification_auc.claims"] == 1
-    assert evaluated.results[0].metrics["ndcg@10"] > 0
 
 
 async def test_a_page_of_hostile_questions_is_text(services: Services, tmp_path: Path) -> None:

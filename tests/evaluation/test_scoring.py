@@ -19,7 +19,6 @@ from app.evaluation.scoring import (
     score_rankings,
     score_retries,
     score_routing,
-    score_verification,
 )
 from app.evaluation.sets import EvaluationSet, Question
 
@@ -137,24 +136,6 @@ def test_retries_that_helped_and_hurt() -> None:
     pairs = [retry("up", "e d", "d e"), retry("down", "d", "e"), retry("same", "e d", "e d")]
     pairs.append((make_question("once", {"d": 1}), make_outcome("once", "e")))
     assert score_retries(pairs) == {"retried": 3, "retries_helped": 1, "retries_hurt": 1}
-
-
-def test_verification_leaves_borderline_out() -> None:
-    rows = [
-        ("news", "supported", make_outcome("a", verdict=True, support=0.9)),
-        ("news", "supported", make_outcome("b", verdict=False, support=0.2)),
-        ("news", "unsupported", make_outcome("c", verdict=False, support=0.3)),
-        ("news", "borderline", make_outcome("d", verdict=True, support=0.1)),
-        ("claims", "SUPPORT", make_outcome("e", verdict=True, support=0.8)),
-        ("claims", "CONTRADICT", make_outcome("f", verdict=False, support=0.8)),
-        ("one-sided", "supported", make_outcome("g", verdict=True, support=1)),
-    ]
-    assert score_verification(rows) == {
-        "verification_balanced_accuracy.claims": 1.0,
-        "verification_auc.claims": 0.5,
-        "verification_balanced_accuracy.news": 0.75,
-        "verification_auc.news": 0.5,
-    }
 
 
 def test_latency_by_node() -> None:

@@ -39,13 +39,7 @@ def test_a_folder_of_packed_rows(tmp_path: Path) -> None:
 
 def test_kinds(tmp_path: Path) -> None:
     write(tmp_path / "r" / "queries.jsonl", {"id": "a", "question": "hi", "type": "meta"})
-    write(tmp_path / "v" / "queries.jsonl", {**QUESTION, "response": "Two.", "label": "supported"})
-    write(tmp_path / "v" / "corpus.jsonl", DOCUMENT)
-    assert (read(tmp_path / "r").kind, read(tmp_path / "v").kind) == ("routing", "verification")
-    assert len(read(tmp_path / "v", workspace="default").corpus) == 1
-    (tmp_path / "v" / "corpus.jsonl").unlink()
-    with pytest.raises(SetError, match="hold the evidence"):
-        read(tmp_path / "v")
+    assert read(tmp_path / "r").kind == "routing"
 
 
 def test_a_file_of_ones_own_needs_a_workspace(tmp_path: Path) -> None:

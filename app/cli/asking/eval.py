@@ -56,7 +56,7 @@ def measure(
 ) -> None:
     """Measure how well questions are answered.
 
-    Covers retrieval, answers, abstention, citations, routing and verification.
+    Covers retrieval, answers, abstention, citations and routing.
     """
 
     async def work() -> int:
