@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from app.answering.requests import Ask, collect
 from app.api.operating.health import readyz
+from app.history.thread_states import ThreadStates
 from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services
@@ -35,7 +36,10 @@ def with_models(settings: Settings, server: OpenAIServer, **changes: Any) -> Set
 def with_graph(services: Services, graph: AnswerGraph) -> Services:
     """The same services, with another graph over the same saved states."""
     states = services.runs.states
-    return replace(services, runs=replace(services.runs, states=states.over(graph)))
+    return replace(
+        services,
+        runs=replace(services.runs, states=ThreadStates(graph, states._flush, states.translating_errors)),
+    )
 
 
 def with_search(services: Services, search: Any) -> Services:
