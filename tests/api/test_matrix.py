@@ -436,14 +436,6 @@ NAMING: dict[str, dict[str, Any]] = {
         "params": {"workspace": "mine"},
         "json": AGENT_RUN["json"] | {"if_not_exists": "create"},
     },
-    "post /langgraph/threads/{thread_id}/commands": {
-        "params": {"workspace": "mine"},
-        "json": {
-            "id": 1,
-            "method": "run.start",
-            "params": {"assistant_id": "fast", "input": {"messages": [{"role": "user", "content": "What is mown?"}]}},
-        },
-    },
 }
 """Requests in which a client chooses an id that may be new."""
 

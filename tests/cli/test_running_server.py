@@ -87,7 +87,7 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["answer"] == answer["answer"]
     reasons = run(home, "why", answer["run_id"])
     assert "answered by local in mode standard, from the cache" in " ".join(reasons.stdout.split())
-    counted = run(home, "cache", "stats")
+    counted = run(home, "cache")
     counts = re.fullmatch(r"1 hit, (\d+) miss(?:es)?, of which 0 shared a run\n", counted.stdout)
     # A miss that Redis did not hear of is not counted either.
     assert counts is not None
@@ -168,7 +168,7 @@ def test_a_mistake_is_reported_in_one_line(home: Path, arguments: tuple[str, ...
 
 
 def test_with_other_settings_the_server_is_not_used(home: Path) -> None:
-    done = run(home, "cache", "stats", ASKGRAPH_MODEL_TIMEOUT="59")
+    done = run(home, "cache", ASKGRAPH_MODEL_TIMEOUT="59")
     assert done.code == 0
     assert done.imported & MODELS
 

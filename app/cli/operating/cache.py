@@ -3,12 +3,12 @@ from app.cli.support.running import run, run_on_server
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import count
 
-cli = new_cli(no_args_is_help=True, help="Inspect the answer cache.")
+cli = new_cli()
 
 
-@cli.command("stats")
-def print_statistics(workspace: WorkspaceOption = "default") -> None:
-    """Count the workspace's cache hits, cache misses, and questions that shared another one's run."""
+@cli.command()
+def cache(workspace: WorkspaceOption = "default") -> None:
+    """Count how many questions found a cached answer, and how many shared another one's run."""
 
     def show(hits: int, misses: int, shared: int) -> int:
         print(f"{count(hits, 'hit')}, {count(misses, 'miss', 'misses')}, of which {shared} shared a run")

@@ -51,7 +51,7 @@ ROOMS = {
             "runs": "List runs that have ended, newest first: question, outcome, time, cost.",
             "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
             "prune": "Delete old conversations: their states, runs and tapes.",
-            "cache": "Inspect the answer cache.",
+            "cache": "Count how many questions found a cached answer, and how many shared another one's run.",
             "keys": "Make, list and revoke API keys.",
             "audit": "Show who changed what: documents, conversations, keys.",
             "doctor": "Check a deployment: home, disk, database, cache, identity provider and models; or what "
