@@ -2,7 +2,7 @@
 
 The queries that grade's model wrote for what is missing come first. Where there is none left, a model writes others.
 Without a model there is nothing new to try: no rewrite by rules has won an answer
-(docs/decisions/08-second-hop-and-retries.md).
+(docs/decisions/08-queries-and-retries.md).
 """
 
 from typing import Any
