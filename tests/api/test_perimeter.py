@@ -1,5 +1,6 @@
 """What holds for every request and every response: hosts, origins, sizes, headers."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -232,3 +233,19 @@ async def test_text_that_cannot_be_stored_is_refused_in_our_words(client: httpx.
         assert "Unicode" not in refused.text
     kept = await client.post("/langgraph/threads", json={"metadata": {"path": "C:\\u0000"}})
     assert kept.json()["metadata"] == {"path": "C:\\u0000"}
+
+
+async def test_every_write_answers_at_once_where_its_body_is_empty(client: httpx.AsyncClient) -> None:
+    writes = [
+        (method.upper(), re.sub(r"\{\w+\}", "x", path))
+        for path, operations in describe_api()["paths"].items()
+        for method in operations
+        if method in ("post", "put", "patch")
+    ]
+    assert len(writes) > 8
+    dialects = ("/v1/embeddings", "/v1/chat/completions", "/v1/responses", "/langgraph/runs/wait", "/api/bundles/open")
+    for method, path in (*writes, *(("POST", path) for path in dialects)):
+        for content_type in ("application/json", "multipart/form-data; boundary=x", "application/octet-stream"):
+            async with asyncio.timeout(10):
+                answer = await client.request(method, path, headers={"Content-Type": content_type})
+            assert 400 <= answer.status_code < 500, (method, path, answer.text)
