@@ -75,7 +75,7 @@ class Leftovers:
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 found = await connection.execute(_TABLES, [LARGEST, is_whole, list(OF_THREADS)])
                 tables = [row["relname"] for row in await found.fetchall()]
-                await connection.execute("SET lock_timeout = '5s'")
+                await connection.execute("SET lock_timeout = '1s'")
                 try:
                     for table in tables:
                         try:
