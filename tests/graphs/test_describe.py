@@ -159,3 +159,15 @@ async def test_a_topic_in_a_word_gets_an_overview(services: Services) -> None:
     done, _ = await ask_in_a_thread(services, "travel")
     assert (done["outcome"], done["route"]) == ("answered", "about_library")
     assert "1,850 dollars" in done["answer"]
+
+
+async def test_what_a_long_section_says_in_its_second_chunk_is_quoted_where_it_stands(services: Services) -> None:
+    filler = "\n\n".join(f"The reason number {word} is told to everybody who asks." for word in "abcdefghijklmnop")
+    text = f"# Fee rules\n\n## Fees\n\n{filler}\n\nThe licence fee is 4,800 euros a year."
+    report = await services.library.ingestion.add("default", "fees.md", text.encode())
+    assert report.chunks > 1
+    done, _ = await ask_in_a_thread(services, "Summarise the document Fee rules")
+    assert "4,800 euros" in done["answer"]
+    [citation] = done["citations"]
+    assert text[citation["start"] : citation["end"]].endswith("4,800 euros a year.")
+    assert citation["text"].endswith("4,800 euros a year.")
