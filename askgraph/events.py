@@ -1,6 +1,6 @@
 """The events of a run, typed, in the order in which they come."""
 
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import Field, TypeAdapter
 
@@ -22,6 +22,27 @@ class Thinking(Model):
 
     type: Literal["thinking"]
     step: str
+
+
+class ToolCalled(Model):
+    """The research agent calls a tool."""
+
+    type: Literal["tool_call"]
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class ToolReturned(Model):
+    """A tool of the research agent has run."""
+
+    type: Literal["tool_result"]
+    call_id: str
+    name: str
+    text: str
+    """What the tool says besides its sources; often nothing."""
+    sources: list[int]
+    """The numbers of the sources that it brought."""
 
 
 class Sources(Model):
@@ -78,7 +99,19 @@ class Done(Answer):
     type: Literal["done"]
 
 
-Event: TypeAlias = Accepted | Thinking | Sources | Content | CitationUsed | Verified | Correction | Compared | Done
+Event: TypeAlias = (
+    Accepted
+    | Thinking
+    | ToolCalled
+    | ToolReturned
+    | Sources
+    | Content
+    | CitationUsed
+    | Verified
+    | Correction
+    | Compared
+    | Done
+)
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 _TYPES = {kind.model_fields["type"].annotation.__args__[0] for kind in get_args(Event)}

@@ -340,6 +340,18 @@ class Withdrawal(Model):
     withdrawn: str
 
 
+class ToolUse(Model):
+    """A call of a tool by the research agent."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    text: str
+    """What the tool said, cut where it is long."""
+    sources: int
+    """Number of the sources that it brought."""
+
+
 class Turn(Model):
     """A question of a conversation and what came of it."""
 
@@ -356,6 +368,8 @@ class Turn(Model):
     """Those that the answer does not cite. The others are the citations in `ended`."""
     steps: list[StepTime]
     corrections: list[Withdrawal]
+    tools: list[ToolUse]
+    """What the research agent looked up."""
     feedback: Feedback | None
 
 

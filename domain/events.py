@@ -25,7 +25,7 @@ class ToolCalled(TypedDict):
     """The research agent calls a tool."""
 
     type: Literal["tool_call"]
-    id: str
+    call_id: str
     name: str
     arguments: dict[str, Any]
 
@@ -34,8 +34,7 @@ class ToolReturned(TypedDict):
     """A tool of the research agent has run."""
 
     type: Literal["tool_result"]
-    id: str
-    """The call's."""
+    call_id: str
     name: str
     text: str
     """What the tool says besides its sources; often nothing."""

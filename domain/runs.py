@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -35,6 +35,18 @@ class Withdrawal(TypedDict):
     """The text, cut where it is long."""
 
 
+class ToolUse(TypedDict):
+    """A call of a tool by the research agent."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    text: str
+    """What the tool said, cut where it is long; empty where it brought sources alone."""
+    sources: int
+    """Number of the sources that it brought."""
+
+
 class Shown(TypedDict):
     """What a reader saw of a run besides its end."""
 
@@ -42,6 +54,8 @@ class Shown(TypedDict):
     """The sources that the answer does not cite; the others are the citations of the end."""
     steps: list[StepTime]
     corrections: list[Withdrawal]
+    tools: NotRequired[list[ToolUse]]
+    """Absent where no tool was called."""
 
 
 RunState = Literal["queued", "running", "done", "failed", "stopped"]

@@ -99,9 +99,12 @@ def is_storable(done: Done) -> bool:
     )
 
 
+_OF_STEPS = ("thinking", "tool_call", "tool_result")
+
+
 def encode_answer(events: Sequence[Event]) -> EncodedAnswer:
     """Encode the events of a finished run, without `thinking`: a cached answer takes no steps."""
-    *shown, done = [event for event in events if event["type"] != "thinking"]
+    *shown, done = [event for event in events if event["type"] not in _OF_STEPS]
     return EncodedAnswer(
         events=orjson.dumps(shown),
         done=orjson.dumps({name: value for name, value in data_of(done).items() if name not in OF_ONE_ASKING}),

@@ -9,7 +9,7 @@ from app.support.metrics import count_run
 from domain.documents import Citation
 from domain.events import Done, Event, Failed
 from domain.ports.models import ModelUsage
-from domain.runs import RunRecord, Shown, StepTime, Withdrawal
+from domain.runs import RunRecord, Shown, StepTime, ToolUse, Withdrawal
 from domain.state import (
     AnswerState,
     ExecutedStep,
@@ -174,13 +174,24 @@ LONGEST_WITHDRAWN = 2_000
 """Characters that are kept of a text that was withdrawn."""
 
 
+LONGEST_RESULT = 500
+"""Characters that are kept of what a tool said; the run's states have the whole."""
+
+
 def make_shown(events: Sequence[Event], steps: Sequence[ExecutedStep], ended: Done | Failed) -> Shown:
     """Gather what readers saw of a run besides its end."""
     sources: list[Citation] = []
     corrections: list[Withdrawal] = []
+    calls: dict[str, ToolUse] = {}
     text = ""
     for event in events:
         match event["type"]:
+            case "tool_call":
+                calls[event["call_id"]] = ToolUse(
+                    call_id=event["call_id"], name=event["name"], arguments=event["arguments"], text="", sources=0
+                )
+            case "tool_result":
+                calls[event["call_id"]] |= {"text": event["text"][:LONGEST_RESULT], "sources": len(event["sources"])}
             case "sources":
                 sources = event["citations"]
             case "content":
@@ -191,11 +202,14 @@ def make_shown(events: Sequence[Event], steps: Sequence[ExecutedStep], ended: Do
     if ended["type"] == "error" and text:
         corrections.append(Withdrawal(reason=ended["code"], withdrawn=text[:LONGEST_WITHDRAWN]))
     cited = {citation["marker"] for citation in ended["citations"]} if ended["type"] == "done" else set[int]()
-    return Shown(
+    shown = Shown(
         sources=[source for source in sources if source["marker"] not in cited],
         steps=[StepTime(node=step["node"], ms=step["ms"]) for step in steps],
         corrections=corrections,
     )
+    if calls:
+        shown["tools"] = list(calls.values())
+    return shown
 
 
 def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:

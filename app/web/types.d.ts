@@ -10,16 +10,17 @@ type Source = { citation: Citation; cited: boolean };
 type Options = { mode: string; document_ids: string[] | null };
 type Rating = { rating: "up" | "down"; reason: string | null; comment: string };
 type Note = { text: string; label: string; bad?: boolean; act?: () => void };
+type ToolUse = { call_id: string; name: string; arguments: any; text?: string; sources?: number };
 type Correction = { reason: string; withdrawn: string };
 type Turn = {
   key: string; runId: string | null; question: string; options: Options; state: "working" | "over"; waiting: string;
-  step: string; text: string; cited: Citation[]; read: Citation[]; steps: string[];
+  step: string; text: string; cited: Citation[]; read: Citation[]; steps: string[]; tools: ToolUse[];
   corrections: Correction[]; restarted: string; verification: any; done: any; error: any; note: Note | null;
   feedback: Rating | null; stopping: boolean;
 };
 type SavedTurn = {
   run_id: string; question: string; mode: string; document_ids: string[] | null; state: string; ended: any; sources: Citation[];
-  steps: { node: string }[]; corrections: Correction[]; feedback: Rating | null;
+  steps: { node: string }[]; corrections: Correction[]; tools?: ToolUse[]; feedback: Rating | null;
 };
 type ThreadIdentity = { id: string | null; workspace: string | null };
 type Thread = {

@@ -48,7 +48,7 @@ async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpd
     scope = scope_of(state)
     for call in last["calls"]:
         runtime.stream_writer(
-            ToolCalled(type="tool_call", id=call["id"], name=call["name"], arguments=call["arguments"])
+            ToolCalled(type="tool_call", call_id=call["id"], name=call["name"], arguments=call["arguments"])
         )
     results = await asyncio.gather(*(_run(call, tools, scope, runtime.context) for call in last["calls"]))
     sources = list(state["sources"])
@@ -58,7 +58,7 @@ async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpd
         brought = list(dict.fromkeys(number for number in numbers if number))
         calls.append({**call, "result": finding.text, "sources": brought})
         runtime.stream_writer(
-            ToolReturned(type="tool_result", id=call["id"], name=call["name"], text=finding.text, sources=brought)
+            ToolReturned(type="tool_result", call_id=call["id"], name=call["name"], text=finding.text, sources=brought)
         )
     return UseToolUpdate(
         sources=sources,

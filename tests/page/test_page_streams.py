@@ -96,6 +96,35 @@ async def test_a_server_that_is_gone_is_named(page: Page, script: Script) -> Non
     await expect(page.locator(".turn .note.bad")).to_contain_text("cannot be reached")
 
 
+async def test_what_the_agent_looks_up_is_shown_while_it_works_and_folded_then(page: Page, script: Script) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    await page.goto(
+        await script(
+            [
+                event("thinking", step="work"),
+                event("tool_call", call_id="1", name="search", arguments={"queries": ["notice period", hostile]}),
+                event("tool_call", call_id="2", name="read", arguments={"document": "Handbook", "section": "Leave"}),
+                event("tool_result", call_id="1", name="search", text="", sources=[1, 2, 3]),
+                WAIT,
+                event("tool_result", call_id="2", name="read", text="The document has no such section.", sources=[]),
+                event("sources", citations=[citation(1)]),
+                event("content", token="Six weeks [1]."),
+                done("Six weeks [1].", [citation(1)]),
+            ]
+        )
+    )
+    await send(page, "q")
+    work = page.locator(".work")
+    await expect(work.locator("li")).to_have_count(2)
+    await expect(work.locator("li").first).to_contain_text(f"“notice period”, “{hostile}”")
+    await expect(work.locator("li").first).to_contain_text("3 sources")
+    await expect(work.locator("li").first).to_be_visible()
+    script.go_on()
+    await expect(page.locator(".answer")).to_have_text("Six weeks 1.")
+    await expect(work.locator("li").last).to_be_hidden()
+    await expect(work.locator("li").last).to_contain_text("no such section")
+
+
 async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
     wrong = claim("It is 30.", verdict="unsupported", reason="It says 25.", score=0.2)
     await page.goto(

@@ -120,6 +120,7 @@ def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any
         "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
         "steps": shown["steps"] if shown else [],
         "corrections": shown["corrections"] if shown else [],
+        "tools": shown.get("tools", []) if shown else [],
         "feedback": feedback and describe_feedback(feedback),
     }
 

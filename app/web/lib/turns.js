@@ -19,6 +19,7 @@ export const makeTurn = (question, options, runId = null) => ({
   cited: [],
   read: [],
   steps: [],
+  tools: [],
   corrections: [],
   restarted: "",
   verification: null,
@@ -34,7 +35,7 @@ export const makeTurn = (question, options, runId = null) => ({
 export function restoreTurn(saved) {
   const turn = makeTurn(saved.question, { mode: saved.mode, document_ids: saved.document_ids }, saved.run_id);
   if (isRunning(saved)) return turn;
-  const filled = { ...turn, feedback: saved.feedback, read: saved.sources ?? [], steps: (saved.steps ?? []).map(({ node }) => node) };
+  const filled = { ...turn, feedback: saved.feedback, read: saved.sources ?? [], steps: (saved.steps ?? []).map(({ node }) => node), tools: saved.tools ?? [] };
   filled.corrections = (saved.corrections ?? []).filter(({ reason }) => reason !== "restart");
   // What a run had written when it failed.
   if (saved.ended?.event === "error" && filled.corrections.at(-1)?.reason === saved.ended.code) filled.text = filled.corrections.pop()?.withdrawn ?? "";
@@ -51,6 +52,10 @@ export function applyEvent(turn, event) {
   switch (event.type) {
     case "thinking":
       return { ...heard, step: event.step, steps: [...turn.steps, event.step] };
+    case "tool_call":
+      return { ...heard, tools: [...turn.tools, { call_id: event.call_id, name: event.name, arguments: event.arguments }] };
+    case "tool_result":
+      return { ...heard, tools: turn.tools.map((tool) => (tool.call_id === event.call_id ? { ...tool, text: event.text, sources: event.sources.length } : tool)) };
     case "sources":
       return { ...heard, read: event.citations };
     case "content":
@@ -74,7 +79,7 @@ export function applyEvent(turn, event) {
  * @param {Turn} turn @param {any} event */
 function restart(turn, { answer, citations }) {
   const restarted = phrase(answer ? "turn.goes_on" : "turn.starts_again");
-  return { ...turn, text: answer, cited: citations, read: [], steps: [], corrections: [], verification: null, restarted };
+  return { ...turn, text: answer, cited: citations, read: [], steps: [], tools: [], corrections: [], verification: null, restarted };
 }
 
 /** @param {Turn} turn @param {any} event */

@@ -21,6 +21,7 @@ function TurnView({ turn, several }) {
     <article class="turn ${state}" data-turn=${key}>
       <h2 class="question" dir="auto">${visible(question)}</h2>
       ${state === "working" && html`<${Progress} turn=${turn} several=${several} />`}
+      ${turn.tools.length > 0 && html`<${Work} turn=${turn} />`}
       ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
       ${corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
       <${Answer} turn=${key} text=${text} sources=${citations} />
@@ -33,6 +34,27 @@ function TurnView({ turn, several }) {
 }
 
 export const Turn = memo(TurnView);
+
+/** What the research agent looks up; folded once the answer is written. @param {{turn: Turn}} props */
+function Work({ turn: { tools, state, text } }) {
+  return html`
+    <details class="work" open=${state === "working" && !text}>
+      <summary>${phrase("turn.looked_up", { count: tools.length })}</summary>
+      <ol>
+        ${tools.map((tool) => html`
+          <li key=${tool.call_id}>
+            ${phrase(`tools.${tool.name}`) || visible(tool.name)} <bdi>${visible(describeCall(tool.arguments))}</bdi>
+            <span class="soft"> ${tool.sources === undefined ? "…" : tool.sources ? phrase("turn.brought", { count: tool.sources }) : visible(short(tool.text ?? ""))}</span>
+          </li>`)}
+      </ol>
+    </details>`;
+}
+
+/** The words of a call that say what is looked for, and where. @param {any} given */
+function describeCall({ queries = [], sql = "", document = "", section = "", page = null, documents = [], filter = "" }) {
+  const what = [...queries.map((query) => `“${query}”`), sql, document, section, page ? `p. ${page}` : "", filter];
+  return [what.filter(Boolean).join(", "), documents.join(", ")].filter(Boolean).join(" — ");
+}
 
 /** What happens now. @param {{turn: Turn, several: boolean}} props */
 function Progress({ turn: { key, question, waiting, step, stopping }, several }) {
