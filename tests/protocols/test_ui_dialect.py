@@ -144,6 +144,20 @@ async def test_a_failed_run_ends_with_an_error() -> None:
     assert [part["type"] for part in read("".join(frames))] == ["start", "start-step", "error", "finish-step", "finish"]
 
 
+async def test_tools_of_the_agent_are_dynamic_tools_that_the_server_runs() -> None:
+    async def work() -> Any:
+        yield {"type": "tool_call", "call_id": "c1", "name": "search", "arguments": {"queries": ["warranty"]}}
+        yield {"type": "tool_result", "call_id": "c1", "name": "search", "text": "", "sources": [1]}
+        yield {"type": "error", "code": "timeout", "message": "It took too long.", "retryable": True}
+
+    frames = [frame.decode() async for frame in Translation("r", "t", "http://localhost/", "w").stream(work())]
+    ours = {"toolCallId": "c1", "dynamic": True, "providerExecuted": True}
+    assert [part for part in read("".join(frames)) if part["type"].startswith("tool-")] == [
+        {"type": "tool-input-available", "toolName": "search", "input": {"queries": ["warranty"]}, **ours},
+        {"type": "tool-output-available", "output": {"text": "", "sources": [1]}, **ours},
+    ]
+
+
 async def test_errors_are_said_in_plain_text(served: Served) -> None:
     async with httpx.AsyncClient(base_url=served.address) as client:
         for body, says in (

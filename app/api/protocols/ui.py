@@ -63,6 +63,10 @@ def _refuse(error: AskgraphError, status: int) -> Response:
 router = APIRouter(prefix="/api/ui/chat", route_class=refuse_in(_refuse_invalid, _refuse), include_in_schema=False)
 
 
+_OURS = {"dynamic": True, "providerExecuted": True}
+"""Of a tool that the server runs, and that the client does not know."""
+
+
 class Message(BaseModel):
     """A message of the chat."""
 
@@ -201,6 +205,13 @@ class Translation:
                 # A part with the id of an earlier one replaces it.
                 name = {"thinking": "step"}.get(event["type"], event["type"])
                 return [{"type": f"data-{name}", "id": name, "data": data_of(event)}]
+            case "tool_call":
+                part = {"type": "tool-input-available", "toolName": event["name"], "input": event["arguments"]}
+                return [{**part, "toolCallId": event["call_id"], **_OURS}]
+            case "tool_result":
+                output = {"text": event["text"], "sources": event["sources"]}
+                part = {"type": "tool-output-available", "output": output}
+                return [{**part, "toolCallId": event["call_id"], **_OURS}]
             case "done":
                 end = {"type": "abort", "reason": "stopped"} if event["stopped"] else self._finish(event)
                 return [*self._cite(event), {"type": "finish-step"}, end]
