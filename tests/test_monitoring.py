@@ -18,6 +18,7 @@ from app.support import metrics
 from app.wiring.examination import examine
 from app.wiring.services import Services
 from domain.health import QueueDepth
+from domain.people.access import Caller
 from tests.asking import ask
 
 TESTS = Path(__file__).parent
@@ -31,7 +32,7 @@ async def test_measures_and_examination_of_a_service(
     assert settings.database_url
     url = settings.database_url.get_secret_value()
     assert await measure_feedback(url) == {"up": 0, "down": 0}
-    await services.runs.feedback.put("default", done["run_id"], "down", None, "", "ann")
+    await services.runs.feedback.put("default", done["run_id"], "down", None, "", Caller("ann"))
     assert await measure_feedback(url) == {"up": 0, "down": 1}
     assert (await measure_queues(url))["runs"] == QueueDepth(0, 0, 0.0)
     text = metrics.render(await services.measure()).decode()

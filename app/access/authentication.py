@@ -11,7 +11,7 @@ from domain.people.access import OWNER, ApiKey, Caller
 from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 
-TRUSTED_SECONDS = 5.0
+TRUSTED_SECONDS = 2.0
 """Time for which a key is not looked up again. A revoked key works for as long in other processes, and the first key
 that is made takes as long to close a service that was open."""
 MOST_CACHED = 10_000

@@ -14,7 +14,7 @@ from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
 from app.support.cancelling import finish
-from domain.errors import Draining, UnknownRun, UnknownThread
+from domain.errors import Draining, Forbidden, UnknownRun, UnknownThread
 from domain.events import Event, Failed
 from domain.execution.streams import StreamedEvent
 from domain.people.access import Caller
@@ -133,7 +133,9 @@ class RunManager:
             for status in await parts.queue.list_unfinished(workspace_id, ask.thread_id):
                 if status.request.run_id == run_id:
                     break
-                await self.stop(workspace_id, status.request.run_id)
+                # What somebody else asks is waited for.
+                if ask.caller.may_change(status.request.caller):
+                    await self.stop(workspace_id, status.request.run_id)
         return started
 
     async def _serve_cached(self, request: RunRequest, caller: Caller) -> AcceptedRun | None:
@@ -211,11 +213,19 @@ class RunManager:
 
     async def require(self, asker: Scope, run_id: str) -> None:
         """Raise `UnknownRun` where the asker may not read what the run might have been shown."""
-        if asker.groups is None:
-            return
-        status = await self.read_status(asker.workspace_id, run_id)
-        if not asker.covers(Scope.from_json(status.request.turn["scope"])):
+        if run_id not in await self._parts.queue.list_readable(asker, [run_id]):
             raise UnknownRun(_describe_unknown(run_id))
+
+    async def cancel(self, caller: Caller, asker: Scope, run_id: str) -> RunStatus:
+        """Stop a run on behalf of a caller, who has asked it or has the right `admin`. Returns its status then.
+
+        Raises `UnknownRun`, `Forbidden`, `DatabaseUnavailable`.
+        """
+        await self.require(asker, run_id)
+        status = await self.read_status(asker.workspace_id, run_id)
+        if not caller.may_change(status.request.caller):
+            raise Forbidden("Somebody else has asked this. Stopping it needs the right 'admin'.")
+        return await self.stop(asker.workspace_id, run_id)
 
     async def stop(self, workspace_id: str, run_id: str) -> RunStatus:
         """Stop a run, wherever it is executed; its answer is what it has written so far. Returns its status then.

@@ -81,12 +81,15 @@ class RunAnswer:
         if self._lease.attempt > 1:
             self._send_restart(values)
         if saved is not None:
-            past = read_turns(saved.values.get("turns"))
-            self.turns = [each for each in past if each["run_id"] != turn["run_id"]]
+            past = [each for each in read_turns(saved.values.get("turns")) if each["run_id"] != turn["run_id"]]
+            self.turns = list(await parts.threads.list_readable(scope_of(turn), past))
+            if len(self.turns) < len(past) and values is None:
+                # What the asker may not read of the conversation stands in no state of their run.
+                await self._write_conversation()
         elif self.request.history:
             self.turns = read_turns(self.request.history)[-REMEMBERED_TURNS:]
             # Saved like the end of an earlier run, so that the graph, history and replays find it there.
-            await self.write_state(merge_state(turn, {**blank_question(), "turns": self.turns, "run_id": str(uuid4())}))
+            await self._write_conversation()
         self.knows_turns = True
         if self.stopped:
             raise asyncio.CancelledError
@@ -125,6 +128,11 @@ class RunAnswer:
             return ended, state
         finally:
             await parts.answers.release(key, turn["run_id"])
+
+    async def _write_conversation(self) -> None:
+        """Make the conversation so far the thread's latest state, as if it were the end of an earlier run."""
+        changes = {**blank_question(), "turns": self.turns, "run_id": str(uuid4())}
+        await self.write_state(merge_state(self.request.turn, changes))
 
     def send(self, event: Event) -> None:
         """Send an event, and remember it."""

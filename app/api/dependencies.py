@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
+from time import monotonic
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Query, Request
@@ -19,6 +21,7 @@ from app.api.perimeter.auditing import describe_refusal, record_change, status_o
 from app.api.perimeter.fields import refuse_unknown_fields
 from app.api.perimeter.json_bodies import JsonRequest
 from app.api.perimeter.limits import add_limits
+from app.api.perimeter.watching import WATCH_SECONDS, WatchedResponse
 from app.api.schema.schemas import WorkspaceId
 from app.history.steps import HistoryReader
 from app.history.threads import Threads
@@ -174,12 +177,14 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
 
             async def handle_guarded(request: Request) -> Response:
                 request = JsonRequest(request.scope, request.receive)
-                caller = await identify(request, read_credential(request), right, *others)
+                identify_again = partial(identify, request, read_credential(request), right, *others)
+                caller = await identify_again()
                 request.state.caller = caller
                 standing = await read_services(request).limits.count_request(caller)
                 if standing is not None:
                     request.state.standing = standing
                     standing.check()
+                began = monotonic()
                 has_files = getattr(self.endpoint, "receives_files", False)
                 with _hold_room(request, caller) if has_files else nullcontext(request) as held:
                     if self.knows_all_fields:
@@ -188,7 +193,13 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                         response = await handle(held)
                     else:
                         response = await _audit(held, caller, handle)
-                return add_limits(request, response)
+                if not is_audited and monotonic() - began > WATCH_SECONDS:
+                    # What took so long may not be theirs any more.
+                    await identify_again()
+                response = add_limits(request, response)
+                if getattr(response, "body", b""):
+                    return response
+                return WatchedResponse(response, caller, identify_again)
 
             return handle_visit if getattr(self.endpoint, "begins_run", False) else handle_guarded
 

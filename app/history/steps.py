@@ -1,6 +1,6 @@
 """Shows the saved states of a thread, step by step."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.history.threads import Threads
 from domain.errors import DamagedState, UnknownThread
 from domain.history.retention import SavedState
 from domain.ports.retention import SavedStates
+from domain.scope import Scope
 
 PAGE = 500
 """Number of states that are read together."""
@@ -87,6 +88,10 @@ class HistoryReader:
             except DamagedState:
                 one_by_one = self._read_one_by_one(workspace_id, thread_id)
                 saved = {id_of(state): state async for state in one_by_one}
+        readable = await self._threads.list_readable_steps(
+            Scope(workspace_id, groups=groups), {run for state in saved.values() for run in list_runs_of(state)}
+        )
+        saved = {name: state for name, state in saved.items() if list_runs_of(state) <= readable}
         by_id = {name: state for name, state in saved.items() if isinstance(state, StateSnapshot)}
         steps = []
         for state in (saved[name] for name in page if name in saved):
@@ -119,6 +124,13 @@ class HistoryReader:
         async for saved in self._saved_states.read(workspace_id, thread_id):
             config = locate_states(workspace_id, thread_id, checkpoint_id=saved.checkpoint_id)
             yield saved if saved.unreadable else await self._states.graph.aget_state(config)
+
+
+def list_runs_of(state: StateSnapshot | SavedState) -> Set[str]:
+    """Return the runs that stand in a state: the one that saved it and, before the first step of a question, the one
+    before."""
+    values = state.values if isinstance(state.values, Mapping) else {}
+    return {str(each) for each in (values.get("run_id"), (state.metadata or {}).get("run_id")) if each}
 
 
 def id_of(state: StateSnapshot | SavedState) -> str:

@@ -1,6 +1,6 @@
 """Threads of a workspace: who may read, name and erase them."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 from domain.errors import Forbidden, InputError, UnknownThread
@@ -9,6 +9,7 @@ from domain.people.names import find_nearest
 from domain.ports.runs import RunQueue, ThreadStore
 from domain.runs import Conversation, RunStatus
 from domain.scope import Scope
+from domain.state import Turn
 from domain.text.question import fold_line
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,11 +33,20 @@ class Threads:
             raise await self.explain_unknown(asker, thread_id)
 
     async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
-        """Return True if the asker may read what any run of the thread might have been shown, or it has no run.
+        """Return True if the asker may read one of the thread's turns, or it has none that they might not read.
 
         Raises `DatabaseUnavailable`.
         """
         return asker.groups is None or await self._store.is_open_to(asker, thread_id)
+
+    async def list_readable_steps(self, asker: Scope, run_ids: Set[str]) -> Set[str]:
+        """Return those of the runs whose states and tapes the asker may read. Raises `DatabaseUnavailable`."""
+        return await self._queue.list_readable(asker, run_ids, steps=True)
+
+    async def list_readable(self, asker: Scope, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """Return those of a conversation's turns that the asker may read. Raises `DatabaseUnavailable`."""
+        readable = await self._queue.list_readable(asker, {turn["run_id"] for turn in turns})
+        return [turn for turn in turns if turn["run_id"] in readable]
 
     async def list(
         self, asker: Scope, limit: int, *, words: str = "", caller: str | None = None, after: str | None = None
@@ -53,16 +63,16 @@ class Threads:
     async def read(
         self, asker: Scope, thread_id: str, limit: int, before: str | None = None
     ) -> tuple[Conversation, Sequence[RunStatus], str | None]:
-        """Return a thread, its last runs in order, or the last before the run `before`, and the `before` of those that
-        precede them, if any.
+        """Return a thread, the last runs in order that the asker may read, or the last before the run `before`, and the
+        `before` of those that precede them, if any.
 
         Raises `UnknownThread`, `InputError` where the thread has no run `before`, and `DatabaseUnavailable`.
         """
         await self.require(asker.workspace_id, thread_id, asker.groups)
-        thread = await self._store.get(asker.workspace_id, thread_id)
+        thread = await self._store.get(asker, thread_id)
         if thread is None:
             raise UnknownThread
-        found = await self._queue.list_turns(asker.workspace_id, thread_id, limit + 1, before)
+        found = await self._queue.list_turns(asker, thread_id, limit + 1, before)
         if before is not None and not found:
             first = await self._queue.get(asker.workspace_id, before)
             if first is None or first.request.thread_id != thread_id:
@@ -79,22 +89,22 @@ class Threads:
         line = fold_line(title)
         if not line:
             raise InputError("The title is empty.")
-        renamed = await self._store.rename(asker.workspace_id, thread_id, line)
+        renamed = await self._store.rename(asker, thread_id, line)
         if renamed is None:
             raise UnknownThread
         return renamed
 
     async def require_own(self, caller: Caller, asker: Scope, thread_id: str) -> None:
-        """Raise `Forbidden` unless the caller may erase the thread: with the right `admin`, or as the only one who
-        asked in it. Branches go with it, whoever made them: they repeat what was asked here.
+        """Raise `Forbidden` unless the caller may erase the thread: as who began it, whatever others have asked in it
+        since, or with the right `admin`. Branches go with it, whoever made them: they repeat what was asked here.
 
-        Raises `UnknownThread` where the caller may not read it, and `DatabaseUnavailable`.
+        Raises `UnknownThread` where it is another's and the caller may not read it, and `DatabaseUnavailable`.
         """
-        await self.require(asker.workspace_id, thread_id, asker.groups)
-        if "admin" in caller.rights:
+        if await self._store.find_beginner(asker.workspace_id, thread_id) == caller.name:
             return
-        if await self._store.list_callers(asker.workspace_id, thread_id) != {caller.name}:
-            raise Forbidden("Others have asked in this conversation too. Deleting it needs the right 'admin'.")
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        if "admin" not in caller.rights:
+            raise Forbidden("Somebody else has begun this conversation. Deleting it needs the right 'admin'.")
 
     async def explain_unknown(self, asker: Scope, wanted: str) -> UnknownThread:
         """Make the error for an id that names no thread: a recent one whose id or title is nearest may be meant."""

@@ -78,9 +78,8 @@ class Debugger:
     async def _find(self, asker: Scope, run_id: str) -> RunRecord:
         """Return the record of a run that has ended. Raises `UnknownRun`."""
         record = await self._log.get(asker.workspace_id, run_id)
-        if record is not None:
-            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
-        if record is None or not asker.covers(shown):
+        readable = await self._parts.queue.list_readable(asker, [run_id], steps=True)
+        if record is None or run_id not in readable:
             raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
         return record
 
@@ -93,7 +92,7 @@ class Debugger:
             return await self.read(asker, run_id)
         except UnknownRun:
             status = await self._parts.queue.get(asker.workspace_id, run_id)
-            if status is None or not asker.covers(Scope.from_json(status.request.turn["scope"])):
+            if status is None or run_id not in await self._parts.queue.list_readable(asker, [run_id], steps=True):
                 raise
             if status.ended is not None:
                 # It ended between the two questions.

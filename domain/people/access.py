@@ -39,6 +39,10 @@ class Caller:
         paths, addresses and counts of all tenants, is not for one of them."""
         return "debug" in self.rights and self.workspaces is None
 
+    def may_change(self, others: str) -> bool:
+        """Return True if the caller may change or take back what the caller of this name has done."""
+        return others == self.name or "admin" in self.rights
+
     def enter(self, workspace_id: str | None) -> str:
         """Return the workspace of a request: the one that it names, else the caller's only one, else `default`.
 

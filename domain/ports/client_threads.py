@@ -36,7 +36,7 @@ class ClientThreads(Protocol):
         limit: int,
         offset: int,
     ) -> list[ClientThread]:
-        """Return the threads that are open to the asker's groups with all their branches, and have these notes, the
+        """Return the threads that are open to the asker's groups, and have these notes, the
         latest first: conversations, and those that clients have made. No branches. If `busy` is not None, only those
         that are, or are not."""
         ...

@@ -36,8 +36,9 @@ class DocumentCatalog(Protocol):
         """The document's text, or that of an earlier revision. None where there is none, or it is not kept."""
         ...
 
-    async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
-        """The document's revisions that are kept, newest first."""
+    async def list_revisions(self, asker: Scope, document_id: str) -> Sequence[Revision]:
+        """The revisions that are kept of a document which the asker may read, newest first: those that had no groups of
+        others."""
         ...
 
     async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:

@@ -1,6 +1,6 @@
 """The queue of runs, the log of runs, and the owners of threads."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -110,9 +110,15 @@ class RunQueue(Protocol):
         ...
 
     async def list_turns(
-        self, workspace_id: str, thread_id: str, limit: int, before: str | None = None
+        self, asker: Scope, thread_id: str, limit: int, before: str | None = None
     ) -> "list[RunStatus]":
-        """Return the thread's last runs, or the last before the run with the id `before`, in order of arrival."""
+        """Return the thread's last runs that the asker may read, or the last before the run with the id `before`, in
+        order of arrival."""
+        ...
+
+    async def list_readable(self, asker: Scope, run_ids: Collection[str], *, steps: bool = False) -> Set[str]:
+        """Return those of the runs that the asker may read today: all documents that they showed. With `steps`, also
+        what their states and tapes hold. Ids of no run are among them."""
         ...
 
     def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
@@ -138,14 +144,14 @@ class ThreadStore(Protocol):
     async def exists(self, workspace_id: str, thread_id: str) -> bool: ...
 
     async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
-        """Return True if the asker may read what any run of the thread, finished or not, might have been shown, or the
+        """Return True if the asker may read one of the thread's turns, or it has none that they might not read, or the
         workspace has no such thread."""
         ...
 
-    async def get(self, workspace_id: str, thread_id: str) -> Conversation | None: ...
+    async def get(self, asker: Scope, thread_id: str) -> Conversation | None: ...
 
-    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
-        """Return who asked in the thread; an empty name stands for those who are not known."""
+    async def find_beginner(self, workspace_id: str, thread_id: str) -> str | None:
+        """Return the caller who asked first in the thread; None where nobody has."""
         ...
 
     async def list(
@@ -158,10 +164,11 @@ class ThreadStore(Protocol):
         after: tuple[datetime, str] | None = None,
     ) -> list[Conversation]:
         """Return the conversations of the workspace that are open to the asker's groups, hold the words in their title
-        or a question, and in which the caller has asked, where one is named; the latest first. Those past `after`, the
-        time of the last question and the id of the thread before them. A thread of replays alone is no conversation."""
+        or a question that the asker may read, and in which the caller has asked, where one is named; the
+        latest first. Those past `after`, the time of the last question and the id of the thread before them. A
+        thread of replays alone is no conversation."""
         ...
 
-    async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
+    async def rename(self, asker: Scope, thread_id: str, title: str) -> Conversation | None:
         """Name the conversation, and return it; None where the workspace has no such thread."""
         ...

@@ -11,6 +11,7 @@ from app.history.retention import prune
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.history.retention import Policy
+from domain.scope import Scope
 from tests.asking import ask, ask_for_events
 from tests.http_client import open_client
 
@@ -39,7 +40,7 @@ async def test_an_answer_names_the_revision_that_it_quotes(services: Services) -
     assert await documents.get_text("default", document_id, 3) is None
     assert await documents.get_text("other", document_id, 1) is None
 
-    revisions = await documents.list_revisions("default", document_id)
+    revisions = await documents.list_revisions(Scope("default"), document_id)
     assert [(each.revision, each.superseded_at is None) for each in revisions] == [(2, True), (1, False)]
     stored = await documents.get("default", document_id)
     assert stored is not None
@@ -57,7 +58,7 @@ async def test_the_api_serves_earlier_revisions(services: Services) -> None:
         assert (await client.get(address, params={"revision": 0})).status_code == 422
         listed = (await client.get(f"{address}/revisions")).json()["revisions"]
         assert (await client.get(f"/api/documents/{'0' * 8}/revisions")).status_code == 404
-    found = await services.library.documents.list_revisions("default", document_id)
+    found = await services.library.documents.list_revisions(Scope("default"), document_id)
     assert listed == [describe_revision(revision) for revision in found]
 
 
@@ -65,7 +66,7 @@ async def test_the_same_content_and_new_metadata_make_no_revision(services: Serv
     document_id = await add(services, OLD)
     await add(services, OLD)
     await services.library.ingestion.add("default", "prices.md", OLD, metadata={"team": "sales"})
-    [revision] = await services.library.documents.list_revisions("default", document_id)
+    [revision] = await services.library.documents.list_revisions(Scope("default"), document_id)
     assert revision.revision == 1
 
 
@@ -82,11 +83,11 @@ async def test_only_revisions_that_a_kept_answer_cites_are_kept(services: Servic
     assert (await prune(retention, keep, dry_run=True)).revisions == 1
     assert (await prune(retention, keep)).revisions == 1
     documents = services.library.documents
-    kept = [each.revision for each in await documents.list_revisions("default", document_id)]
+    kept = [each.revision for each in await documents.list_revisions(Scope("default"), document_id)]
     assert kept == [3, 1]
     assert (await prune(retention, replace(keep, older_than=timedelta(0)))).revisions == 1
     await services.library.ingestion.delete("default", document_id)
-    assert await documents.list_revisions("default", document_id) == []
+    assert await documents.list_revisions(Scope("default"), document_id) == []
 
 
 async def test_a_number_of_a_revision_is_never_used_again(services: Services) -> None:
@@ -95,12 +96,12 @@ async def test_a_number_of_a_revision_is_never_used_again(services: Services) ->
     await services.library.ingestion.delete("default", document_id)
     assert await add(services, NEW) == document_id
     documents = services.library.documents
-    [revision] = await documents.list_revisions("default", document_id)
+    [revision] = await documents.list_revisions(Scope("default"), document_id)
     assert (cited["revision"], revision.revision) == (1, 2)
     assert await documents.get_text("default", document_id, cited["revision"]) is None
     await services.make_forgetting().forget_document("default", document_id)
     await add(services, OLD)
-    [revision] = await documents.list_revisions("default", document_id)
+    [revision] = await documents.list_revisions(Scope("default"), document_id)
     assert revision.revision == 3
 
 

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from domain.errors import ThreadBusy
+from domain.history.lineage import NO_LINEAGE, Lineage, UsedDocument
 from domain.history.run_lists import RunFilter, parse_run_filter
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.runs import RunRecord, Spending
@@ -99,7 +100,7 @@ class RunLogContract:
         assert await list_ids(Scope("a"), replace(everything, after=(START, "run-3"))) == ["run-1"]
         assert await list_ids(Scope("a"), replace(everything, since=START + timedelta(seconds=1))) == ["run-2"]
         assert await list_ids(Scope("a"), replace(everything, limit=1)) == ["run-2"]
-        assert await list_ids(Scope.within("a", groups=["staff", "board"]), everything) == ["run-3"]
+        assert await list_ids(Scope.within("a", groups=["board"]), everything) == ["run-2", "run-3", "run-1"]
         assert await list_ids(Scope("b"), everything) == []
         costly = parse_run_filter("cost > 0.001 and error = model_timeout or mode = nothing")
         [answer] = await runs.list_runs(Scope("a"), replace(everything, alternatives=costly))
@@ -187,41 +188,50 @@ class ThreadStoreContract:
         past = listed[-1].updated_at, listed[-1].thread_id
         [rest] = await threads.list(Scope("a"), 2, after=past)
         assert (rest.thread_id, rest.turns) == ("one", 2)
-        assert await threads.get("a", "one") == rest
-        assert await threads.get("b", "one") is None
+        assert await threads.get(Scope("a"), "one") == rest
+        assert await threads.get(Scope("b"), "one") is None
         for words, found in {"100% TWO_": ["two"], "what of t": ["two", "three"], "t%": [], "_": ["two"]}.items():
             assert [c.thread_id for c in await threads.list(Scope("a"), 9, words=words)] == found, words
 
     async def test_a_conversation_has_the_name_that_it_is_given(self, threads: ThreadStore, queue: RunQueue) -> None:
         await begin(queue, request("one"))
-        renamed = await threads.rename("a", "one", "Rain gauges")
+        renamed = await threads.rename(Scope("a"), "one", "Rain gauges")
         assert renamed is not None
         assert renamed.title == "Rain gauges"
         assert await threads.list(Scope("a"), 9, words="rain") == [renamed]
         assert await threads.list(Scope("a"), 9, words="warranty") == [renamed]
-        assert await threads.rename("b", "one", "Theirs") is None
+        assert await threads.rename(Scope("b"), "one", "Theirs") is None
 
-    async def test_conversations_are_open_to_whoever_may_read_all_that_they_read(
+    async def test_a_conversation_is_open_to_whoever_may_read_a_turn_of_it(
         self, threads: ThreadStore, queue: RunQueue
     ) -> None:
-        for thread_id, groups in (("board", ["board"]), ("both", ["board"]), ("both", ["staff"]), ("all", None)):
-            assert await end(queue, await begin(queue, request(thread_id, groups=groups)))
-
-        await begin(queue, request("unfinished", groups=["owners"]))
-
-        async def list_for(*groups: str) -> list[str]:
-            asker = Scope.within("a", groups=groups)
-            listed = [c.thread_id for c in await threads.list(asker, 9)]
-            for name in ("board", "both", "all", "unfinished"):
-                assert await threads.is_open_to(asker, name) == (name in listed)
+        # A document that the store does not know is for those whose groups are not limited.
+        hidden = Lineage((UsedDocument("4b7c", 1, shown=True),))
+        found = Lineage((UsedDocument("4b7c", 1, shown=False),), ("an earlier run",))
+        runs = {}
+        for thread_id, lineage in (("hidden", hidden), ("both", hidden), ("both", found), ("open", NO_LINEAGE)):
+            lease = await begin(queue, request(thread_id, question=f"What of {thread_id}?", groups=["board"]))
+            assert await end(queue, lease, lineage=lineage)
+            runs[lease.request.run_id] = lineage
+        running = await begin(queue, request("running", groups=["board"]))
+        board, staff = Scope.within("a", groups=["board"]), Scope.within("a", groups=["staff"])
+        names = ["hidden", "both", "open", "running"]
+        for asker, open_to in ((Scope("a"), names), (board, ["both", "open", "running"]), (staff, ["both", "open"])):
+            assert {each.thread_id for each in await threads.list(asker, 9)} == set(open_to)
+            assert [name for name in names if await threads.is_open_to(asker, name)] == open_to
             assert await threads.is_open_to(asker, "nowhere")
-            return listed
-
-        assert await threads.is_open_to(Scope("a"), "all")
-        assert await list_for("owners") == ["unfinished"]
-        assert await list_for("board") == ["board"]
-        assert await list_for("board", "staff") == ["both", "board"]
-        assert await list_for() == []
+        assert await threads.list(staff, 9, words="hidden") == []
+        assert [turn.request.run_id for turn in await queue.list_turns(staff, "both", 9)] == [
+            run_id for run_id, lineage in runs.items() if lineage is found
+        ]
+        everything = {*runs, running.request.run_id, "unknown"}
+        assert await queue.list_readable(Scope("a"), everything, steps=True) == everything
+        readable = {run_id for run_id, lineage in runs.items() if lineage is not hidden} | {"unknown"}
+        assert await queue.list_readable(staff, everything) == readable
+        assert await queue.list_readable(board, everything) == readable | {running.request.run_id}
+        assert await queue.list_readable(staff, everything, steps=True) == readable - {
+            run_id for run_id, lineage in runs.items() if lineage is found
+        }
 
     async def test_who_asked_in_a_conversation_is_known(
         self, threads: ThreadStore, queue: RunQueue, runs: RunLog
@@ -229,14 +239,9 @@ class ThreadStoreContract:
         for thread_id, caller in (("one", "ann"), ("one", "ben"), ("one", "ann"), ("two", "ann"), ("three", "")):
             assert await end(queue, await begin(queue, request(thread_id, caller=caller)))
         await keep(queue, replace(ANSWER, thread_id="four"))
-        assert [await threads.list_callers("a", name) for name in ("one", "two", "three", "four", "none")] == [
-            {"ann", "ben"},
-            {"ann"},
-            {""},
-            {""},
-            frozenset(),
-        ]
-        assert await threads.list_callers("b", "one") == frozenset()
+        beginners = [await threads.find_beginner("a", name) for name in ("one", "two", "three", "four", "none")]
+        assert beginners == ["ann", "ann", "", "", None]
+        assert await threads.find_beginner("b", "one") is None
         assert [c.thread_id for c in await threads.list(Scope("a"), 9, caller="ben")] == ["one"]
         assert [c.thread_id for c in await threads.list(Scope("a"), 9, caller="ann")] == ["two", "one"]
 

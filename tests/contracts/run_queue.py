@@ -10,6 +10,7 @@ import pytest
 
 from domain.errors import ThreadBusy
 from domain.events import Failed
+from domain.history.lineage import NO_LINEAGE, Lineage
 from domain.ports.runs import RunLog, RunQueue
 from domain.runs import Lease, RunRecord, RunRequest, RunState, Shown
 from domain.scope import Scope
@@ -50,8 +51,14 @@ SHOWN = Shown(
 )
 
 
-async def end(queue: RunQueue, lease: Lease, state: RunState = "failed", tape: bytes | None = None) -> bool:
-    return await queue.end(lease, state, FAILED, ENDED_ID, record_of(lease), tape, SHOWN)
+async def end(
+    queue: RunQueue,
+    lease: Lease,
+    state: RunState = "failed",
+    tape: bytes | None = None,
+    lineage: Lineage = NO_LINEAGE,
+) -> bool:
+    return await queue.end(lease, state, FAILED, ENDED_ID, record_of(lease), tape, SHOWN, lineage)
 
 
 async def begin(queue: RunQueue, asked: RunRequest | None = None) -> Lease:
@@ -114,10 +121,12 @@ class RunQueueContract:
         await end(queue, await begin(queue, asked[0]))
         await begin(queue, asked[1])
         await queue.accept(asked[2], wait=True)
-        assert [turn.request for turn in await queue.list_turns("a", "thread-1", 2)] == asked[1:]
-        assert [turn.request for turn in await queue.list_turns("a", "thread-1", 2, asked[1].run_id)] == asked[:1]
-        assert await queue.list_turns("a", "thread-1", 2, "nothing") == []
-        assert await queue.list_turns("b", "thread-1", 2) == []
+        assert [turn.request for turn in await queue.list_turns(Scope("a"), "thread-1", 2)] == asked[1:]
+        assert [turn.request for turn in await queue.list_turns(Scope("a"), "thread-1", 2, asked[1].run_id)] == asked[
+            :1
+        ]
+        assert await queue.list_turns(Scope("a"), "thread-1", 2, "nothing") == []
+        assert await queue.list_turns(Scope("b"), "thread-1", 2) == []
 
     async def test_a_thread_is_free_again_after_the_end(self, queue: RunQueue) -> None:
         assert await end(queue, await begin(queue))
@@ -161,7 +170,7 @@ class RunQueueContract:
         # The other one's run of this thread is not waited for.
         theirs = await begin(queue, request(workspace_id="b"))
         assert await end(queue, theirs)
-        assert await queue.list_turns("b", "thread-1", 9) != []
+        assert await queue.list_turns(Scope("b"), "thread-1", 9) != []
         assert [status.request for status in await queue.list_unfinished("a", "thread-1")] == [lease.request]
         assert await end(queue, lease, tape=b"ours")
         assert await runs.get_tape("b", run_id) is None

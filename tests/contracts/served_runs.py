@@ -57,8 +57,7 @@ class ServedRunsContract:
         await served.keep(serve(groups=["staff", "board"]))
         [listed] = await threads.list(Scope("a"), 9, words="How long")
         assert (listed.title, listed.turns, listed.updated_at, listed.running) == ("How long?", 1, START, None)
-        assert await threads.list_callers("a", "thread-1") == {"ann"}
-        assert await threads.list(Scope.within("a", groups=["staff"]), 9) == []
+        assert await threads.find_beginner("a", "thread-1") == "ann"
         assert await threads.list(Scope("b"), 9) == []
         assert await end(queue, await begin(queue, request("thread-1", question="And then?")))
         [listed] = await threads.list(Scope("a"), 9)

@@ -17,6 +17,8 @@ from app.wiring.services import Services, open_services
 from domain.errors import UnknownDocument, UnknownThread
 from domain.events import Done
 from domain.history.erasure import ERASED
+from domain.people.access import Caller
+from domain.scope import Scope
 from tests.asking import ask
 from tests.http_client import open_client
 
@@ -75,8 +77,8 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await ask(services, QUESTION, mode="thorough")
     beside = await ask(services, "When does the canteen serve lunch?", mode="thorough")
     quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
-    await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", "ann")
-    await services.runs.thread_store.rename("default", thread_id, quoted)
+    await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", Caller("ann"))
+    await services.runs.thread_store.rename(Scope("default"), thread_id, quoted)
     await services.runs.client_threads.note("default", thread_id, {"about": quoted})
     before = await dump(services)
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
@@ -128,8 +130,8 @@ async def test_the_name_of_a_forgotten_document_stays_a_word_of_others(services:
     assert "depend upon" in cited["answer"]
     other = await ask(services, "When does the canteen serve lunch?", thread_id="debian.md", mode="thorough")
     said = "Is it in the Debian Handbook, or in debian.md? Debian is a distribution."
-    await services.runs.feedback.put("default", other["run_id"], "down", "wrong", said, "ann")
-    await services.runs.thread_store.rename("default", "debian.md", said)
+    await services.runs.feedback.put("default", other["run_id"], "down", "wrong", said, Caller("ann"))
+    await services.runs.thread_store.rename(Scope("default"), "debian.md", said)
     await services.runs.client_threads.note("default", "debian.md", {"about": said})
 
     erasure = await services.make_forgetting().forget_document("default", report.document_id)

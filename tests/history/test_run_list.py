@@ -8,6 +8,7 @@ from app.workbench.explain.failures import group_failures
 from domain.errors import FilterError, InputError
 from domain.history.run_lists import parse_run_filter
 from domain.library.where import Where
+from domain.people.access import Caller
 from domain.scope import DEFAULT_SCOPE, Scope
 from tests.asking import ask
 from tests.conftest import HANDBOOK
@@ -39,7 +40,7 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first[:1]
     assert await list_ids(Scope.within("default", groups=["board"])) == []
 
-    await services.runs.feedback.put("default", answered["run_id"], "down", "wrong", "It is 24 months.", "anna")
+    await services.runs.feedback.put("default", answered["run_id"], "down", "wrong", "It is 24 months.", Caller("anna"))
     assert await list_ids(where="rating == 'down'") == newest_first[2:]
     assert await list_ids(where='rating = up or complaint = incomplete and comment ^= "It"') == []
     failures = await group_failures(services.runs.log, DEFAULT_SCOPE)

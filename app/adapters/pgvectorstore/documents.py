@@ -64,7 +64,7 @@ class PgVectorStoreDocuments:
         """Return nothing: no citation from the table has a hash to compare with."""
         return {}
 
-    async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
+    async def list_revisions(self, asker: Scope, document_id: str) -> Sequence[Revision]:
         """Return nothing: the table keeps no earlier contents."""
         return []
 

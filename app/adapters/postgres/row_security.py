@@ -38,6 +38,7 @@ OF_WORKSPACE = (
     "original_objects",
     "originals",
     "pruned_runs",
+    "revision_groups",
     "run_documents",
     "run_turns",
     "runs",

@@ -28,8 +28,8 @@ _LIST: LiteralString = f"""
                     AND (%(groups)s::text[] IS NULL OR groups = '{{}}' OR groups && %(groups)s)
             ) AS documents,
             (
-                SELECT count(*) FROM threads
-                WHERE threads.workspace_id = named.workspace_id AND asked <> ''
+                SELECT count(*) FROM threads AS thread
+                WHERE thread.workspace_id = named.workspace_id AND asked <> ''
                     AND {OPEN}
             ) AS threads
         FROM named WHERE %(names)s::text[] IS NULL OR workspace_id = ANY(%(names)s)

@@ -67,11 +67,10 @@ async def events(
     response_model=None,
     responses=respond_with(models.Run, "The run's status.") | fail_with(404),
 )
-async def cancel(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dict[str, Any]:
+async def cancel(run_id: str, manager: RunManagerDep, caller: CallerDep, scope: CallerScope) -> dict[str, Any]:
     """Stop a run. What it has written so far is kept, as a turn that is marked as stopped. A run that has ended stays
-    as it is."""
-    await manager.require(scope, run_id)
-    return describe_run(await manager.stop(scope.workspace_id, run_id))
+    as it is. What somebody else has asked is stopped with the right `admin`."""
+    return describe_run(await manager.cancel(caller, scope, run_id))
 
 
 @router.put(
@@ -87,19 +86,20 @@ async def give_feedback(
     manager: RunManagerDep,
     feedback: FeedbackDep,
 ) -> dict[str, Any]:
-    """Say whether an answer helps, and what is wrong with it. Replaces what was said of it before."""
+    """Say whether an answer helps, and what is wrong with it. Replaces what the caller has said of it before; what
+    somebody else has said is replaced with the right `admin`."""
     await manager.require(scope, run_id)
     await manager.read_status(scope.workspace_id, run_id)
-    given = await feedback.put(scope.workspace_id, run_id, body.rating, body.reason, body.comment, caller.name)
+    given = await feedback.put(scope.workspace_id, run_id, body.rating, body.reason, body.comment, caller)
     return describe_feedback(given)
 
 
 @router.delete("/{run_id}/feedback", status_code=204, response_class=Response, responses=fail_with(404))
 async def take_feedback_back(
-    run_id: str, scope: CallerScope, manager: RunManagerDep, feedback: FeedbackDep
+    run_id: str, caller: CallerDep, scope: CallerScope, manager: RunManagerDep, feedback: FeedbackDep
 ) -> Response:
     """Take back what was said of an answer."""
     await manager.require(scope, run_id)
     await manager.read_status(scope.workspace_id, run_id)
-    await feedback.delete(scope.workspace_id, run_id)
+    await feedback.delete(scope.workspace_id, run_id, caller)
     return Response(status_code=204)

@@ -42,7 +42,15 @@ from app.ingest.sidecars import read_metadata
 from app.ingest.uploads import SMALL
 from askgraph import models
 from domain.documents import Document, DocumentReport, IngestReport, check_groups
-from domain.errors import DocumentError, InputError, OversizedDocument, Unavailable, UnknownDocument, UnreadableDocument
+from domain.errors import (
+    DocumentError,
+    Forbidden,
+    InputError,
+    OversizedDocument,
+    Unavailable,
+    UnknownDocument,
+    UnreadableDocument,
+)
 from domain.library.ingestions import IngestionStatus
 from domain.library.where import Where
 from domain.people.access import Caller
@@ -112,6 +120,8 @@ async def add_documents(
             known = None if scope.groups is None else await documents.find(workspace, name)
             if known is not None and not scope.admits(known.groups):
                 raise UnreadableDocument("This name belongs to a document that you may not read. Choose another.")
+            if known is not None and groups is not None:
+                _check_change(caller, known, groups)
             if (size := file.size or 0) > limit:
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
@@ -135,7 +145,7 @@ async def add_documents(
                     later=size > SMALL,
                 )
             reports.append(await ingestion.embed_added(workspace, added) if size > SMALL else added)
-        except (DocumentError, Unavailable) as error:
+        except (DocumentError, Forbidden, Unavailable) as error:
             # As a whole the request fails only while nothing of it is stored.
             if isinstance(error, Unavailable) and not accepted and all(each.status == "failed" for each in reports):
                 raise
@@ -174,7 +184,7 @@ async def get_document(
 ) -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await find_document(documents, scope, document_id)
-    return describe_document(document) | {"text": await read_revision(documents, document, revision)}
+    return describe_document(document) | {"text": await read_revision(documents, scope, document, revision)}
 
 
 @reading.get(
@@ -185,7 +195,7 @@ async def get_document(
 async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
     """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
     await find_document(documents, scope, document_id)
-    revisions = await documents.list_revisions(scope.workspace_id, document_id)
+    revisions = await documents.list_revisions(scope, document_id)
     return {"revisions": [describe_revision(revision) for revision in revisions]}
 
 
@@ -197,16 +207,37 @@ async def find_document(documents: DocumentStore, scope: Scope, document_id: str
     return document
 
 
-def _check_groups(caller: Caller, groups: Sequence[str] | None) -> list[str] | None:
-    """Return the groups for a document, which must be the caller's own. Raises `InputError`."""
+def _check_groups(caller: Caller, groups: Sequence[str] | None, kept: Sequence[str] = ()) -> list[str] | None:
+    """Return the groups for a document, which must be the caller's own, or `kept`, those that it has. Raises
+    `InputError`."""
     checked = check_groups(groups)
-    if caller.groups is not None and (others := set(checked or ()) - caller.groups):
+    if caller.groups is not None and (others := set(checked or ()) - caller.groups - set(kept)):
         raise InputError(f"You can give a document your own groups only, and {min(others)!r} is none of them.")
     return checked
 
 
-async def read_revision(documents: DocumentStore, document: Document, revision: int | None) -> str:
-    """Return the document's text, or that of an earlier revision. Raises `UnknownDocument` where it is not kept."""
+def _check_change(caller: Caller, document: Document, groups: Sequence[str]) -> None:
+    """Raise `Forbidden` where the caller may not give these groups to a document: of its groups they may take away
+    their own, and not the last one, which would show it to everybody."""
+    had = set(document.groups or ())
+    if caller.groups is not None and had and (not groups or had - set(groups) - caller.groups):
+        raise Forbidden("Of a document's groups you can take away your own only, and not the last one.")
+
+
+async def find_revision(documents: DocumentStore, scope: Scope, document: Document, revision: int | None) -> str:
+    """Return the hash of the document's content, or of an earlier revision's. Raises `UnknownDocument` where it is not
+    kept, or the caller may not read it."""
+    if revision is None or revision == document.revision:
+        return document.content_hash
+    for kept in await documents.list_revisions(scope, document.id):
+        if kept.revision == revision:
+            return kept.content_hash
+    raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+
+
+async def read_revision(documents: DocumentStore, scope: Scope, document: Document, revision: int | None) -> str:
+    """Return the document's text, or that of an earlier revision. Raises what `find_revision` raises."""
+    await find_revision(documents, scope, document, revision)
     text = await documents.get_text(document.workspace_id, document.id, revision)
     if text is None:
         raise UnknownDocument(f"Revision {revision} of this document is not kept.")
@@ -227,8 +258,9 @@ async def set_groups(
     scope: CallerScope,
 ) -> dict[str, Any]:
     """Change who may read a document: callers of one of its groups; without groups, every caller of the workspace."""
-    groups = _check_groups(caller, body.groups)
-    await find_document(documents, scope, document_id)
+    known = await find_document(documents, scope, document_id)
+    groups = _check_groups(caller, body.groups, known.groups or ())
+    _check_change(caller, known, groups or [])
     document = await documents.set_groups(scope.workspace_id, document_id, groups or [])
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")

@@ -12,13 +12,12 @@ from starlette.responses import Response, StreamingResponse
 
 from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
-from app.api.library.documents import RevisionQuery, find_document, read_revision
+from app.api.library.documents import RevisionQuery, find_document, find_revision, read_revision
 from app.api.schema.openapi import fail_with, respond_with, respond_with_text
 from app.api.schema.responses import BlocksBody
 from app.ingest.page_picture import PictureFormat
-from domain.documents import Document, Place
-from domain.errors import MissingOriginal, UnknownDocument
-from domain.ports.documents import DocumentStore
+from domain.documents import Place
+from domain.errors import MissingOriginal
 from domain.ports.originals import OriginalStore
 from domain.text.blocks import read_blocks
 
@@ -46,7 +45,7 @@ async def get_file(
 ) -> Response:
     """Return the file from which the document was read, to be saved and never shown as a page of this service."""
     document = await find_document(documents, scope, document_id)
-    content_hash = await _find_content(documents, document, revision)
+    content_hash = await find_revision(documents, scope, document, revision)
     size = await originals.measure(scope.workspace_id, content_hash)
     if size is None:
         raise MissingOriginal
@@ -88,7 +87,7 @@ async def get_page(
     document = await find_document(documents, scope, document_id)
     if document.media_type != PDF:
         raise MissingOriginal("Only pages of PDF files can be shown as pictures. See the document's file or text.")
-    content_hash = await _find_content(documents, document, revision)
+    content_hash = await find_revision(documents, scope, document, revision)
     if content_hash == document.content_hash and number > (document.pages or 0):
         raise MissingOriginal(f"The document has {document.pages} pages; there is no page {number}.")
     headers = _protect(f'"{content_hash}-{number}-{dpi}-{kind}"')
@@ -115,7 +114,7 @@ async def get_blocks(
     Offsets are those of citations. A block's page is that on which it begins; of an earlier revision none is known.
     """
     document = await find_document(documents, scope, document_id)
-    text = await read_revision(documents, document, revision)
+    text = await read_revision(documents, scope, document, revision)
     is_current = revision in (None, document.revision)
     places = await documents.get_places(scope.workspace_id, document_id) if is_current else []
     return {
@@ -124,16 +123,6 @@ async def get_blocks(
         "characters": len(text),
         "blocks": _describe_blocks(text, places),
     }
-
-
-async def _find_content(documents: DocumentStore, document: Document, revision: int | None) -> str:
-    """Return the hash of the document's file, or of an earlier revision's. Raises `UnknownDocument`."""
-    if revision is None or revision == document.revision:
-        return document.content_hash
-    for kept in await documents.list_revisions(document.workspace_id, document.id):
-        if kept.revision == revision:
-            return kept.content_hash
-    raise UnknownDocument(f"Revision {revision} of this document is not kept.")
 
 
 async def _go_on(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -192,7 +192,7 @@ class Tools:
         """Return a document and its text."""
         scope = Scope(self.caller.enter(workspace), groups=self.caller.groups)
         document = await find_document(self.documents, scope, document_id)
-        return document, await read_revision(self.documents, document, revision)
+        return document, await read_revision(self.documents, scope, document, revision)
 
     def _scope(self, given: Arguments, document_ids: list[str] | None = None, where: str | None = None) -> Scope:
         workspace_id = self.caller.enter(given.workspace)

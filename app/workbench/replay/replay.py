@@ -151,6 +151,7 @@ class Replayer:
             raise StateError(
                 "A replay starts from one place: name a checkpoint, a node, or the node that it goes after."
             )
+        asker = Scope(replay.workspace_id, groups=replay.groups)
         await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
         with self._states.translating_errors():
             snapshot: StateSnapshot | None = None
@@ -163,6 +164,8 @@ class Replayer:
             else:
                 assert run is not None
                 run_id = run.run_id
+            if run_id not in await self._parts.queue.list_readable(asker, [run_id], steps=True):
+                raise UnknownRun(f"There is no run {run_id!r} in this workspace.")
             try:
                 steps = await read_steps(
                     self._graph, replay.workspace_id, thread_id, run_id, including=replay.checkpoint_id

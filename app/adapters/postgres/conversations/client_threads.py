@@ -5,7 +5,7 @@ from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres.conversations.threads import OPEN
+from app.adapters.postgres.conversations.threads import OPEN, list_groups
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.errors import InputError
@@ -53,18 +53,13 @@ _THREAD: LiteralString = f"""
 
 _READ: LiteralString = f"{_THREAD} AND thread.thread_id = %(thread_id)s"
 
-# A branch may have been shown what the asker may not read, although the thread itself was not.
 _SEARCH: LiteralString = f"""
     SELECT * FROM (
         {_THREAD} AND thread.branch_of IS NULL
             AND (asked <> '' OR client_metadata IS NOT NULL)
             AND coalesce(client_metadata, '{{}}') @> %(metadata)s
             AND (%(ids)s::text[] IS NULL OR thread.thread_id = ANY(%(ids)s::text[]))
-            AND NOT EXISTS (
-                SELECT FROM threads AS part
-                WHERE part.workspace_id = thread.workspace_id AND thread.thread_id IN (part.thread_id, part.branch_of)
-                    AND {OPEN} IS NOT TRUE
-            )
+            AND {OPEN}
     ) AS found
     WHERE %(busy)s::boolean IS NULL OR busy = %(busy)s
     ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s OFFSET %(offset)s
@@ -111,12 +106,12 @@ class PostgresClientThreads:
         limit: int,
         offset: int,
     ) -> list[ClientThread]:
-        async with open_session(self._pool, asker) as session:
+        async with open_session(self._pool, asker.workspace_id) as session:
             rows = await session.fetch(
                 _SEARCH,
                 metadata=Jsonb(dict(metadata)),
                 ids=None if ids is None else list(ids),
-                groups=None if asker.groups is None else sorted(asker.groups),
+                groups=list_groups(asker),
                 busy=busy,
                 limit=limit,
                 offset=offset,

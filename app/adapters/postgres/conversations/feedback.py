@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg.errors import ForeignKeyViolation
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
-from domain.errors import UnknownRun
+from domain.errors import Forbidden, UnknownRun
 from domain.history.feedback import Complaint, Feedback, RatedRun, Rating
+from domain.people.access import Caller
 
 _COLUMNS: LiteralString = "rating, reason, comment, given_by, given_at"
 
@@ -17,10 +18,20 @@ _PUT: LiteralString = f"""
     VALUES (%(workspace_id)s, %(run_id)s, %(rating)s, %(reason)s, %(comment)s, %(given_by)s)
     ON CONFLICT (workspace_id, run_id) DO UPDATE SET rating = excluded.rating, reason = excluded.reason,
         comment = excluded.comment, given_by = excluded.given_by, given_at = excluded.given_at
+        WHERE feedback.given_by = excluded.given_by OR %(may_change_all)s
     RETURNING {_COLUMNS}
 """
 
-_DELETE: LiteralString = "DELETE FROM feedback WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
+_DELETE: LiteralString = """
+    WITH gone AS (
+        DELETE FROM feedback
+        WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+            AND (given_by = %(given_by)s OR %(may_change_all)s)
+        RETURNING given_by
+    )
+    SELECT FROM feedback WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+        AND NOT EXISTS (SELECT FROM gone)
+"""
 
 _READ: LiteralString = f"""
     SELECT run_id, {_COLUMNS} FROM feedback
@@ -53,6 +64,13 @@ _LIST: LiteralString = _list("workspace_id = %(workspace_id)s")
 _LIST_EVERYWHERE: LiteralString = _list("%(workspace_id)s::text = ''")
 
 
+_OF_ANOTHER = "Somebody else has rated this answer. Changing that needs the right 'admin'."
+
+
+def _name(caller: Caller) -> dict[str, Any]:
+    return {"given_by": caller.name, "may_change_all": "admin" in caller.rights}
+
+
 class PostgresFeedbackStore:
     """Implements `FeedbackStore` in PostgreSQL."""
 
@@ -60,21 +78,23 @@ class PostgresFeedbackStore:
         self._pool = pool
 
     async def put(
-        self, workspace_id: str, run_id: str, rating: Rating, reason: Complaint | None, comment: str, given_by: str
+        self, workspace_id: str, run_id: str, rating: Rating, reason: Complaint | None, comment: str, caller: Caller
     ) -> Feedback:
         async with open_session(self._pool, workspace_id) as session:
             try:
                 row = await session.fetch_one(
-                    _PUT, run_id=run_id, rating=rating, reason=reason, comment=comment, given_by=given_by
+                    _PUT, run_id=run_id, rating=rating, reason=reason, comment=comment, **_name(caller)
                 )
             except ForeignKeyViolation:
                 raise UnknownRun(f"There is no run {run_id!r} in this workspace.") from None
-        assert row is not None
+        if row is None:
+            raise Forbidden(_OF_ANOTHER)
         return Feedback(**row)
 
-    async def delete(self, workspace_id: str, run_id: str) -> None:
+    async def delete(self, workspace_id: str, run_id: str, caller: Caller) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_DELETE, run_id=run_id)
+            if await session.fetch_one(_DELETE, run_id=run_id, **_name(caller)) is not None:
+                raise Forbidden(_OF_ANOTHER)
 
     async def read(self, workspace_id: str, run_ids: Sequence[str]) -> dict[str, Feedback]:
         async with open_session(self._pool, workspace_id) as session:

@@ -63,12 +63,11 @@ _SUMMARY: LiteralString = f"""
     feedback.rating, feedback.reason AS complaint, coalesce(feedback.comment, '') AS comment
 """
 
-# A run is listed for whoever has all the groups that its asker was limited to; see `Scope.covers`.
 _LIST_RUNS: LiteralString = f"""
     SELECT * FROM (
         SELECT {_SUMMARY} FROM runs LEFT JOIN feedback USING (workspace_id, run_id)
         WHERE workspace_id = %(workspace_id)s AND started_at >= %(since)s
-            AND (%(groups)s::text[] IS NULL OR (scope ? 'groups' AND scope -> 'groups' <@ to_jsonb(%(groups)s::text[])))
+            AND (%(groups)s::text[] IS NULL OR may_read_run(workspace_id, run_id, %(groups)s))
             AND (%(after_at)s::timestamptz IS NULL OR (started_at, run_id) < (%(after_at)s::timestamptz, %(after_id)s))
     ) AS run
     WHERE %(passes)s::jsonpath IS NULL OR to_jsonb(run) @@ %(passes)s::jsonpath

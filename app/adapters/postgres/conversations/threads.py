@@ -15,15 +15,25 @@ LONGEST_TITLE = 200
 MOST_ASKED = 10_000
 """Characters of a thread's questions that are kept together, for its title and to search in."""
 
-OPEN: LiteralString = "(%(groups)s::text[] IS NULL OR groups <@ %(groups)s)"
-"""True for a thread whose runs were shown nothing that an asker of these groups may not read; see `Scope.covers`."""
-
-# What an upsert of a thread that is there already makes of its columns.
-MERGED_GROUPS: LiteralString = """
-    CASE WHEN threads.groups IS NOT NULL AND excluded.groups IS NOT NULL
-        THEN ARRAY(SELECT DISTINCT unnest(threads.groups || excluded.groups) ORDER BY 1)
-    END
+_RUNS: LiteralString = """
+    accepted_runs AS run WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
 """
+
+MAY_READ: LiteralString = """
+    (%(groups)s::text[] IS NULL OR may_read_run(run.workspace_id, run.run_id, %(groups)s))
+"""
+"""True for a row `run` that an asker of these groups may read."""
+
+OPEN: LiteralString = f"""
+    (
+        %(groups)s::text[] IS NULL
+        OR EXISTS (SELECT FROM {_RUNS} AND {MAY_READ})
+        OR thread.groups <@ %(groups)s AND NOT EXISTS (SELECT FROM {_RUNS})
+    )
+"""
+"""True for a row `thread` of which an asker of these groups may read a turn, or which has none."""
+
+# What an upsert of a thread that is there already makes of its callers.
 MERGED_CALLERS: LiteralString = "ARRAY(SELECT DISTINCT unnest(threads.asked_by || excluded.asked_by) ORDER BY 1)"
 
 _CLAIM_THREAD: LiteralString = """
@@ -37,12 +47,22 @@ _THREAD_EXISTS: LiteralString = """
 """
 
 _IS_OPEN: LiteralString = f"""
-    SELECT {OPEN} IS TRUE AS is_open FROM threads
+    SELECT {OPEN} IS TRUE AS is_open FROM threads AS thread
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
 _CONVERSATION: LiteralString = f"""
-    thread.thread_id, coalesce(title, left(split_part(asked, E'\\n', 1), {LONGEST_TITLE})) AS title, created_at,
+    thread.thread_id,
+    coalesce(
+        title,
+        CASE WHEN %(groups)s::text[] IS NULL THEN left(split_part(asked, E'\\n', 1), {LONGEST_TITLE})
+            ELSE (
+                SELECT left(request #>> '{{{{turn,question}}}}', {LONGEST_TITLE})
+                FROM {_RUNS} AND {MAY_READ} ORDER BY accepted_at, run_id LIMIT 1
+            )
+        END,
+        ''
+    ) AS title, created_at,
         updated_at, (
             SELECT count(*) FROM accepted_runs AS run
             WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
@@ -60,7 +80,7 @@ def _list(condition: LiteralString) -> LiteralString:
     return f"""
         SELECT {_CONVERSATION}
         FROM (
-            SELECT * FROM threads_of_workspace
+            SELECT * FROM threads_of_workspace AS thread
             WHERE workspace_id = %(workspace_id)s AND asked <> '' AND {condition}
                 AND (%(at)s::timestamptz IS NULL OR (updated_at, thread_id) < (%(at)s, %(thread_id)s))
                 AND {OPEN}
@@ -72,14 +92,21 @@ def _list(condition: LiteralString) -> LiteralString:
 
 
 _LIST: LiteralString = _list("true")
-_LIST_WITH_WORDS: LiteralString = _list("(coalesce(title, '') || E'\\n' || asked) ILIKE %(pattern)s")
+_LIST_WITH_WORDS: LiteralString = _list(f"""
+    (coalesce(title, '') || E'\\n' || asked) ILIKE %(pattern)s
+    AND (
+        %(groups)s::text[] IS NULL OR title ILIKE %(pattern)s
+        OR EXISTS (SELECT FROM {_RUNS} AND request #>> '{{{{turn,question}}}}' ILIKE %(pattern)s AND {MAY_READ})
+    )
+""")
 
 _GET: LiteralString = f"""
     SELECT {_CONVERSATION} FROM threads AS thread WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
-_LIST_CALLERS: LiteralString = """
-    SELECT asked_by FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+_FIND_BEGINNER: LiteralString = """
+    SELECT request ->> 'caller' AS caller FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s ORDER BY accepted_at, run_id LIMIT 1
 """
 
 _RENAME: LiteralString = f"""
@@ -89,6 +116,11 @@ _RENAME: LiteralString = f"""
     )
     SELECT {_CONVERSATION} FROM thread
 """
+
+
+def list_groups(asker: Scope) -> list[str] | None:
+    """Return the parameter `groups` of the statements."""
+    return None if asker.groups is None else sorted(asker.groups)
 
 
 class PostgresThreadStore:
@@ -106,20 +138,19 @@ class PostgresThreadStore:
             return await session.fetch_one(_THREAD_EXISTS, thread_id=thread_id) is not None
 
     async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
-        groups = None if asker.groups is None else sorted(asker.groups)
-        async with open_session(self._pool, asker) as session:
-            row = await session.fetch_one(_IS_OPEN, thread_id=thread_id, groups=groups)
+        async with open_session(self._pool, asker.workspace_id) as session:
+            row = await session.fetch_one(_IS_OPEN, thread_id=thread_id, groups=list_groups(asker))
         return row is None or bool(row["is_open"])
 
-    async def get(self, workspace_id: str, thread_id: str) -> Conversation | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET, thread_id=thread_id)
+    async def get(self, asker: Scope, thread_id: str) -> Conversation | None:
+        async with open_session(self._pool, asker.workspace_id) as session:
+            row = await session.fetch_one(_GET, thread_id=thread_id, groups=list_groups(asker))
         return None if row is None else Conversation(**row)
 
-    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
+    async def find_beginner(self, workspace_id: str, thread_id: str) -> str | None:
         async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_LIST_CALLERS, thread_id=thread_id)
-        return frozenset(row["asked_by"] if row else ())
+            row = await session.fetch_one(_FIND_BEGINNER, thread_id=thread_id)
+        return row["caller"] if row else None
 
     async def list(
         self,
@@ -131,22 +162,21 @@ class PostgresThreadStore:
         after: tuple[datetime, str] | None = None,
     ) -> list[Conversation]:
         at, thread_id = after or (None, None)
-        groups = None if asker.groups is None else sorted(asker.groups)
         literal = words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        async with open_session(self._pool, asker) as session:
+        async with open_session(self._pool, asker.workspace_id) as session:
             rows = await session.fetch(
                 _LIST_WITH_WORDS if words else _LIST,
                 prepare=False,
                 at=at,
                 thread_id=thread_id,
-                groups=groups,
+                groups=list_groups(asker),
                 caller=caller,
                 pattern=f"%{literal}%",
                 limit=limit,
             )
         return [Conversation(**row) for row in rows]
 
-    async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_RENAME, thread_id=thread_id, title=title)
+    async def rename(self, asker: Scope, thread_id: str, title: str) -> Conversation | None:
+        async with open_session(self._pool, asker.workspace_id) as session:
+            row = await session.fetch_one(_RENAME, thread_id=thread_id, title=title, groups=list_groups(asker))
         return None if row is None else Conversation(**row)

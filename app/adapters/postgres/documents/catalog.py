@@ -11,6 +11,7 @@ from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import Document, Line, Place, Revision
 from domain.library.where import EVERYTHING, Where
+from domain.scope import Scope
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
@@ -88,9 +89,9 @@ class PostgresDocumentCatalog:
             row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
         return row["text"] if row else None
 
-    async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
-        async with open_session(self._pool, workspace_id) as session:
-            return await list_revisions(session, document_id)
+    async def list_revisions(self, asker: Scope, document_id: str) -> Sequence[Revision]:
+        async with open_session(self._pool, asker.workspace_id) as session:
+            return await list_revisions(session, document_id, asker.groups)
 
     async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
         async with open_session(self._pool, workspace_id) as session:

@@ -1,6 +1,6 @@
 """Superseded revisions of documents: their texts, and when they were current."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import LiteralString
 from uuid import UUID
 
@@ -24,6 +24,7 @@ _LIST: LiteralString = """
     SELECT revision, content_hash, title, length(text) AS characters, created_at, superseded_at
     FROM document_revisions
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND may_read(workspace_id, document_id::text, revision, %(groups)s)
     UNION ALL
     SELECT revision, content_hash, title, characters, revised_at, NULL FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -47,9 +48,11 @@ async def keep_superseded(session: Session, content_hashes: Mapping[UUID, str]) 
     await session.execute(_KEEP, document_ids=list(content_hashes), content_hashes=list(content_hashes.values()))
 
 
-async def list_revisions(session: Session, document_id: str) -> Sequence[Revision]:
-    """Return the document's revisions that are kept, newest first."""
-    return [Revision(**row) for row in await session.fetch(_LIST, document_ids=parse_ids([document_id]))]
+async def list_revisions(session: Session, document_id: str, groups: Collection[str] | None) -> Sequence[Revision]:
+    """Return the document's revisions that are kept and that who asks with these groups may read, newest first."""
+    asking = None if groups is None else list(groups)
+    rows = await session.fetch(_LIST, document_ids=parse_ids([document_id]), groups=asking)
+    return [Revision(**row) for row in rows]
 
 
 async def read_text(session: Session, document_id: str, revision: int) -> str | None:

@@ -162,6 +162,9 @@ _DELETE_TRACES: Mapping[str, LiteralString] = {
         )
         UPDATE workspaces SET forgotten_revision = greatest(forgotten_revision, gone.revision)
         FROM gone WHERE workspace_id = %(workspace_id)s""",
+    "revision_groups": """
+        DELETE FROM revision_groups
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])""",
     "synced_files": """
         DELETE FROM synced_files
         WHERE workspace_id = %(workspace_id)s AND (document_id = %(document_id)s OR source = ANY(%(sources)s))""",

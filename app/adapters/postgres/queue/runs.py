@@ -6,7 +6,7 @@ and procrastinate's worker takes it there (`worker`).
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, LiteralString
@@ -16,7 +16,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.run_log import INSERT_RUN, list_columns
-from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
+from app.adapters.postgres.conversations.threads import MAY_READ, MERGED_CALLERS, MOST_ASKED, list_groups
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
@@ -25,6 +25,7 @@ from domain.errors import DatabaseUnavailable, ThreadBusy
 from domain.events import Done, Failed
 from domain.history.lineage import NO_LINEAGE, Lineage
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus, Shown
+from domain.scope import Scope
 from domain.threads import state_key
 
 if TYPE_CHECKING:
@@ -60,14 +61,13 @@ _MAY_WAIT: LiteralString = """
 _CLAIM: LiteralString = f"""
     INSERT INTO threads (thread_id, workspace_id, asked, groups, asked_by)
     VALUES (%(thread_id)s, %(workspace_id)s, %(asked)s, %(groups)s, ARRAY[%(caller)s])
-    ON CONFLICT (workspace_id, thread_id) DO UPDATE SET (asked, updated_at, groups, asked_by) = (
+    ON CONFLICT (workspace_id, thread_id) DO UPDATE SET (asked, updated_at, asked_by) = (
         SELECT
             CASE WHEN accepted
                 THEN left(concat_ws(E'\\n', nullif(threads.asked, ''), nullif(excluded.asked, '')), {MOST_ASKED})
                 ELSE threads.asked
             END,
             CASE WHEN accepted THEN now() ELSE threads.updated_at END,
-            CASE WHEN accepted THEN {MERGED_GROUPS} ELSE threads.groups END,
             CASE WHEN accepted THEN {MERGED_CALLERS} ELSE threads.asked_by END
         FROM (SELECT {_IS_FREE} OR {_MAY_WAIT}) AS found (accepted)
     )
@@ -180,14 +180,20 @@ _LIST_UNFINISHED: LiteralString = f"""
 """
 
 _LIST_TURNS: LiteralString = f"""
-    SELECT {_STATUS} FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND (
+    SELECT {_STATUS} FROM accepted_runs AS run
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {MAY_READ} AND (
         %(before)s::text IS NULL OR (accepted_at, run_id) < (
             SELECT accepted_at, run_id FROM accepted_runs
             WHERE workspace_id = %(workspace_id)s AND run_id = %(before)s
         )
     )
     ORDER BY accepted_at DESC, run_id DESC LIMIT %(limit)s
+"""
+
+_LIST_READABLE: LiteralString = """
+    SELECT run_id FROM unnest(%(run_ids)s::text[]) AS run_id
+    WHERE CASE WHEN %(steps)s THEN may_read_steps(%(workspace_id)s, run_id, %(groups)s)
+        ELSE may_read_run(%(workspace_id)s, run_id, %(groups)s) END
 """
 
 _REQUEST_STOP: LiteralString = f"""
@@ -352,12 +358,19 @@ class PostgresRunQueue:
             rows = await session.fetch(_LIST_UNFINISHED, thread_id=thread_id)
         return [status for row in rows if (status := _read_status(row))]
 
-    async def list_turns(
-        self, workspace_id: str, thread_id: str, limit: int, before: str | None = None
-    ) -> list[RunStatus]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_TURNS, thread_id=thread_id, limit=limit, before=before)
+    async def list_turns(self, asker: Scope, thread_id: str, limit: int, before: str | None = None) -> list[RunStatus]:
+        async with open_session(self._pool, asker.workspace_id) as session:
+            rows = await session.fetch(
+                _LIST_TURNS, thread_id=thread_id, limit=limit, before=before, groups=list_groups(asker)
+            )
         return [status for row in reversed(rows) if (status := _read_status(row))]
+
+    async def list_readable(self, asker: Scope, run_ids: Collection[str], *, steps: bool = False) -> Set[str]:
+        if asker.groups is None or not run_ids:
+            return set(run_ids)
+        async with open_session(self._pool, asker.workspace_id) as session:
+            rows = await session.fetch(_LIST_READABLE, run_ids=list(run_ids), groups=list_groups(asker), steps=steps)
+        return {row["run_id"] for row in rows}
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
         async with open_session(self._pool, workspace_id) as session:

@@ -1,9 +1,9 @@
 """Reads threads: who may see them, their messages, and their saved states."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence, Set
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import Request
@@ -22,7 +22,7 @@ from app.api.protocols.agent_server.messages import (
 from app.api.protocols.agent_server.protocol import name_assistant
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
-from app.history.steps import checkpoint_id_of, parent_id_of
+from app.history.steps import checkpoint_id_of, list_runs_of, parent_id_of
 from app.history.thread_states import ThreadStates, locate_states
 from app.history.threads import Threads
 from domain.errors import UnknownCheckpoint, UnknownRun, UnknownThread
@@ -79,20 +79,19 @@ class ThreadReader:
         workspace_id = self.scope.workspace_id
         thread = await self.client_threads.read(workspace_id, thread_id)
         unknown = UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
-        if thread is None:
+        if thread is None or not await self.threads.is_open_to(self.scope, thread_id):
             raise unknown
-        try:
-            for part in thread.parts:
-                await self.threads.require(workspace_id, part, self.scope.groups)
-        except UnknownThread:
-            # The name of a thread, and not the id of the part, as where there is none.
-            raise unknown from None
-        return thread
+        branches = [each for each in thread.branches if await self.threads.is_open_to(self.scope, each.thread_id)]
+        return replace(thread, branches=branches)
 
     async def find_run(self, thread: ClientThread, run_id: str) -> RunStatus:
         """Return a run of a thread. Raises `UnknownRun`."""
         status = await self.queue.get(self.scope.workspace_id, run_id)
-        if status is None or status.request.thread_id not in thread.parts:
+        if (
+            status is None
+            or status.request.thread_id not in thread.parts
+            or run_id not in await self.queue.list_readable(self.scope, [run_id])
+        ):
             raise UnknownRun(f"There is no run {run_id!r} in this thread.")
         return status
 
@@ -150,7 +149,7 @@ class ThreadReader:
         runs: list[RunStatus] = []
         while True:
             before = runs[0].request.run_id if runs else None
-            page = await self.queue.list_turns(self.scope.workspace_id, thread_id, PAGE, before)
+            page = await self.queue.list_turns(self.scope, thread_id, PAGE, before)
             runs = [*page, *runs]
             if len(page) < PAGE:
                 return runs
@@ -170,13 +169,28 @@ class ThreadReader:
                     locate_states(workspace_id, part), filter=dict(wanted or {}) or None, before=past, limit=limit
                 )
                 found += [(part, snapshot) async for snapshot in history]
+        readable = await self._list_readable([snapshot for _, snapshot in found])
+        found = [each for each in found if list_runs_of(each[1]) <= readable]
         found.sort(key=lambda each: checkpoint_id_of(each[1]), reverse=True)
         return [await self.describe(thread, part, snapshot) for part, snapshot in found[:limit]]
 
     async def read_latest(self, thread: ClientThread) -> StateSnapshot:
         """Return the state that the thread goes on from; its `created_at` is None where the thread has none."""
         await self.states.flush(self.scope.workspace_id, thread.head)
-        return await self.states.read(self.scope.workspace_id, thread.head)
+        snapshot = await self.states.read(self.scope.workspace_id, thread.head)
+        if list_runs_of(snapshot) <= await self._list_readable([snapshot]):
+            return snapshot
+        # The last state that the asker may read: later ones belong to turns that they may not.
+        with self.states.translating_errors():
+            async for earlier in self.states.graph.aget_state_history(
+                locate_states(self.scope.workspace_id, thread.head)
+            ):
+                if list_runs_of(earlier) <= await self._list_readable([earlier]):
+                    return earlier
+        return snapshot._replace(values={}, tasks=(), created_at=None)
+
+    async def _list_readable(self, snapshots: Iterable[StateSnapshot]) -> Set[str]:
+        return await self.queue.list_readable(self.scope, {run for each in snapshots for run in list_runs_of(each)})
 
     async def find_latest(self, thread: ClientThread) -> str | None:
         """Return the id of the checkpoint that the thread goes on from; None where it has none."""
@@ -188,7 +202,7 @@ class ThreadReader:
         for part in thread.parts:
             await self.states.flush(self.scope.workspace_id, part)
             snapshot = await self._read(part, checkpoint_id)
-            if snapshot.created_at is not None:
+            if snapshot.created_at is not None and list_runs_of(snapshot) <= await self._list_readable([snapshot]):
                 return part, snapshot
         raise UnknownCheckpoint(f"Thread {thread.thread_id!r} has no checkpoint {checkpoint_id!r}.")
 

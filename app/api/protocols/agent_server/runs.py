@@ -1,7 +1,7 @@
 """Runs: begin them, stream them, wait for them, and stop them."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal, cast, get_args
 
 import orjson
@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.answering.manager import RunManager
 from app.api.asking.streams import GONE, work_while_connected
-from app.api.dependencies import CallerScope, RunManagerDep, begins_run
+from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, begins_run
 from app.api.protocols.agent_server.beginning import Beginning, Started
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_assistant
 from app.api.protocols.agent_server.reading import ThreadReader
@@ -18,7 +18,7 @@ from app.api.protocols.agent_server.requests import RunRequest
 from app.api.protocols.agent_server.streaming import read_last_event_id, respond_streaming
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.api.schema.schemas import ThreadId
-from domain.errors import InputError
+from domain.errors import Forbidden, InputError
 from domain.execution.streams import StreamedEvent
 from domain.runs import RunState, RunStatus
 
@@ -116,6 +116,7 @@ async def join_stream(
     thread_id: ThreadId,
     run_id: str,
     request: Request,
+    caller: CallerDep,
     scope: CallerScope,
     manager: RunManagerDep,
     stream_mode: Annotated[list[str] | None, Query()] = None,
@@ -127,7 +128,8 @@ async def join_stream(
     joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, modes)
 
     async def stop() -> None:
-        await manager.stop(scope.workspace_id, run_id)
+        with suppress(Forbidden):
+            await manager.cancel(caller, scope, run_id)
 
     return respond_streaming(
         *joined,
@@ -142,6 +144,7 @@ async def cancel_run(
     thread_id: ThreadId,
     run_id: str,
     request: Request,
+    caller: CallerDep,
     scope: CallerScope,
     manager: RunManagerDep,
     wait: bool = False,
@@ -153,7 +156,7 @@ async def cancel_run(
         raise InputError("What was asked is kept: a run can be interrupted, and not be rolled back.")
     reader = ThreadReader.of(request, scope)
     await reader.find_run(await reader.open(thread_id), run_id)
-    await manager.stop(scope.workspace_id, run_id)
+    await manager.cancel(caller, scope, run_id)
     if wait:
         async with aclosing(await manager.follow_run(scope.workspace_id, run_id)) as events:
             async for _ in events:

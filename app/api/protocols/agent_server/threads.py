@@ -16,6 +16,7 @@ from app.api.protocols.agent_server.requests import CheckpointPlace
 from app.api.schema.schemas import ThreadId
 from domain.errors import InputError
 from domain.history.client_threads import ClientThread
+from domain.scope import Scope
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
 erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)
@@ -157,10 +158,13 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
     """Erase a thread with its branches. Needs the right `admin`, unless nobody but the caller has asked in it."""
     services = read_services(request)
     reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
+    thread = await reader.client_threads.read(scope.workspace_id, thread_id)
+    everything = Scope(scope.workspace_id)
+    if thread is None or not await reader.queue.list_turns(everything, thread_id, 1):
+        thread = await reader.open(thread_id)
     for part in thread.parts:
         # Nobody has asked in a branch that was made by changing a state, and that nobody has run.
-        if await reader.queue.list_turns(scope.workspace_id, part, 1):
+        if await reader.queue.list_turns(everything, part, 1):
             await services.runs.threads.require_own(caller, scope, part)
     await services.make_forgetting().forget_thread(scope.workspace_id, thread.thread_id)
     return Response(status_code=204)

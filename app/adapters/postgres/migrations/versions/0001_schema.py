@@ -10,6 +10,66 @@ from app.adapters.postgres.queue.schema import read_version
 revision = "0001"
 down_revision = None
 
+# The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
+# groups would not see the documents that it hides.
+ACCESS = r"""
+CREATE FUNCTION admits(groups text[], asking text[]) RETURNS boolean LANGUAGE sql IMMUTABLE
+    RETURN groups = '{}' OR groups && asking;
+
+-- Whoever asks with these groups (NULL: all) may read a revision if both its own groups and those that the document has
+-- now let them: opening a later revision does not open this one, and closing the document closes all. Nobody whose
+-- groups are limited may read what is not known, such as a document of another application's table.
+CREATE FUNCTION may_read(within text, id text, of_revision integer, asking text[]) RETURNS boolean LANGUAGE sql STABLE
+RETURN CASE
+    WHEN asking IS NULL THEN true
+    WHEN id !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN false
+    ELSE coalesce(
+        (
+            SELECT admits(document.groups, asking)
+                AND (of_revision IN (0, document.revision) OR coalesce(admits(own.groups, asking), false))
+            FROM documents AS document LEFT JOIN revision_groups AS own
+                ON own.workspace_id = within AND own.document_id = id::uuid AND own.revision = of_revision
+            WHERE document.workspace_id = within AND document.document_id = id::uuid
+        ),
+        (
+            SELECT admits(own.groups, asking) FROM revision_groups AS own
+            WHERE own.workspace_id = within AND own.document_id = id::uuid AND of_revision IN (0, own.revision)
+            ORDER BY own.revision DESC LIMIT 1
+        ),
+        false
+    )
+END;
+
+-- Of a run that has ended, the documents decide that it showed; until then the groups of whoever asked.
+CREATE FUNCTION may_read_run(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
+RETURN CASE
+    WHEN asking IS NULL THEN true
+    WHEN EXISTS (SELECT FROM runs WHERE workspace_id = within AND run_id = id) THEN NOT EXISTS (
+        SELECT FROM run_documents
+        WHERE workspace_id = within AND run_id = id AND shown AND NOT may_read(within, document_id, revision, asking)
+    )
+    ELSE coalesce(
+        (
+            SELECT coalesce(request #> '{turn,scope,groups}' <@ to_jsonb(asking), false) FROM accepted_runs
+            WHERE workspace_id = within AND run_id = id
+        ),
+        true
+    )
+END;
+
+-- Its states, its tape and its prompts also hold what it only found, and the turns that it was given.
+CREATE FUNCTION may_read_steps(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
+RETURN asking IS NULL OR may_read_run(within, id, asking)
+    AND NOT EXISTS (
+        SELECT FROM run_documents
+        WHERE workspace_id = within AND run_id = id AND NOT may_read(within, document_id, revision, asking)
+    )
+    AND NOT EXISTS (
+        SELECT FROM run_turns
+        WHERE workspace_id = within AND run_id = id AND NOT may_read_run(within, earlier_run_id, asking)
+    );
+"""
+
 EXTENSIONS = """
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -77,6 +137,24 @@ CREATE TABLE document_revisions (
     PRIMARY KEY (workspace_id, document_id, revision),
     FOREIGN KEY (workspace_id, document_id) REFERENCES documents ON DELETE CASCADE
 );
+
+-- The groups that superseded revisions and deleted documents had, for as long as a run may have used them.
+CREATE TABLE revision_groups (
+    workspace_id text NOT NULL,
+    document_id uuid NOT NULL,
+    revision integer NOT NULL,
+    groups text[] NOT NULL,
+    PRIMARY KEY (workspace_id, document_id, revision)
+);
+CREATE FUNCTION keep_groups() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO revision_groups VALUES (old.workspace_id, old.document_id, old.revision, old.groups)
+    ON CONFLICT (workspace_id, document_id, revision) DO UPDATE SET groups = excluded.groups;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER keep_groups_of_superseded AFTER UPDATE OF revision ON documents
+    FOR EACH ROW WHEN (old.revision <> new.revision) EXECUTE FUNCTION keep_groups();
+CREATE TRIGGER keep_groups_of_deleted AFTER DELETE ON documents FOR EACH ROW EXECUTE FUNCTION keep_groups();
 
 -- A row for each document that is or was. Whoever changes the document holds it, also where there is none yet. It stays
 -- when the document is deleted: its revisions are not used again, and no file that came before brings it back.
@@ -244,7 +322,8 @@ CREATE TABLE threads (
     asked text NOT NULL DEFAULT '',
     -- The callers; an empty name stands for those who were not kept.
     asked_by text[] NOT NULL DEFAULT '{""}',
-    -- Those whose documents its runs may have been shown; NULL: every document.
+    -- Where it has no run: whoever has all of these groups may read what it was begun with; NULL: who may read
+    -- everything. Otherwise its runs decide, each for itself.
     groups text[],
     -- Runs of the thread that began before this have no steps any more.
     thinned_until timestamptz NOT NULL DEFAULT '-infinity',
@@ -484,7 +563,7 @@ def upgrade() -> None:
     # As the driver's own, because many statements come at once and hold what SQLAlchemy takes for parameters.
     connection = op.get_bind().connection.driver_connection
     assert connection is not None
-    for statements in (EXTENSIONS, LIBRARY, SEARCH, CONVERSATIONS, SchemaManager.get_schema(), QUEUE, CALLERS):
+    for statements in (EXTENSIONS, LIBRARY, SEARCH, CONVERSATIONS, SchemaManager.get_schema(), QUEUE, ACCESS, CALLERS):
         connection.execute(statements)
     connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
     for view, table in VIEWS.items():

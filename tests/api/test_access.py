@@ -1,0 +1,265 @@
+"""Access follows the documents of each turn, as they are now, in every way that leads to it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from app.access import authentication
+from app.access.authentication import Authenticator
+from app.api.perimeter import watching
+from app.serving.application import make_app
+from app.wiring.services import Services
+from domain.errors import Unauthenticated
+from domain.people.access import RIGHTS, Caller
+from tests.http_client import open_client
+
+SECRET = "7391"
+SAFE = "# Safe\n\n## Combination\nThe safe of the Tresor opens with the combination 7391.\n"
+LAWN = "# Lawn\n\nThe lawn of the Kestrel is mown on Tuesdays.\n"
+ASKED = "With which combination does the safe of the Tresor open?"
+OTHER = "On which day is the lawn of the Kestrel mown?"
+
+
+@dataclass
+class Door:
+    """The service, and who comes in."""
+
+    client: httpx.AsyncClient
+    services: Services
+    caller: Caller = field(default_factory=lambda: Caller("ann"))
+    is_out: bool = False
+
+    def enter(self, name: str, *groups: str, **more: Any) -> None:
+        self.caller = Caller(name, groups=frozenset(groups) if groups else None, **more)
+
+    async def ask(self, question: str = ASKED, thread: str | None = None, **more: Any) -> dict[str, Any]:
+        body = {"question": question, **more} | ({"thread_id": thread} if thread else {})
+        response = await self.client.post("/api/chat?stream=false", json=body)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def add(self, name: str, text: str, *groups: str) -> str:
+        report = await self.services.library.ingestion.add("default", name, text.encode(), groups=list(groups) or None)
+        return str(report.document_id)
+
+    async def limit(self, document_id: str, *groups: str) -> None:
+        response = await self.client.patch(f"/api/documents/{document_id}", json={"groups": list(groups)})
+        assert response.status_code == 200, response.text
+
+    async def read(self, method: str, path: str, **options: Any) -> tuple[int, str]:
+        response = await self.client.request(method, path, **options)
+        return response.status_code, response.text
+
+
+@pytest_asyncio.fixture
+async def door(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+    async with open_client(make_app(services)) as client:
+        door = Door(client, services)
+
+        async def identify(authenticator: Authenticator, credential: str | None) -> Caller:
+            if door.is_out:
+                raise Unauthenticated
+            return door.caller
+
+        monkeypatch.setattr(Authenticator, "identify", identify)
+        yield door
+
+
+def list_ways(run: dict[str, Any], step: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Every way that leads to a run or its thread."""
+    run_id, thread = run["run_id"], run["thread_id"]
+    agent = f"/langgraph/threads/{thread}"
+    return [
+        ("GET", f"/api/runs/{run_id}", {}),
+        ("GET", f"/api/runs/{run_id}/events", {}),
+        ("PUT", f"/api/runs/{run_id}/feedback", {"json": {"rating": "up"}}),
+        ("POST", f"/api/runs/{run_id}/cancel", {}),
+        ("GET", f"/api/runs/{run_id}/trace", {}),
+        ("GET", f"/api/runs/{run_id}/states/generate", {}),
+        ("GET", f"/api/runs/{run_id}/why", {}),
+        ("GET", f"/api/runs/{run_id}/bundle", {}),
+        ("POST", f"/api/runs/{run_id}/whatif", {"json": {}}),
+        ("GET", f"/api/threads/{thread}", {}),
+        ("GET", f"/api/threads/{thread}/history", {}),
+        ("POST", f"/api/threads/{thread}/replay", {"json": {"run_id": run_id, "tape": "strict"}}),
+        ("POST", f"/api/threads/{thread}/replay", {"json": {"run_id": run_id}}),
+        ("POST", f"/api/threads/{thread}/replay", {"json": {"checkpoint_id": step}}),
+        ("GET", agent, {}),
+        ("GET", f"{agent}/state", {}),
+        ("GET", f"{agent}/state/{step}", {}),
+        ("GET", f"{agent}/history", {}),
+        ("GET", f"{agent}/runs", {}),
+        ("GET", f"{agent}/runs/{run_id}", {}),
+        ("GET", f"{agent}/runs/{run_id}/join", {}),
+        ("GET", f"{agent}/runs/{run_id}/stream", {}),
+        (
+            "POST",
+            "/v1/responses",
+            {"json": {"model": "fast", "input": "And?", "previous_response_id": f"resp_{run_id}"}},
+        ),
+    ]
+
+
+async def test_who_may_not_read_a_document_today_reads_no_turn_that_used_it(door: Door) -> None:
+    document = await door.add("safe.md", SAFE)
+    await door.add("lawn.md", LAWN)
+    door.enter("ann", "a")
+    run = await door.ask()
+    assert SECRET in run["answer"]
+    thread = run["thread_id"]
+    [*_, before, _] = await door.services.make_history_reader().read("default", thread)
+    step = before["checkpoint_id"]
+    for method, path, options in list_ways(run, step):
+        status, text = await door.read(method, path, **options)
+        assert status in (200, 202, 204), (path, text)
+    door.enter("owner")
+    await door.limit(document, "b")
+    door.enter("new", "a")
+    for method, path, options in list_ways(run, step):
+        status, text = await door.read(method, path, **options)
+        assert status == 404, (method, path, text)
+        assert SECRET not in text
+        assert "Tresor" not in text
+    for path in ("/api/threads", "/api/threads?q=Tresor", "/api/runs", "/api/failures"):
+        status, text = await door.read("GET", path)
+        assert (status, "Tresor" in text) == (200, False), path
+    status, text = await door.read("POST", "/langgraph/threads/search", json={})
+    assert (status, text) == (200, "[]")
+    # Who is in the group reads it, whoever asked.
+    door.enter("ben", "b")
+    assert SECRET in (await door.read("GET", f"/api/threads/{thread}"))[1]
+    assert SECRET in (await door.read("GET", f"/langgraph/threads/{thread}/state"))[1]
+    # And so do all once it is open again.
+    door.enter("owner")
+    await door.limit(document)
+    door.enter("new", "a")
+    assert SECRET in (await door.read("GET", f"/api/threads/{thread}"))[1]
+
+
+async def test_a_colleague_with_wider_rights_does_not_lock_me_out(door: Door) -> None:
+    await door.add("safe.md", SAFE, "b")
+    await door.add("lawn.md", LAWN)
+    door.enter("ann", "a", rights=frozenset({"ask", "debug"}))
+    mine = await door.ask(OTHER)
+    thread = mine["thread_id"]
+    door.enter("ben", "b")
+    theirs = await door.ask(ASKED, thread)
+    assert SECRET in theirs["answer"]
+    door.enter("ann", "a", rights=frozenset({"ask", "debug"}))
+    read = json.loads((await door.read("GET", f"/api/threads/{thread}"))[1])
+    assert [turn["run_id"] for turn in read["turns"]] == [mine["run_id"]]
+    for path in (
+        f"/api/threads/{thread}/history",
+        f"/langgraph/threads/{thread}/state",
+        f"/langgraph/threads/{thread}/history",
+    ):
+        status, text = await door.read("GET", path)
+        assert (status, SECRET in text, "Tresor" in text) == (200, False, False), path
+    # What I ask next knows nothing of the turn that I may not read.
+    follow_up = await door.ask("And its combination?", thread)
+    assert SECRET not in json.dumps(follow_up)
+    assert "Tresor" not in json.dumps(follow_up)
+    status, text = await door.read("GET", f"/api/runs/{follow_up['run_id']}/trace")
+    assert (status, "Tresor" in text) == (200, False)
+    assert (await door.read("DELETE", f"/api/threads/{thread}"))[0] == 200
+
+
+async def test_what_a_follow_up_repeats_is_hidden_with_it(door: Door) -> None:
+    document = await door.add("safe.md", SAFE)
+    lawn = await door.add("lawn.md", LAWN)
+    door.enter("ann", "a")
+    first = await door.ask()
+    thread = first["thread_id"]
+    follow_up = await door.ask("And what is its colour?", thread)
+    alone = await door.ask(OTHER, thread, document_ids=[lawn])
+    assert "Tresor" in follow_up["standalone_question"]
+    door.enter("owner")
+    await door.limit(document, "b")
+    door.enter("ann", "a")
+    turns = json.loads((await door.read("GET", f"/api/threads/{thread}"))[1])["turns"]
+    assert [turn["run_id"] for turn in turns] == [alone["run_id"]]
+    # Its states hold the turns before it, so that its answer may be read and these not.
+    assert (await door.read("GET", f"/api/runs/{alone['run_id']}"))[0] == 200
+    assert (await door.read("GET", f"/api/runs/{alone['run_id']}/trace"))[0] == 404
+
+
+async def test_groups_hold_for_each_revision(door: Door) -> None:
+    document = await door.add("safe.md", SAFE, "b")
+    door.enter("ben", "b")
+    run = await door.ask()
+    door.enter("owner")
+    await door.add("safe.md", "# Safe\n\nThe safe of the Tresor is grey.\n")
+    await door.limit(document)
+    door.enter("new", "a")
+    assert (await door.read("GET", f"/api/documents/{document}"))[0] == 200
+    for path in ("", "/file", "/blocks"):
+        status, text = await door.read("GET", f"/api/documents/{document}{path}?revision=1")
+        assert (status, SECRET in text) == (404, False), path
+    assert [
+        each["revision"]
+        for each in json.loads((await door.read("GET", f"/api/documents/{document}/revisions"))[1])["revisions"]
+    ] == [2]
+    assert (await door.read("GET", f"/api/runs/{run['run_id']}"))[0] == 404
+    door.enter("ben", "b")
+    assert SECRET in (await door.read("GET", f"/api/documents/{document}?revision=1"))[1]
+    # A document that is gone keeps the groups that it had.
+    door.enter("owner")
+    assert (await door.read("DELETE", f"/api/documents/{document}"))[0] == 204
+    for groups, status in ((["a"], 404), (["b"], 200)):
+        door.enter("new", *groups)
+        assert (await door.read("GET", f"/api/runs/{run['run_id']}"))[0] == status
+
+
+async def test_what_a_colleague_did_is_theirs(door: Door) -> None:
+    document = await door.add("safe.md", SAFE, "a", "b")
+    ordinary = frozenset({"ask", "ingest", "debug"})
+    door.enter("ann", "a", rights=ordinary)
+    run = await door.ask()
+    feedback = f"/api/runs/{run['run_id']}/feedback"
+    assert (await door.read("PUT", feedback, json={"rating": "up"}))[0] == 200
+    door.enter("ben", "b", rights=ordinary)
+    assert (await door.read("PUT", feedback, json={"rating": "down"}))[0] == 403
+    assert (await door.read("DELETE", feedback))[0] == 403
+    assert (await door.read("POST", f"/api/runs/{run['run_id']}/cancel"))[0] == 403
+    for groups in ([], ["b"]):
+        assert (await door.read("PATCH", f"/api/documents/{document}", json={"groups": groups}))[0] == 403
+    uploaded = {"files": ("safe.md", SAFE.encode())}
+    assert (await door.read("POST", "/api/documents", files=uploaded, data={"groups": ["b"]}))[0] == 422
+    assert (await door.read("PATCH", f"/api/documents/{document}", json={"groups": ["a"]}))[0] == 200
+    door.enter("ann", "a", rights=ordinary)
+    assert (await door.read("DELETE", feedback))[0] == 204
+
+
+@pytest.mark.parametrize("change", ["revoked", "moved"])
+async def test_open_streams_end_when_their_caller_may_not_have_them(
+    door: Door, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(watching, "WATCH_SECONDS", 0.2)
+    await door.add("lawn.md", LAWN)
+    door.enter("ann", "a")
+    thread = (await door.ask(OTHER))["thread_id"]
+    path = f"/langgraph/threads/{thread}/stream/events"
+
+    async def listen() -> str:
+        async with door.client.stream("POST", path, json={"channels": ["values", "lifecycle"]}) as response:
+            assert response.status_code == 200
+            return "".join([part async for part in response.aiter_text()])
+
+    listening = asyncio.create_task(listen())
+    await asyncio.sleep(1)
+    assert not listening.done()
+    door.is_out, door.caller = change == "revoked", replace(door.caller, groups=frozenset({"c"}))
+    text = await asyncio.wait_for(listening, 5)
+    assert "completed" in text
+
+
+def test_a_key_that_was_revoked_is_noticed_within_five_seconds() -> None:
+    assert authentication.TRUSTED_SECONDS + watching.WATCH_SECONDS < 5
+    assert RIGHTS
