@@ -112,7 +112,7 @@ async def forget_thread(
     thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope, dry_run: DryRun
 ) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
-    What its runs cost stays known. Needs the right `admin`, unless nobody but the caller has asked in the thread."""
+    What its runs cost stays known. Needs the right `admin`, unless the caller has begun the thread."""
     services = read_services(request)
     await services.runs.threads.require_own(caller, scope, thread_id)
     forgetting = services.make_forgetting()

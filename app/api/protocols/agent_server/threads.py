@@ -155,7 +155,7 @@ async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, 
 
 @erasing.delete("/threads/{thread_id}")
 async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> Response:
-    """Erase a thread with its branches. Needs the right `admin`, unless nobody but the caller has asked in it."""
+    """Erase a thread with its branches. Needs the right `admin`, unless the caller has begun it."""
     services = read_services(request)
     reader = ThreadReader.of(request, scope)
     thread = await reader.client_threads.read(scope.workspace_id, thread_id)
