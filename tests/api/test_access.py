@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from starlette.responses import StreamingResponse
 
 from app.access import authentication
 from app.access.authentication import Authenticator
@@ -239,25 +240,37 @@ async def test_what_a_colleague_did_is_theirs(door: Door) -> None:
 
 @pytest.mark.parametrize("change", ["revoked", "moved"])
 async def test_open_streams_end_when_their_caller_may_not_have_them(
-    door: Door, monkeypatch: pytest.MonkeyPatch, change: str
+    monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr(watching, "WATCH_SECONDS", 0.2)
-    await door.add("lawn.md", LAWN)
-    door.enter("ann", "a")
-    thread = (await door.ask(OTHER))["thread_id"]
-    path = f"/langgraph/threads/{thread}/stream/events"
+    monkeypatch.setattr(watching, "WATCH_SECONDS", 0.1)
+    caller, is_over, sent = Caller("ann", groups=frozenset({"a"})), asyncio.Event(), list[Any]()
 
-    async def listen() -> str:
-        async with door.client.stream("POST", path, json={"channels": ["values", "lifecycle"]}) as response:
-            assert response.status_code == 200
-            return "".join([part async for part in response.aiter_text()])
+    async def say() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"word "
+                await asyncio.sleep(0.01)
+        finally:
+            is_over.set()
 
-    listening = asyncio.create_task(listen())
-    await asyncio.sleep(1)
-    assert not listening.done()
-    door.is_out, door.caller = change == "revoked", replace(door.caller, groups=frozenset({"c"}))
-    text = await asyncio.wait_for(listening, 5)
-    assert "completed" in text
+    async def identify() -> Caller:
+        if len(sent) < 50:
+            return caller
+        if change == "revoked":
+            raise Unauthenticated
+        return replace(caller, groups=frozenset({"c"}))
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    response = watching.WatchedResponse(StreamingResponse(say()), caller, identify)
+    await asyncio.wait_for(response({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send), 5)
+    assert is_over.is_set()
+    assert len(sent) >= 50
+    assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 def test_a_key_that_was_revoked_is_noticed_within_five_seconds() -> None:
