@@ -137,6 +137,16 @@ class TurnInput(TypedDict):
     """The day in ISO 8601, UTC; a replay keeps it. Absent where LangGraph itself started the run."""
 
 
+class Judgement(TypedDict):
+    """What grade found of the sources."""
+
+    confidence: float
+    missing: list[str]
+    graded_by: str
+    characters: int
+    """Length of the sources that were graded, all together."""
+
+
 class WorkCall(TypedDict):
     """A call of a tool, as the research agent's model made it."""
 
@@ -203,8 +213,8 @@ class PerQuestion(TypedDict):
     """What no source covers: queries of the model that graded, or words of the question where none did."""
     graded_by: str
     """The model that graded the sources, or `local`."""
-    graded: int
-    """Characters of the sources that were graded."""
+    judgement: Judgement | None
+    """The last one of this question, which stands where another search finds nothing new."""
     answerer: str
     """The answerer to ask: `model` (the tier that the profile names), `fallback 1`, `fallback 2` … or `local`.
     Empty: the first of these that exists."""
@@ -279,7 +289,7 @@ def blank_question() -> PerQuestion:
         level="none",
         missing=[],
         graded_by="",
-        graded=0,
+        judgement=None,
         answerer="",
         answered_by="",
         failure=None,

@@ -101,6 +101,7 @@ class Ingestion:
                     is_short=True,
                 )
                 if report := await self._keep_known(workspace_id, existing, arrival, own | given, groups):
+                    await self._store.keep_original(workspace_id, content_hash, data)
                     return report
             parsed, chunks = await self._workers.run(
                 partial(

@@ -60,6 +60,10 @@ class DocumentStore(DocumentCatalog, Protocol):
         """Content hashes of the chunks that the document has now."""
         ...
 
+    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
+        """Keep the file that documents of this content were read from, where it is lost."""
+        ...
+
     async def number_arrival(self, workspace_id: str) -> Arrival:
         """That of a file that has just come: later than all before."""
         ...

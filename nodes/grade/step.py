@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.scope import ScopeJson
-from domain.state import AnswerState, Level, Turn
+from domain.state import AnswerState, Judgement, Level, Turn
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
@@ -47,11 +47,7 @@ class GradeInput(TypedDict):
     corrected_question: str
     candidates: list[Candidate]
     sources: list[Source]
-    retries: int
-    graded: int
-    graded_by: str
-    confidence: float
-    missing: list[str]
+    judgement: Judgement | None
     scope: ScopeJson
     profile: dict[str, Any]
 
@@ -63,7 +59,7 @@ class GradeUpdate(TypedDict):
     level: Level
     missing: list[str]
     graded_by: str
-    graded: int
+    judgement: Judgement
 
 
 class Grading(BaseModel):
@@ -75,17 +71,22 @@ class Grading(BaseModel):
 
 async def grade(state: GradeInput, runtime: Runtime[Context]) -> GradeUpdate:
     """Judge the sources of all searches so far together. Where a retry brought nothing new, the judgement stands."""
-    size = sum(len(source["text"]) for source in state["sources"])
-    if state["retries"] and size == state["graded"]:
-        grading, graded_by = Grading(confidence=state["confidence"], missing=state["missing"]), state["graded_by"]
-    else:
+    characters = sum(len(source["text"]) for source in state["sources"])
+    judgement = state["judgement"]
+    if judgement is None or judgement["characters"] != characters:
         grading, graded_by = await _judge(state, runtime.context)
+        judgement = Judgement(
+            confidence=round(grading.confidence, 4),
+            missing=grading.missing,
+            graded_by=graded_by,
+            characters=characters,
+        )
     return GradeUpdate(
-        confidence=round(grading.confidence, 4),
-        level=level_of(grading.confidence),
-        missing=grading.missing,
-        graded_by=graded_by,
-        graded=size,
+        confidence=judgement["confidence"],
+        level=level_of(judgement["confidence"]),
+        missing=judgement["missing"],
+        graded_by=judgement["graded_by"],
+        judgement=judgement,
     )
 
 

@@ -156,6 +156,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     update["route_reason"] = reason
     # Without a conversation there is nothing that a model could fill in.
     update["standalone_question"] = (update["standalone_question"] if turns else "") or question
+    update["corrected_question"] = update["standalone_question"]
     update["query"] = query or update["standalone_question"]
     if update["route"] == "needs_retrieval" and update["standalone_question"] != question:
         update["focus"] = find_last_cited(turns)
@@ -167,7 +168,9 @@ def _follow_choice(update: RouteUpdate, asked: Turn, choice: Choice) -> RouteUpd
     update["route"], update["route_reason"] = asked["route"], "it picks what was offered"
     update["language"] = detect_language(asked["question"]) or update["language"]
     update["focus"] = [choice["document_id"]]
-    update["standalone_question"] = update["query"] = add_carried(asked["question"], [choice["label"]])
+    update["standalone_question"] = update["corrected_question"] = update["query"] = add_carried(
+        asked["question"], [choice["label"]]
+    )
     return update
 
 

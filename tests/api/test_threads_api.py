@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import httpx
-import psycopg
 
 from app.answering.records import make_shown
 from app.answering.requests import Ask, collect
@@ -85,18 +84,6 @@ async def test_forty_turns_are_light_and_come_in_pages(client: httpx.AsyncClient
         paged, after = paged + part["steps"], part["next"]
     assert paged == steps
     assert len(steps) > 100
-
-
-async def test_turns_of_older_versions_are_restored_as_far_as_is_known(
-    client: httpx.AsyncClient, services: Services, database_url: str
-) -> None:
-    done = await ask(services)
-    async with await psycopg.AsyncConnection.connect(database_url) as connection:
-        await connection.execute("UPDATE accepted_runs SET shown = NULL")
-    [turn] = (await get(client, f"/api/threads/{done['thread_id']}"))["turns"]
-    assert (turn["sources"], turn["corrections"]) == ([], [])
-    assert {step["node"] for step in turn["steps"]} == done["timings"].keys() - {"total"}
-    assert turn["ended"]["answer"] == done["answer"]
 
 
 async def test_conversations_are_listed_searched_and_named(client: httpx.AsyncClient) -> None:

@@ -81,6 +81,16 @@ class OriginalStoreContract:
         assert await originals.measure("a", HASH) is None
         assert await originals.measure("b", HASH) == len(FILE)
 
+    async def test_a_file_that_was_lost_is_kept_when_it_comes_again(
+        self, documents: DocumentStore, originals: OriginalStore
+    ) -> None:
+        await documents.keep_original("a", HASH, FILE)
+        assert await originals.measure("a", HASH) is None, "no document needs it"
+        await store(documents, "a", "one.md", TEXTS)
+        await documents.keep_original("a", HASH, FILE)
+        await documents.keep_original("a", HASH, FILE)
+        assert await read(originals) == FILE
+
     async def test_a_file_that_is_dropped_and_needed_at_the_same_time_stays(
         self, documents: DocumentStore, originals: OriginalStore
     ) -> None:

@@ -58,7 +58,8 @@ async def _check_that_a_changed_recording_differs(bundle: Bundle, parts: Parts) 
             call.reply = [*call.reply, " And more."]
     result = await replay_strictly(bundle, parts)
     assert not result.identical
-    assert any("And more." in line for line in result.differences)
+    # The judge is asked about another answer than the recorded one.
+    assert "And more." in str(result.problem)
 
 
 def test_a_file_of_version_1_is_read() -> None:

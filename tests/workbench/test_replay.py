@@ -57,7 +57,7 @@ async def test_history_names_each_node_what_it_changed_and_how_long_it_took(serv
     by_node = {s["node"]: s for s in steps}
     assert by_node["__start__"]["changed"]["question"] == QUESTION
     assert set(by_node["retrieve"]["changed"]) == {"candidates", "queries_tried"}
-    assert set(by_node["rerank"]["changed"]) == {"candidates", "sources"}
+    assert set(by_node["rerank"]["changed"]) == {"candidates", "found", "sources"}
     assert by_node["generate"]["changed"]["answer"] == answered["answer"]
     assert all(s["ms"] is not None and s["ms"] > 0 for s in steps[1:])
     assert {s["run_id"] for s in steps} == {answered["run_id"]}
@@ -228,7 +228,7 @@ async def read_turns(services: Services, thread_id: str) -> Any:
         ({"query": "a\ud800b"}, "surrogate"),
         ({"queries_tried": ["fine", "a\0b"]}, "NUL"),
         (
-            {"previous": {"query": "", "candidates": [], "sources": [], "confidence": float("nan"), "missing": []}},
+            {"judgement": {"confidence": float("nan"), "missing": [], "graded_by": "", "characters": 0}},
             "finite",
         ),
         ({"missing": "[" * 100_000}, "missing"),
@@ -337,7 +337,7 @@ async def save_without(services: Services, answered: Done, node: str, *missing: 
     return thread
 
 
-LATER_FIELDS = ("steps", "turns", "previous", "missing", "level", "queries_tried", "citations", "verification")
+LATER_FIELDS = ("steps", "turns", "judgement", "missing", "level", "queries_tried", "citations", "verification")
 
 
 async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continued(
@@ -382,7 +382,7 @@ async def test_a_state_that_this_version_cannot_run_is_refused(
             }
         },
         values,
-        as_node="rerank",
+        as_node="retrieve",
     )
     with pytest.raises(StateError, match=f"another version .*{says}"):
         await run_on(services, answered["thread_id"], config["configurable"]["checkpoint_id"])

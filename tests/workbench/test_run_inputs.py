@@ -35,6 +35,7 @@ def test_a_question_becomes_the_graphs_input() -> None:
         "scope": {"workspace_id": "team", "document_ids": ["a", "b"], "where": {"year": {"gte": 2024}}},
         "mode": "fast",
         "profile": {"name": "fast"},
+        "asked_on": datetime.now(UTC).date().isoformat(),
     }
     with pytest.raises(QuestionError):
         Ask("  ").as_turn(RUN, {})

@@ -91,6 +91,9 @@ class PgVectorStoreDocuments:
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()
 
+    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
+        raise InputError(_READ_ONLY)
+
     async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
         raise InputError(_READ_ONLY)
 

@@ -6,6 +6,7 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.ports.judgement import Grade
+from domain.state import Judgement
 from nodes.grade.step import grade, level_of
 from nodes.prompting.answerers import LOCAL
 from tests.nodes.nodes_alone import make_runtime, make_state
@@ -41,14 +42,8 @@ async def test_the_judgement_stands_where_a_retry_brought_nothing(
     embedder: OnnxEmbedder, added: str, confidence: float
 ) -> None:
     text = "Lunch costs nine francs."
-    state = make_state(
-        sources=[make_source(text + added)],
-        retries=1,
-        graded=len(text),
-        graded_by="m",
-        confidence=0.7,
-        missing=["price"],
-    )
+    before = Judgement(confidence=0.7, missing=["price"], graded_by="m", characters=len(text))
+    state = make_state(sources=[make_source(text + added)], retries=1, judgement=before)
     update = await grade(state, make_runtime(embedder, [], grader=Grader()))
     assert update["confidence"] == confidence
     assert update["graded_by"] == (LOCAL if added else "m")

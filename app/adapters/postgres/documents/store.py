@@ -71,6 +71,10 @@ _CONFIRM: LiteralString = """
     RETURNING document_id
 """
 
+_HAS_CONTENT: LiteralString = """
+    SELECT FROM documents WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s LIMIT 1
+"""
+
 # What arrived earlier than what is stored changes nothing.
 _SET_METADATA: LiteralString = f"""
     UPDATE documents SET metadata = %(metadata)s, groups = coalesce(%(groups)s::text[], groups), arrival = %(arrival)s,
@@ -278,6 +282,17 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 groups=None if groups is None else sorted(set(groups)),
             )
         return row is not None
+
+    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
+        if await self._originals.measure(workspace_id, content_hash) is not None:
+            return
+        async with (
+            self._originals.stage(workspace_id, {content_hash: original}) as staged,
+            open_session(self._pool, workspace_id, transaction=True) as session,
+        ):
+            await hold_originals(session, [content_hash])
+            if await session.fetch_one(_HAS_CONTENT, content_hash=content_hash) is not None:
+                await add_original(session, content_hash, staged[content_hash])
 
     async def set_metadata(
         self,
