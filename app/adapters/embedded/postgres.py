@@ -25,18 +25,18 @@ from domain.errors import ConfigurationError, DatabaseUnavailable, Unavailable
 DATABASE = "askgraph"
 ROLE = "askgraph"
 
-SERVING_ROLE_CREATION = f"""\
+GRANTS = f"""\
 DO $$ BEGIN CREATE ROLE {SERVING_ROLE} NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
-GRANT {SERVING_ROLE} TO {ROLE};
+GRANT {SERVING_ROLE}, pg_checkpoint TO {ROLE};
+GRANT EXECUTE ON FUNCTION pg_switch_wal() TO {ROLE};
 """
-"""Statements for the role that row-level security restricts. `ROLE` itself may create none."""
+"""What `ROLE` may not give itself: the role that row-level security restricts, and what ends the write-ahead log. Run
+again in our database at the first start after they have changed."""
 
 CREATION = f"""\
 CREATE EXTENSION vector;
 CREATE ROLE {ROLE} LOGIN CREATEDB;
-GRANT pg_checkpoint TO {ROLE};
-GRANT EXECUTE ON FUNCTION pg_switch_wal() TO {ROLE};
-{SERVING_ROLE_CREATION}CREATE DATABASE {DATABASE} OWNER {ROLE};
+{GRANTS}CREATE DATABASE {DATABASE} OWNER {ROLE};
 """
 """Statements run once in template1, one per line as single-user mode requires.
 
@@ -44,8 +44,8 @@ The role is no superuser, so SQL cannot reach files or programs. Only a superuse
 here, in the template of every database.
 """
 
-_HAS_SERVING_ROLE = "askgraph_service.created"
-"""File in the data folder of a cluster that has that role."""
+_GRANTED = "askgraph.grants"
+"""File in the data folder: the grants that the cluster has."""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -106,10 +106,11 @@ class Postgres:
         self._allow_clients()
         for pid_file in (self.data / "postmaster.pid", self.sockets / ".s.PGSQL.5432.lock"):
             _remove_if_stale(pid_file)
-        if not (self.data / _HAS_SERVING_ROLE).exists():
+        granted = self.data / _GRANTED
+        if not granted.exists() or granted.read_text() != GRANTS:
             # A cluster of an older version.
-            _run_tool(account, lock, _describe_single_user(programs, self.data), SERVING_ROLE_CREATION)
-            (self.data / _HAS_SERVING_ROLE).touch()
+            _run_tool(account, lock, _describe_single_user(programs, self.data, DATABASE), GRANTS)
+            granted.write_text(GRANTS)
         settings = SETTINGS | {
             "unix_socket_directories": str(self.sockets),
             "shared_buffers": f"{_choose_shared_buffers()}MB",
@@ -153,7 +154,7 @@ class Postgres:
         locale = ["--locale=C", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         steps: list[tuple[list[str | Path], str]] = [
             ([programs / "initdb", "-D", new, "-U", "postgres", "--auth=reject", "--no-instructions", *locale], ""),
-            (_describe_single_user(programs, new), CREATION),
+            (_describe_single_user(programs, new, "template1"), CREATION),
         ]
         for command, text in steps:
             try:
@@ -161,7 +162,7 @@ class Postgres:
             except DatabaseUnavailable:
                 shutil.rmtree(new, ignore_errors=True)
                 raise
-        (new / _HAS_SERVING_ROLE).touch()
+        (new / _GRANTED).write_text(GRANTS)
         try:
             new.rename(self.data)
         except OSError as error:
@@ -177,9 +178,9 @@ class Postgres:
         (self.data / "pg_ident.conf").write_text("".join(f'clients "{user}" {ROLE}\n' for user in sorted(users)))
 
 
-def _describe_single_user(programs: Path, data: Path) -> list[str | Path]:
+def _describe_single_user(programs: Path, data: Path, database: str) -> list[str | Path]:
     """Return the command that reads statements of a superuser, one per line, while no server runs."""
-    return [programs / "postgres", "--single", "-D", data, "-c", "exit_on_error=on", "template1"]
+    return [programs / "postgres", "--single", "-D", data, "-c", "exit_on_error=on", database]
 
 
 def _run_tool(account: Account, lock: int, command: list[str | Path], text: str) -> None:

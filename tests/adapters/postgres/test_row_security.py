@@ -217,17 +217,21 @@ async def test_a_server_without_the_role_serves_without_row_level_security(
     assert "Row-level security is not enforced" in caplog.text
 
 
-async def test_an_embedded_server_of_an_older_version_gets_the_role(
+async def test_an_embedded_server_of_an_older_version_gets_what_it_was_not_granted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
-        older.setattr(postgres, "CREATION", postgres.CREATION.replace(postgres.SERVING_ROLE_CREATION, ""))
+        older.setattr(postgres, "CREATION", postgres.CREATION.replace(postgres.GRANTS, ""))
+        older.setattr(postgres, "GRANTS", "")
         async with open_servers(tmp_path, redis=False) as servers:
             assert await can_serve(servers) is False
-    # The mark of those that have it.
-    (tmp_path / "postgres" / "askgraph_service.created").unlink()
     async with open_servers(tmp_path, redis=False) as servers:
         assert await can_serve(servers) is True
+        assert servers.database_url
+        async with await AsyncConnection.connect(servers.database_url, autocommit=True) as connection:
+            # What `forget` ends the write-ahead log with.
+            await connection.execute("CHECKPOINT")
+            await connection.execute("SELECT pg_switch_wal()")
 
 
 async def can_serve(servers: Servers) -> bool:
