@@ -1,7 +1,7 @@
 """Reads and writes citation markers in answers, and escapes raw HTML.
 
 A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`; a model that is shown `[Source 1: path]` may
-write that. Models write them in every style, in groups and
+write that, others `【1†source】`, as OpenAI's file search does, or `(Source 1)`. Models write every style, in groups,
 with stray spaces, and point at sources that do not exist. The client gets one style, and only markers with a source.
 """
 
@@ -22,9 +22,12 @@ _NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?"
 _LABEL = r"(?:(?:sources?|citations?|cites?)\s*:?\s*#?)?"
 _NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
+_FULL_WIDTH = re.compile(rf"\s*({_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*)\s*(?:†[^【】\n]*)?", re.IGNORECASE)
+_ROUND = re.compile(rf"\s*sources?\s*:?\s*#?{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
+_CLOSING = {"[": "]", "【": "】", "(": ")"}
 _PATHED = re.compile(r"\s*source\s+(\d{1,9})\s*:\s*[^\s\d].*", re.IGNORECASE)
 """A source as profiles with `source_label = "path"` show it to the model."""
-_PLAIN = re.compile(r"[^ \t\[`~\\<]+")
+_PLAIN = re.compile(r"[^ \t\[【(`~\\<]+")
 _TAG = re.compile(r"<[a-z/!?]", re.IGNORECASE)
 _ANGLED_ADDRESS = re.compile(r"<(?:[a-z][a-z0-9+.-]{0,30}(?:$|:)|$)", re.IGNORECASE)
 """The beginning of an address between angle brackets, complete or not."""
@@ -167,7 +170,7 @@ class _Scanner:
         if blanks == len(buffer):
             return _Piece(buffer) if final else None
         match buffer[blanks]:
-            case "[":
+            case "[" | "【" | "(":
                 return self._take_bracket(blanks, final)
             case "`" | "~":
                 return self._take_ticks(blanks, final)
@@ -212,21 +215,26 @@ class _Scanner:
 
     def _take_bracket(self, blanks: int, final: bool) -> _Piece | None:
         buffer = self._buffer
-        content, bracket, rest = buffer[blanks + 1 : blanks + 2 + _LONGEST_MARKER].partition("]")
+        opening = buffer[blanks]
+        content, bracket, rest = buffer[blanks + 1 : blanks + 2 + _LONGEST_MARKER].partition(_CLOSING[opening])
         literal = _Piece(buffer[: blanks + 1])
         if not bracket:
-            undecided = not final and len(content) <= _LONGEST_MARKER and _may_become_marker(content)
+            undecided = not final and len(content) <= _LONGEST_MARKER and _may_become_marker(content, opening)
             return None if undecided else literal
-        numbers = self._read_numbers(content)
-        if numbers is None or rest.startswith("("):
+        numbers = self._read_numbers(content, opening)
+        if numbers is None or (opening == "[" and rest.startswith("(")):
             return literal
-        if not rest and not final and len(buffer) == blanks + len(content) + 2:
+        if opening == "[" and not rest and not final and len(buffer) == blanks + len(content) + 2:
             return None
         return _Piece(buffer[: blanks + len(content) + 2], numbers, blanks)
 
-    def _read_numbers(self, content: str) -> tuple[int, ...] | None:
+    def _read_numbers(self, content: str, opening: str) -> tuple[int, ...] | None:
         """Return the sources that the text between the brackets points at; None where it is no marker."""
         if "\n" in content:
+            return None
+        if opening == "【" and (full := _FULL_WIDTH.fullmatch(content)):
+            content = full[1]
+        elif opening != "[" and not _ROUND.fullmatch(content):
             return None
         numbers: list[int] = []
         if identified := _IDENTIFIED.fullmatch(content):
@@ -243,10 +251,14 @@ class _Scanner:
         return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._count))
 
 
-def _may_become_marker(content: str) -> bool:
+def _may_become_marker(content: str, opening: str) -> bool:
     """Return True while more text could make `content` a marker; never False for the beginning of one."""
     if "\n" in content:
         return False
+    if opening == "(" and not re.match(r"\s*(?:$|s)", content, re.IGNORECASE):
+        return False
+    if opening == "【" and "†" in content:
+        return bool(_FULL_WIDTH.fullmatch(content))
     if word := _WORD_START.match(content):
         name = word[1].lower()
         whole = word.end() < len(content)

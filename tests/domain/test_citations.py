@@ -88,6 +88,7 @@ def test_a_marker_of_no_source_never_goes_out(bad: str) -> None:
         "```python\nx = a[1]\n```\n",
         "~~~\n[9]\n~~~\n",
         "an escaped \\[1\\] bracket",
+        "Note (2), (see Source 1) and 【注意】",
         "a task [ ] and [x], a note [sic], [TODO 1]",
         "[1\n]",
     ],
@@ -95,6 +96,12 @@ def test_a_marker_of_no_source_never_goes_out(bad: str) -> None:
 def test_code_links_and_other_brackets_stay(text: str) -> None:
     assert run(text) == [text]
     assert find_markers(text, IDS) == []
+
+
+@pytest.mark.parametrize("written", ["so 【2†source】", "so 【2】", "so (Source 2)", "so (sources: 2)", "so [^2]"])
+def test_markers_in_other_brackets(written: str) -> None:
+    for step in (len(written), 1):
+        assert text_of(run(written, cuts=list(range(step, len(written), step)))) == "so [2]"
 
 
 def test_a_lone_backtick_does_not_hide_markers() -> None:
@@ -124,7 +131,7 @@ def test_the_result_does_not_depend_on_how_the_text_is_cut() -> None:
     choice = random.Random(11)
     alphabet = [
         "[", "]", "1", "2", "9", " ", ", ", "-", "Source ", "citation", "cite:", "aa-1", "`", "``", "```", "~~~", "~", "\n",
-        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]",
+        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]", "【", "】", "(", ")", "†source",
     ]  # fmt: skip
     for _ in range(4000):
         text = "".join(choice.choices(alphabet, k=choice.randint(1, 25)))

@@ -303,6 +303,8 @@ class OpenAIServer:
                     if fault == "stream_error":
                         yield _event(_STREAM_ERROR)
                         return
+            if fault == "refusal":
+                yield _event(reply.chunk([reply.choice({"refusal": "I cannot help with that."})]))
             if fault != "no_finish":
                 yield _event(reply.chunk([reply.choice({}, finish=reply.finish)]))
             if with_usage:

@@ -88,12 +88,13 @@ class LangChainChat:
         """Return a reply that fits `schema`. A reply that does not fit is sent back once with its errors."""
         prompt = _convert(messages)
         text = await self._ask(prompt, schema, sink)
+        self._note_reply(text)
         try:
             return schema.model_validate_json(cut_json(text))
         except ValidationError as error:
-            self._misunderstood(text)
             repair = f"This is not what was asked for: {error}\n{describe_schema(schema)}"
             text = await self._ask([*prompt, AIMessage(text), HumanMessage(repair)], schema, sink)
+            self._note_reply(text)
         try:
             return schema.model_validate_json(cut_json(text))
         except ValidationError as error:
@@ -227,8 +228,8 @@ class LangChainChat:
         """Add a chunk's usage to the stream's: LangChain's packages report each chunk's share."""
         return add_usage(before, chunk)
 
-    def _misunderstood(self, text: str) -> None:
-        """Learn from a reply that did not fit the schema."""
+    def _note_reply(self, text: str) -> None:
+        """Learn from a reply that should be JSON."""
 
     def _translate(self, error: Exception) -> AskgraphError:
         """Translate an error. https://reference.langchain.com/python/langchain_core/exceptions"""

@@ -60,6 +60,9 @@ _CONSTRAINTS = {
     "default", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern",
 }  # fmt: skip
 
+_IGNORED = 3
+"""Replies in prose after which the format counts as ignored. One may be a slip of the model. Chosen."""
+
 _PASSING = (408, 409, 429)
 """Statuses below 500 after which asking again may help."""
 
@@ -76,6 +79,10 @@ class _Habits:
 
     format: int = 0
     """Index in `_FORMATS` of the best format that the server understands."""
+    prose: int = 0
+    """Replies in prose, one after the other, where JSON was asked for."""
+    usual: int | None = None
+    """The format to return to, while a repair is asked for without one."""
     refused: set[str] = field(default_factory=set)
     """Parameters that the server refuses."""
 
@@ -193,10 +200,18 @@ class OpenAIChat(LangChainChat):
         # OpenAI reports usage once, at the end; servers that report it in every chunk report totals.
         return chunk
 
-    def _misunderstood(self, text: str) -> None:
-        if not text.lstrip().startswith("{"):
-            # The reply is prose although only JSON was allowed: the server ignores the format.
-            self._habits.format = _FORMATS.index("text")
+    def _note_reply(self, text: str) -> None:
+        habits = self._habits
+        if habits.usual is not None:
+            # The repair was asked for without a format.
+            habits.format, habits.usual = habits.usual, None
+        elif "{" in text:
+            habits.prose = 0
+        else:
+            # Prose although only JSON was allowed: a slip of the model, or a server that ignores the format.
+            habits.prose += 1
+            habits.usual = habits.format if habits.prose < _IGNORED else None
+            habits.format = _FORMATS.index("text")
 
     def _fit(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options without those that the model is known to refuse."""
@@ -292,7 +307,7 @@ class _PlainReply:
         await self._response.aclose()
 
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
-        rest = b""
+        rest, is_refusal = b"", False
         async for received in self._response.aiter_bytes():
             # Not `aiter_lines`, which also splits at line separators inside a JSON string.
             *lines, rest = (rest + received).split(b"\n")
@@ -300,6 +315,11 @@ class _PlainReply:
                 if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                     continue
                 chunk = orjson.loads(line[5:])
+                for choice in chunk.get("choices") or []:
+                    is_refusal = is_refusal or bool((choice.get("delta") or {}).get("refusal"))
+                    if is_refusal and choice.get("finish_reason"):
+                        # `ChatOpenAI` drops the words of a refusal, and would find an empty reply.
+                        choice["finish_reason"] = "refusal"
                 if chunk.get("error"):
                     raise openai.APIError(str(chunk["error"]), self._response.request, body=chunk["error"])
                 yield chunk

@@ -68,10 +68,20 @@ async def test_falls_back_where_the_server_knows_no_schemas(
 
 async def test_notices_a_server_that_ignores_the_format(model: OpenAIChat, server: OpenAIServer) -> None:
     server.behaviour.ignores_format = True
-    assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
+    for _ in range(3):
+        assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
     asked = len(server.requests)
     assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
     assert len(server.requests) == asked + 1
+
+
+async def test_a_slip_of_the_model_is_no_habit_of_the_server(model: OpenAIChat, server: OpenAIServer) -> None:
+    for _ in range(4):
+        server.behaviour.replies = ["Certainly! Here you are."]
+        await model.judge(ASK, Judgement, Sink())
+        await model.judge(ASK, Judgement, Sink())
+    strict = ["response_format" in request for request in server.requests]
+    assert strict == [True, False, True] * 4, "only the repair is asked for without a format"
 
 
 async def test_asks_strictly_and_leaves_out_what_strict_mode_refuses(model: OpenAIChat, server: OpenAIServer) -> None:
@@ -220,7 +230,12 @@ async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expecte
 
 @pytest.mark.parametrize(
     ("how", "fault", "expected"),
-    [("judge", "refusal", ModelRefused), ("judge", "empty", ModelError), ("stream", "empty", ModelReplyCut)],
+    [
+        ("judge", "refusal", ModelRefused),
+        ("stream", "refusal", ModelRefused),
+        ("judge", "empty", ModelError),
+        ("stream", "empty", ModelReplyCut),
+    ],
 )
 async def test_a_reply_that_says_nothing_is_an_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
     await check_fault(PROVIDER, how, fault, expected)
