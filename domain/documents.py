@@ -324,6 +324,8 @@ class Source(TypedDict):
     """The sections of its text, in order, where it was widened beyond the one of `heading_path`."""
     lead: NotRequired[str]
     """What the text cannot be read without, from further up: the header of a table that is too long to be shown."""
+    computed: NotRequired[str]
+    """The query that was computed from this text, and its result. Absent where nothing was."""
     text: str
     start: int
     end: int

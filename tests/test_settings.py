@@ -82,13 +82,13 @@ def test_a_name_that_cannot_be_one_is_said_in_words(name: str, value: str, says:
 
 def test_a_pipeline_that_ships_is_read_by_its_name() -> None:
     modes = read_modes(read_settings(profiles=Path("disclosures")))
-    assert modes.keys() == {"fast", "standard", "thorough", "disclosures"}
+    assert modes.keys() == {"fast", "standard", "thorough", "research", "disclosures"}
     assert modes["disclosures"].retrieval.similarity_threshold == 0.6
 
 
 def test_a_mode_of_ones_own_may_extend_a_pipeline(tmp_path: Path) -> None:
     modes = read_modes(write(tmp_path, b'[ours]\nextends = "workspace"\nretrieval.similarity_threshold = 0.5\n'))
-    assert modes.keys() == {"fast", "standard", "thorough", "ours"}
+    assert modes.keys() == {"fast", "standard", "thorough", "research", "ours"}
     assert modes["ours"].retrieval.similarity_threshold == 0.5
     assert modes["ours"].rerank.method == "model"
     assert modes["ours"].name == "ours"

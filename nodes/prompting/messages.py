@@ -160,17 +160,17 @@ def _disarm_values(value: Any) -> Any:
 
 def _show(source: Source, label: SourceLabel) -> str:
     where = _show_attribute(name_place(source["title"], source["heading_path"]))
-    path = f' path="{_show_attribute(_shorten(source["source"]))}"' if source.get("source") else ""
+    path = f' path="{_show_attribute(shorten_path(source["source"]))}"' if source.get("source") else ""
     date = f' date="{_show_attribute(source["dated"])}"' if source.get("dated") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
-    named = _show_attribute(_shorten(source.get("source", "")) or source["title"]).translate(_IN_LABEL)
+    named = _show_attribute(shorten_path(source.get("source", "")) or source["title"]).translate(_IN_LABEL)
     line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
-    shown = "\n".join(filter(None, (source.get("lead"), source["text"])))
+    shown = "\n".join(filter(None, (source.get("computed"), source.get("lead"), source["text"])))
     text = line + disarm(_EMPTY_LINK.sub(r"\1", shown))
     return f'<source number="{source["number"]}" title="{where}"{path}{page}{date}>\n{text}\n</source>'
 
 
-def _shorten(path: str) -> str:
+def shorten_path(path: str) -> str:
     """Return the last parts of an absolute path, which are enough to tell files apart; the others show how the server
     is set up. An address stays whole."""
     return "/".join(path.split("/")[-_PATH_PARTS:]) if path.startswith("/") else path

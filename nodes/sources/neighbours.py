@@ -208,7 +208,9 @@ def _holds(one: Source, other: Source) -> bool:
 
 
 def _share_page(one: Source, other: Source) -> bool:
-    return one["document_id"] == other["document_id"] and one["page"] == other["page"]
+    """Return True where the two are parts of one page. What was computed stays apart."""
+    is_text = "computed" not in one and "computed" not in other
+    return is_text and one["document_id"] == other["document_id"] and one["page"] == other["page"]
 
 
 def _join(sources: Sequence[Source]) -> Source:

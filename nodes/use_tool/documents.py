@@ -15,8 +15,7 @@ MOST_LISTED = 1000
 """Documents among which a name is looked up. Chosen: more would not fit into a prompt either."""
 
 
-FILTER = """Only documents with these metadata; empty: all. `path` is the document's path.
-For example: path ^= "contracts/" and year >= 2023"""
+FILTER = "Only documents with these metadata, such as: year >= 2023 and team = legal. Empty: all."
 """Describes the argument `filter` to the model."""
 
 
@@ -30,7 +29,7 @@ def filter_scope(scope: Scope, written: str) -> Scope:
 
 
 async def find_documents(names: Iterable[str], scope: Scope, context: Context) -> list[ListedDocument]:
-    """Return the documents of these ids, paths (or their last parts) or titles, in any case.
+    """Return the documents of these ids, titles, paths or folders (or the last parts of these), in any case.
 
     Raises `ToolProblem` for a name that none has.
     """
@@ -49,8 +48,9 @@ async def find_documents(names: Iterable[str], scope: Scope, context: Context) -
 
 def _is_called(document: ListedDocument, name: str) -> bool:
     level = name.strip().casefold()
-    path = document.source.casefold()
-    return level in (document.id, document.title.casefold(), path) or path.endswith(f"/{level.lstrip('/')}")
+    path = f"/{document.source.casefold().lstrip('/')}"
+    part = f"/{level.strip('/')}"
+    return level in (document.id, document.title.casefold()) or path.endswith(part) or f"{part}/" in path
 
 
 def _refuse(name: str, listed: Sequence[ListedDocument]) -> ToolProblem:

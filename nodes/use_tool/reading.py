@@ -1,12 +1,14 @@
 """The tools that read: `read` a part of a document, its `outline`, and `list_documents`."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from pydantic import BaseModel, Field
 
 from domain.documents import Passage, name_place
 from domain.scope import Scope
 from nodes.context import Context
+from nodes.prompting.messages import shorten_path
 from nodes.sources.neighbours import join_passages
 from nodes.use_tool.documents import FILTER, filter_scope, find_documents
 from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
@@ -24,7 +26,7 @@ _MOST_LINES = 150
 class ReadArguments(BaseModel):
     """What to read."""
 
-    document: str = Field(description="The document's title or path.")
+    document: str = Field(description="The document's title or path, as shown.")
     section: str = Field(
         "", max_length=300, description="Words of the heading to begin at, or of its number; empty: the beginning."
     )
@@ -60,7 +62,7 @@ def _find_beginning(passages: Sequence[Passage], arguments: ReadArguments) -> in
 class OutlineArguments(BaseModel):
     """The document to outline."""
 
-    document: str = Field(description="The document's title or path.")
+    document: str = Field(description="The document's title or path, as shown.")
 
 
 async def _outline(arguments: OutlineArguments, scope: Scope, context: Context) -> Finding:
@@ -70,11 +72,15 @@ async def _outline(arguments: OutlineArguments, scope: Scope, context: Context) 
     for passage in passages:
         sizes[passage.heading_path] = sizes.get(passage.heading_path, 0) + len(passage.text)
         pages.setdefault(passage.heading_path, passage.page)
-    lines = [
-        f"{'  ' * max(0, len(path) - 1)}{path[-1] if path else passages[0].title}"
-        f" ({size} characters{f', page {pages[path]}' if pages[path] else ''})"
-        for path, size in sizes.items()
-    ]
+    lines: list[str] = []
+    above: tuple[str, ...] = ()
+    for path, size in sizes.items():
+        # Headings without text of their own have no passage; they are named where they change.
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(above, path[:-1], strict=False)))
+        lines += [f"{'  ' * level}{path[level]}" for level in range(shared, len(path) - 1)]
+        page = f", page {pages[path]}" if pages[path] else ""
+        lines.append(f"{'  ' * (len(path) - 1)}{path[-1] if path else passages[0].title} ({size} characters{page})")
+        above = path
     return Finding("\n".join(_cut(lines, len(lines))), listed=[passages[0].document_id])
 
 
@@ -86,7 +92,7 @@ class ListArguments(BaseModel):
 
 async def _list(arguments: ListArguments, scope: Scope, context: Context) -> Finding:
     listed = await context.library.list_documents(filter_scope(scope, arguments.filter), _MOST_LINES)
-    lines = [f"{each.title} ({each.source})" for each in listed.documents]
+    lines = [f"{each.title} ({shorten_path(each.source)})" for each in listed.documents]
     return Finding("\n".join(_cut(lines, listed.total)), listed=[each.id for each in listed.documents])
 
 
@@ -100,7 +106,7 @@ async def _read_document(name: str, scope: Scope, context: Context) -> list[Pass
     """Return the chunks of a document, in order. Raises `ToolProblem` where there is none, or several are called so."""
     found = await find_documents([name], scope, context)
     if len(found) > 1:
-        paths = ", ".join(document.source for document in found[:10])
+        paths = ", ".join(shorten_path(document.source) for document in found[:10])
         raise ToolProblem(
             f"{len(found)} documents are called {name!r}; name one by its path: {paths}.", [each.id for each in found]
         )

@@ -32,7 +32,9 @@ class SearchArguments(BaseModel):
         description="One query for each thing to find: a few words that name it, in the language of the documents.",
     )
     documents: list[str] = Field(
-        default_factory=list, max_length=20, description="Titles or paths of the documents to search; empty: all."
+        default_factory=list,
+        max_length=20,
+        description="Titles, paths or folders of documents, as shown; empty: all.",
     )
     filter: str = Field("", max_length=1000, description=FILTER)
 

@@ -99,7 +99,7 @@ def _holds(known: Source, source: Source) -> bool:
     return (
         known["document_id"] == source["document_id"]
         and known["page"] == source["page"]
-        and known.get("lead") == source.get("lead")
+        and known.get("computed") == source.get("computed")
         and known["start"] <= source["start"]
         and source["end"] <= known["end"]
     )

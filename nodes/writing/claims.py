@@ -80,7 +80,10 @@ def find_quoted(statement: str, sources: Iterable[Source]) -> list[int]:
     level = _level(statement)
     if not level or not is_statement(strip_markers(statement).strip()):
         return []
-    shown = ((source["number"], f"{source.get('lead', '')}\n{source['text']}") for source in sources)
+    shown = (
+        (source["number"], "\n".join([source.get("computed", ""), source.get("lead", ""), source["text"]]))
+        for source in sources
+    )
     return [number for number, text in shown if level in _read_quotable(text)]
 
 

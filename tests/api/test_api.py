@@ -261,7 +261,7 @@ async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
     response = await client.post(path, json={"checkpoint_id": rerank, "tape": "strict"})
     kinds = [event[1] for event in parse_events(response.text)]
     assert kinds[-2:] == ["comparison", "done"]
-    changed = {"checkpoint_id": rerank, "tape": "strict", "set": {"standalone_question": "How heavy is the Falke?"}}
+    changed = {"checkpoint_id": rerank, "tape": "strict", "set": {"corrected_question": "How heavy is the Falke?"}}
     [*_, (_, kind, data)] = parse_events((await client.post(path, json=changed)).text)
     assert (kind, data["code"]) == ("error", "not_on_tape")
     asked = {"question": "And of the Amsel?", "thread_id": answer["thread_id"]}

@@ -18,7 +18,6 @@ from domain.errors import (
     QuestionError,
     UnknownDocument,
     UnknownMode,
-    UnknownThread,
 )
 from domain.events import Event
 from domain.library.where import Where
@@ -230,10 +229,14 @@ async def test_another_workspace_sees_nothing(services: Services, library: dict[
         await ask_for_events(services, "How long?", scope=Scope("other", (library["Amsel manual"],)))
 
 
-async def test_a_thread_of_another_workspace_is_unknown(services: Services, library: dict[str, str]) -> None:
+async def test_a_thread_of_the_same_name_in_another_workspace_is_another(
+    services: Services, library: dict[str, str]
+) -> None:
     first, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
-    with pytest.raises(UnknownThread):
-        await ask_for_events(services, "And the battery?", scope=Scope("other"), thread_id=first["thread_id"])
+    asked = Scope("other")
+    second, _ = await ask_for_events(services, "And the battery?", scope=asked, thread_id=first["thread_id"])
+    assert (second["thread_id"], second["standalone_question"]) == (first["thread_id"], "And the battery?")
+    assert second["citations"] == []
 
 
 class BrokenEmbedder:

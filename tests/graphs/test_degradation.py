@@ -11,7 +11,7 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.execution.budget import Budget
-from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile, RetrievalKnobs
+from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile
 from tests.asking import LARGE, SMALL, ask_for_events, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -227,18 +227,3 @@ async def test_small_talk_without_the_model_is_recorded_too(settings: Settings) 
         done, _ = await ask_for_events(services, "Hello there!", profile=own_mode())
     assert tell(done)[-1] == ("converse", "model_refused", SMALL, "local")
     assert done["answered_by"] == "local"
-
-
-async def test_a_retry_searches_for_the_parts_of_a_question_where_the_profile_asks(settings: Settings) -> None:
-    question = "What is the pension age of the chairman of the Falke works council?"
-    async with serve(settings) as (services, server):
-        done, _ = await ask_for_events(
-            services, question, profile=own_mode("standard", retrieval=RetrievalKnobs(expansion="parts"))
-        )
-        run = await services.runs.log.get("default", done["run_id"])
-    assert run is not None
-    asked = [body for body in server.requests if "at most 3 search queries" in body["messages"][0]["content"]]
-    assert len(asked) == 1
-    # The loopback model's parts: all content words, then each alone; three are taken.
-    assert len(run.queries) >= 4
-    assert run.queries[2:4] == ["pension", "age"]

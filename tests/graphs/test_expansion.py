@@ -83,10 +83,12 @@ async def test_a_retry_is_not_expanded_again(settings: Settings) -> None:
             ROUTING,
             json.dumps({"queries": ["claims department"]}),
             json.dumps({"confidence": 0.5, "missing": []}),
-            json.dumps({"query": "person responsible for claims"}),
+            json.dumps({"queries": ["person responsible for claims"]}),
             json.dumps({"confidence": 0.9, "missing": []}),
         ]
-        _, state = await ask_for_state(services, QUESTION, profile=alone(retrieval={"expansion": "multi_query"}))
+        _, state = await ask_for_state(
+            services, QUESTION, profile=alone(retrieval={"expansion": "multi_query"}, grade={"max_retries": 1})
+        )
     assert state["retries"] == 1
     assert state["queries_tried"] == [QUESTION, "claims department", "person responsible for claims"]
 

@@ -80,6 +80,7 @@ async def run(services: Services, server: OpenAIServer, document: dict[str, Any]
         "run_id": "r",
         "question": QUESTION,
         "standalone_question": QUESTION,
+        "corrected_question": QUESTION,
         "scope": Scope("default").to_json(),
         "mode": "thorough",
         "profile": MODES["thorough"].model_dump(),

@@ -140,23 +140,3 @@ async def test_another_verifier_withdraws_what_it_denies(services: Services, lib
     assert denier.seen
     assert {claim["reason"] for claim in done["verification"]["claims"]} == {"I doubt it."}
     assert done["abstained"]
-
-
-@dataclass
-class OtherWords:
-    known: list[tuple[list[str], list[str]]] = field(default_factory=list)
-
-    async def reformulate(
-        self, question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str
-    ) -> str | None:
-        self.known.append((list(missing), list(tried)))
-        return None if len(tried) > 1 else "Amsel warranty"
-
-
-async def test_another_reformulator_says_what_to_search_next(services: Services, library: dict[str, str]) -> None:
-    other = OtherWords()
-    await ask(plug(services, reformulator=other, grader=Doubtful(0.1)))
-    [(missing, tried), (_, tried_again)] = other.known
-    assert missing == ["warranty"]
-    assert tried == [QUESTION]
-    assert tried_again[1] == "Amsel warranty"

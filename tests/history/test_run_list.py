@@ -37,8 +37,9 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     assert await list_ids(where="ms >= 0 and cached = false and error = none") == []
     assert await list_ids(since="2999-01-01") == []
     assert await list_ids(Scope("other")) == []
-    assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first[:1]
-    assert await list_ids(Scope.within("default", groups=["board"])) == []
+    assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first
+    # What a run was shown decides, not who asked.
+    assert await list_ids(Scope.within("default", groups=["board"])) == newest_first
 
     await services.runs.feedback.put("default", answered["run_id"], "down", "wrong", "It is 24 months.", Caller("anna"))
     assert await list_ids(where="rating == 'down'") == newest_first[2:]

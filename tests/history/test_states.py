@@ -131,7 +131,7 @@ async def test_an_examination_names_what_cannot_be_run_on_from(services: Service
     }  # fmt: skip
     wrong_sources = await graph.aupdate_state(place, {"sources": "no list"}, as_node="rerank")
     wrong_profile = {"profile": {"name": "standard", "rerank": {"method": "by hand"}}}
-    await graph.aupdate_state(place, wrong_profile, as_node="rerank")
+    await graph.aupdate_state(place, wrong_profile, as_node="retrieve")
     await services.runs.states.flush("default", thread_id)
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         await connection.execute(

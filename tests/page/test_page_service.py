@@ -41,7 +41,7 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     elsewhere: list[str] = []
     page.on("request", lambda request: elsewhere.append(request.url) if not request.url.startswith(site) else None)
     await page.goto(site)
-    await expect(page.locator("#mode option")).to_have_text(["fast", "standard", "thorough"])
+    await expect(page.locator("#mode option")).to_have_text(["fast", "standard", "thorough", "research"])
     await expect(page.locator(".starters button").first).to_have_text("Which documents are there?")
     await ask(page, QUESTION)
     await expect(page.locator(".answer")).to_contain_text("36 months")

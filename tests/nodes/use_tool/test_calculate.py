@@ -7,6 +7,8 @@ from pydantic import ValidationError
 
 from app.wiring.services import Services
 from domain.scope import Scope
+from nodes.prompting.messages import show_sources
+from nodes.sources.neighbours import merge_touching
 from nodes.use_tool.calculate import CALCULATE
 from nodes.use_tool.tool import Finding, ToolProblem
 
@@ -34,15 +36,12 @@ async def test_a_computed_figure_cites_the_rows_it_was_computed_from(services: S
     text = await services.library.search.read_text(SCOPE, staff)
     assert text[source["start"] : source["end"]] == source["text"]
     assert source["document_id"] == staff
-    assert source["lead"].split("\n") == [
+    assert source["lead"] == "Staff in 2024:\n\nTeam | People\n--- | ---"
+    assert source["computed"].split("\n") == [
         "Computed: SELECT sum(people) AS people FROM t1 WHERE team <> 'Oslo'",
         "people",
         "---",
         "1550",
-        "Staff in 2024:",
-        "",
-        "Team | People",
-        "--- | ---",
     ]
     assert list(found.listed) == [staff]
 
@@ -70,3 +69,12 @@ def test_arguments_are_bounded() -> None:
     for wrong in ({"sql": ""}, {"sql": "x" * 5000}, {"sql": "SELECT 1", "documents": ["d"] * 11}):
         with pytest.raises(ValidationError):
             CALCULATE.arguments(**wrong)
+
+
+async def test_what_was_computed_is_not_merged_into_the_rows_beside_it(services: Services, staff: str) -> None:
+    [computed] = (await calculate(services, "SELECT sum(people) FROM t1 WHERE team <> 'Oslo'", staff)).sources
+    plain = {**computed, "number": 1}
+    del plain["computed"]
+    merged = merge_touching([plain, {**computed, "number": 2}])  # type: ignore[list-item]
+    assert [source.get("computed") for source in merged] == [None, computed["computed"]]
+    assert computed["computed"] in show_sources(merged)

@@ -139,3 +139,21 @@ async def test_a_document_that_an_answer_may_repeat_is_in_the_lineage(
     )
     assert set(update["listed"]) == set(library.values())
     assert read_result(update, 1)["sources"] == []
+
+
+async def test_a_folder_names_its_documents_and_the_server_s_own_folders_stay_out(services: Services) -> None:
+    for path in ("/srv/data/team/rules/leave/notice.md", "/srv/data/team/rules/pay.md"):
+        await services.library.ingestion.add("default", path, f"# {path[-9:]}\n\nThe notice is a month.".encode())
+    update, _ = await use(services, search("notice", documents=["leave/"]), {"name": "list_documents", "arguments": {}})
+    assert {source["source"] for source in update["sources"]} == {"/srv/data/team/rules/leave/notice.md"}
+    assert "rules/leave/notice.md" in read_result(update, 1)["result"]
+    assert "/srv" not in read_result(update, 1)["result"]
+
+
+async def test_an_outline_names_headings_without_text_of_their_own(services: Services) -> None:
+    gone = "The option is gone since the third version, and nothing has taken its place. " * 12
+    text = f"# Guide\n\n## Docker\n\n### Option\n\n{gone}\n\n## Consul\n\n### Option\n\n{gone}\n"
+    await services.library.ingestion.add("default", "guide.md", text.encode())
+    update, _ = await use(services, {"name": "outline", "arguments": {"document": "Guide"}})
+    lines = [line.partition(" (")[0].strip() for line in read_result(update)["result"].splitlines()]
+    assert lines == ["Guide", "Docker", "Option", "Consul", "Option"]

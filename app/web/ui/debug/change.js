@@ -6,7 +6,7 @@ import { short, visible } from "../../lib/text.js";
 import { STEPS } from "../steps.js";
 
 /** Values that a replay can set besides the knobs of the profile. */
-const SETTABLE = ["question", "standalone_question", "route", "query", "confidence", "level", "candidates", "sources", "answer"];
+const SETTABLE = ["question", "standalone_question", "corrected_question", "route", "query", "confidence", "level", "candidates", "sources", "answer"];
 
 /** What is most worth changing, where a step is chosen: from where, and which value. @type {Record<string, [string, string]>} */
 const FIRST = {
