@@ -466,7 +466,8 @@ CREATE TABLE accepted_runs (
     PRIMARY KEY (workspace_id, run_id),
     FOREIGN KEY (workspace_id, thread_id) REFERENCES threads ON DELETE CASCADE
 );
-CREATE INDEX accepted_runs_by_thread ON accepted_runs (workspace_id, thread_id);
+-- In their order, so that a page of turns asks of no more than its own whether they may be read.
+CREATE INDEX accepted_runs_by_thread ON accepted_runs (workspace_id, thread_id, accepted_at, run_id);
 CREATE INDEX unfinished_runs ON accepted_runs (workspace_id, thread_id, job_id) WHERE state IN ('queued', 'running');
 
 CREATE TABLE feedback (
