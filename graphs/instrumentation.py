@@ -45,7 +45,8 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
             node=node.name,
             ms=round(failed_ms + result.ms, 2),
             warnings=list(ledger.warnings),
-            usage=[file_usage(node.name, used) for used in ledger.usage],
+            # Calls side by side end in any order; a replay must count them alike.
+            usage=[file_usage(node.name, used) for used in sorted(ledger.usage, key=_order)],
         )
         degraded = list(ledger.degraded)
         ledger.warnings.clear()
@@ -62,6 +63,10 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
 
     run.__name__ = node.name
     return run
+
+
+def _order(used: ModelUsage) -> tuple[str, int, int]:
+    return used.model, used.input_tokens, used.output_tokens
 
 
 def file_usage(node: str, used: ModelUsage) -> Usage:
