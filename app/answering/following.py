@@ -4,6 +4,7 @@ ended."""
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from contextvars import ContextVar
 from typing import cast
 
 from domain.errors import UnknownRun
@@ -11,6 +12,22 @@ from domain.events import RESTART, Content, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent, order_of
 from domain.ports.runs import RunQueue
 from domain.ports.streams import RunStreams
+
+_followed: ContextVar[set[tuple[str, str]] | None] = ContextVar("followed", default=None)
+
+
+def follow_for_request() -> set[tuple[str, str]]:
+    """Return the set of runs, each with its workspace, that are followed from here on in this context: by a request, in
+    whatever protocol it is answered."""
+    followed: set[tuple[str, str]] = set()
+    _followed.set(followed)
+    return followed
+
+
+def note_followed(workspace_id: str, run_id: str) -> None:
+    """Note that a request, if it is one, follows this run."""
+    if (followed := _followed.get()) is not None:
+        followed.add((workspace_id, run_id))
 
 
 async def follow_elsewhere(

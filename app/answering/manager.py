@@ -9,7 +9,7 @@ from typing import Self, cast
 from uuid import uuid4
 
 from app.answering.cached_answers import serve_cached
-from app.answering.following import Broadcast, follow_elsewhere
+from app.answering.following import Broadcast, follow_elsewhere, note_followed
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
@@ -172,6 +172,7 @@ class RunManager:
 
     async def follow(self, run: AcceptedRun, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
         """Yield the events of a run past the id `after`, to its end, even where another process takes the run over."""
+        note_followed(run.workspace_id, run.run_id)
         if run.broadcast is not None and run.broadcast.reaches(after):
             async with aclosing(run.broadcast.follow(after)) as events:
                 async for event in events:

@@ -21,7 +21,7 @@ from app.support.logs import log_about
 from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
-from domain.history.lineage import Lineage, find_lineage
+from domain.history.lineage import Lineage, find_lineage, list_sent
 from domain.runs import Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
 from nodes.writing.stream import finish_turn
@@ -30,6 +30,10 @@ logger = logging.getLogger("askgraph.runs")
 
 PATIENCE_SECONDS = 5.0
 """Seconds to wait for the end of a run to be stored before it is sent to the reader anyway."""
+
+
+SHOWN_SECONDS = 1.0
+"""Time between two notes of what a run that goes on has shown: its readers have to be allowed to read it."""
 
 
 class RunExecution:
@@ -64,6 +68,7 @@ class RunExecution:
 
     async def _perform(self) -> None:
         self._work = asyncio.create_task(self._answer.find())
+        noting = asyncio.create_task(self._note_showing())
         try:
             if self._given_up or self._left:
                 keep_cancelling(self._work)
@@ -82,9 +87,19 @@ class RunExecution:
                 await self._parts.queue.hand_back(self._lease)
             raise
         finally:
-            if not self._work.done():
-                await end_tasks(self._work)
+            await end_tasks(self._work, noting)
             self.broadcast.close()
+
+    async def _note_showing(self) -> None:
+        """Note which documents have been shown, for as long as the run goes on."""
+        noted = set[str]()
+        while True:
+            await asyncio.sleep(SHOWN_SECONDS)
+            showing = {each["document_id"] for each in list_sent(self._answer.sent)}
+            if showing > noted:
+                with suppress(AskgraphError):
+                    await self._parts.queue.note_showing(self._lease, showing)
+                    noted = showing
 
     def stop(self) -> None:
         """End the run with what it has written so far."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Query, Request
@@ -15,6 +15,7 @@ from starlette.types import Message
 from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
 from app.answering.admission import Admission
+from app.answering.following import follow_for_request
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
@@ -180,6 +181,16 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                 identify_again = partial(identify, request, read_credential(request), right, *others)
                 caller = await identify_again()
                 request.state.caller = caller
+                followed = follow_for_request()
+
+                async def look() -> None:
+                    """Raise what the request would be refused with now."""
+                    is_over = caller.until is not None and caller.until <= time()
+                    if is_over or await identify_again() != caller:
+                        raise Unauthenticated("This token has expired. Sign in again.")
+                    for workspace_id, run_id in followed:
+                        await get_run_manager(request).require(Scope(workspace_id, groups=caller.groups), run_id)
+
                 standing = await read_services(request).limits.count_request(caller)
                 if standing is not None:
                     request.state.standing = standing
@@ -195,11 +206,11 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                         response = await _audit(held, caller, handle)
                 if not is_audited and monotonic() - began > WATCH_SECONDS:
                     # What took so long may not be theirs any more.
-                    await identify_again()
+                    await look()
                 response = add_limits(request, response)
                 if getattr(response, "body", b""):
                     return response
-                return WatchedResponse(response, caller, identify_again)
+                return WatchedResponse(response, look)
 
             return handle_visit if getattr(self.endpoint, "begins_run", False) else handle_guarded
 

@@ -42,7 +42,7 @@ def find_lineage(state: AnswerState, events: Sequence[Event], forked_from: dict[
     """Return the lineage of a run from its last state and what it has sent."""
     shown: set[tuple[str, int]] = set()
     shown.update(map(_place, state["sources"] + state["set_aside"]))
-    shown.update(map(_place, _list_sent(events)))
+    shown.update(map(_place, list_sent(events)))
     shown.update(map(_place, state["citations"]))
     shown.update((choice["document_id"], UNKNOWN_REVISION) for choice in state["choices"])
     shown.update((document_id, UNKNOWN_REVISION) for document_id in state["listed"])
@@ -69,7 +69,8 @@ def _place(cited: Source | Citation) -> tuple[str, int]:
     return cited["document_id"], cited.get("revision") or UNKNOWN_REVISION
 
 
-def _list_sent(events: Iterable[Event]) -> Iterable[Citation]:
+def list_sent(events: Iterable[Event]) -> Iterable[Citation]:
+    """Yield the sources and citations of events."""
     for event in events:
         match event["type"]:
             case "sources" | "correction":

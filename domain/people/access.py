@@ -1,6 +1,6 @@
 """Access: who asks, in which workspaces, and with which rights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -27,6 +27,8 @@ class Caller:
     """The groups whose documents the caller may read; None: all."""
     rights: frozenset[Right] = RIGHTS
     limits: Limits = NO_LIMITS
+    until: float | None = field(default=None, compare=False)
+    """When the caller's token expires, in seconds since 1970; None: what else there is says."""
 
     def require(self, right: Right) -> None:
         """Raise `Forbidden` where the caller lacks the right."""

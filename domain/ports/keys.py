@@ -6,7 +6,7 @@ from domain.people.access import ApiKey
 
 
 class KeyStore(Protocol):
-    """Keeps keys by the digest of their secret. Raises `DatabaseUnavailable`."""
+    """Keeps keys, and the sessions of browsers, by the digest of their secret. Raises `DatabaseUnavailable`."""
 
     async def add(self, key: ApiKey, digest: bytes) -> None:
         """Store a new key."""
@@ -22,6 +22,18 @@ class KeyStore(Protocol):
 
     async def revoke(self, key_id: str) -> bool:
         """Revoke a key for good. False where there is none."""
+        ...
+
+    async def begin_session(self, digest: bytes) -> None:
+        """Note that a browser has signed in. Its session lasts 30 days at most."""
+        ...
+
+    async def has_session(self, digest: bytes) -> bool:
+        """Return True until the session is ended."""
+        ...
+
+    async def end_session(self, digest: bytes) -> None:
+        """End a session for good."""
         ...
 
     async def is_empty(self) -> bool:

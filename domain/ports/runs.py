@@ -99,6 +99,10 @@ class RunQueue(Protocol):
         nothing stored, where the lease was lost or the run had ended."""
         ...
 
+    async def note_showing(self, lease: Lease, document_ids: Collection[str]) -> None:
+        """Store which documents a run that goes on has shown so far."""
+        ...
+
     async def hand_back(self, lease: Lease) -> None:
         """Let another process begin the run again, from its last checkpoint: this one is about to end."""
         ...

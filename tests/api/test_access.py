@@ -1,15 +1,13 @@
 """Access follows the documents of each turn, as they are now, in every way that leads to it."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
-from starlette.responses import StreamingResponse
 
 from app.access import authentication
 from app.access.authentication import Authenticator
@@ -236,41 +234,6 @@ async def test_what_a_colleague_did_is_theirs(door: Door) -> None:
     assert (await door.read("PATCH", f"/api/documents/{document}", json={"groups": ["a"]}))[0] == 200
     door.enter("ann", "a", rights=ordinary)
     assert (await door.read("DELETE", feedback))[0] == 204
-
-
-@pytest.mark.parametrize("change", ["revoked", "moved"])
-async def test_open_streams_end_when_their_caller_may_not_have_them(
-    monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
-    monkeypatch.setattr(watching, "WATCH_SECONDS", 0.1)
-    caller, is_over, sent = Caller("ann", groups=frozenset({"a"})), asyncio.Event(), list[Any]()
-
-    async def say() -> AsyncIterator[bytes]:
-        try:
-            while True:
-                yield b"word "
-                await asyncio.sleep(0.01)
-        finally:
-            is_over.set()
-
-    async def identify() -> Caller:
-        if len(sent) < 50:
-            return caller
-        if change == "revoked":
-            raise Unauthenticated
-        return replace(caller, groups=frozenset({"c"}))
-
-    async def receive() -> Any:
-        await asyncio.Event().wait()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    response = watching.WatchedResponse(StreamingResponse(say()), caller, identify)
-    await asyncio.wait_for(response({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send), 5)
-    assert is_over.is_set()
-    assert len(sent) >= 50
-    assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 def test_a_key_that_was_revoked_is_noticed_within_five_seconds() -> None:

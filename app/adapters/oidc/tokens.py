@@ -132,6 +132,7 @@ class OidcTokens:
             None if EVERY_WORKSPACE in workspaces else workspaces,
             _read_names(claims, names.groups),
             frozenset(right for right in RIGHTS if right in rights),
+            until=claims["exp"],
         )
 
 

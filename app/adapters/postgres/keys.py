@@ -40,6 +40,14 @@ _REVOKE: LiteralString = """
 """
 
 
+_LIVE: LiteralString = "began_at > now() - interval '30 days'"
+
+_BEGIN_SESSION: LiteralString = f"""
+    WITH gone AS (DELETE FROM browser_sessions WHERE NOT {_LIVE})
+    INSERT INTO browser_sessions (digest) VALUES (%(digest)s) RETURNING digest
+"""
+
+
 class PostgresKeyStore:
     """Implements `domain.ports.keys.KeyStore`."""
 
@@ -62,6 +70,17 @@ class PostgresKeyStore:
 
     async def revoke(self, key_id: str) -> bool:
         return bool(await self._fetch(_REVOKE, key_id=key_id))
+
+    async def begin_session(self, digest: bytes) -> None:
+        await self._fetch(_BEGIN_SESSION, digest=digest)
+
+    async def has_session(self, digest: bytes) -> bool:
+        return bool(
+            await self._fetch(f"SELECT FROM browser_sessions WHERE digest = %(digest)s AND {_LIVE}", digest=digest)
+        )
+
+    async def end_session(self, digest: bytes) -> None:
+        await self._fetch("DELETE FROM browser_sessions WHERE digest = %(digest)s RETURNING digest", digest=digest)
 
     async def is_empty(self) -> bool:
         return not await self._fetch("SELECT 1 FROM api_keys LIMIT 1")

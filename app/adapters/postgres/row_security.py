@@ -66,7 +66,7 @@ SHARED = (
 )
 """Tables of all workspaces. They hold versions, ids and times, and nothing that a document or a person said."""
 
-OWNERS = ("api_keys", "audit_log")
+OWNERS = ("api_keys", "audit_log", "browser_sessions")
 """Tables that connections which serve a workspace cannot read at all."""
 
 SEQUENCES = (

@@ -2,7 +2,8 @@
 
 The key goes into a cookie that no script can read (`HttpOnly`) and that no other site's page can make a browser send
 (`SameSite=Strict`): pictures of pages and files open by plain links, and hostile text that became a script would find
-no key. Programs send their key with each request instead.
+no key. Programs send their key with each request instead. Beside the key it names a session, which ends on the server
+when somebody signs out.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
-from app.api.dependencies import COOKIE, CallerDep, identify, needs
+from app.api.dependencies import COOKIE, CallerDep, get_authenticator, identify, needs
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest
@@ -26,7 +27,7 @@ async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
     """Put a key into a cookie that lasts until the browser is closed."""
     caller = await identify(request, body.key)
     response = JSONResponse(_describe(caller))
-    keep_credential(request, response, body.key)
+    await keep_credential(request, response, body.key)
     return response
 
 
@@ -37,16 +38,18 @@ async def get_session(caller: CallerDep) -> dict[str, Any]:
 
 
 @router.delete("", status_code=204, responses=fail_with() | {204: {"description": "Signed out."}})
-async def sign_out() -> Response:
-    """Take the key out of the cookie."""
+async def sign_out(request: Request) -> Response:
+    """End the browser's session, and the streams that were opened with it, and take the key out of the cookie."""
+    await get_authenticator(request).sign_out(request.cookies.get(COOKIE, ""))
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response
 
 
-def keep_credential(request: Request, response: Response, credential: str) -> None:
-    """Put a key or token into the browser's cookie."""
-    response.set_cookie(COOKIE, credential, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+async def keep_credential(request: Request, response: Response, credential: str) -> None:
+    """Begin a session with a key or token, and put both into the browser's cookie."""
+    cookie = await get_authenticator(request).sign_in(credential)
+    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=request.url.scheme == "https")
 
 
 def _describe(caller: Caller) -> dict[str, Any]:

@@ -69,11 +69,10 @@ async def finish_sign_in(request: Request, sign_in: SignInDep) -> Response:
     provider = _find(sign_in)
     try:
         back, token = await _finish(request, provider)
+        response: Response = RedirectResponse(back if _OURS.fullmatch(back) else "/", 303)
+        await keep_credential(request, response, token)
     except AskgraphError as error:
         response = _fail(error)
-    else:
-        response = RedirectResponse(back if _OURS.fullmatch(back) else "/", 303)
-        keep_credential(request, response, token)
     response.delete_cookie(_name_cookie(request), httponly=True, samesite="lax", secure=_is_secure(request))
     return response
 

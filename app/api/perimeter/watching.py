@@ -7,24 +7,23 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.support.cancelling import end_tasks
-from domain.errors import AskgraphError, Forbidden, Unauthenticated
-from domain.people.access import Caller
+from domain.errors import AskgraphError, Forbidden, NotFound, Unauthenticated
 
 WATCH_SECONDS = 2.0
 """Time between two looks. With the time for which a key is trusted (`app.access.authentication`), a stream goes on for
-four seconds at most."""
+four seconds at most, and so it does with `app.answering.run_execution.SHOWN_SECONDS`."""
 
 
 class WatchedResponse(Response):
-    """Sends another response, of any kind, for as long as its caller is the same."""
+    """Sends another response, of any kind, for as long as its caller may have it."""
 
-    def __init__(self, response: Response, caller: Caller, identify: Callable[[], Awaitable[Caller]]) -> None:
+    def __init__(self, response: Response, look: Callable[[], Awaitable[None]]) -> None:
+        """`look` raises `Unauthenticated`, `Forbidden` or `NotFound` once they may not."""
         self.status_code = response.status_code
         self.raw_headers = response.raw_headers
         self.background = response.background
         self._response = response
-        self._caller = caller
-        self._identify = identify
+        self._look = look
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -49,13 +48,11 @@ class WatchedResponse(Response):
             await end_tasks(serving, watching)
 
     async def _wait_until_refused(self) -> None:
-        """Return once the key, token or groups of the caller are no longer those with which they came."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             try:
-                if await self._identify() != self._caller:
-                    return
-            except (Unauthenticated, Forbidden):
+                await self._look()
+            except (Unauthenticated, Forbidden, NotFound):
                 return
             except AskgraphError:
                 continue  # whether they may is not known while the database or the provider is away

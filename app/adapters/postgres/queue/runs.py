@@ -165,6 +165,12 @@ _END: LiteralString = f"""
     FROM ended
 """
 
+# What an earlier attempt has shown stays.
+_NOTE_SHOWING: LiteralString = f"""
+    UPDATE accepted_runs SET showing = ARRAY(SELECT DISTINCT unnest(showing || %(document_ids)s::text[]))
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND attempt = %(attempt)s AND {UNFINISHED}
+"""
+
 _STATUS: LiteralString = (
     "request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id, stop_requested, shown"
 )
@@ -335,6 +341,12 @@ class PostgresRunQueue:
             )
         self._release(lease)
         return row is not None
+
+    async def note_showing(self, lease: Lease, document_ids: Collection[str]) -> None:
+        async with open_session(self._pool, lease.request.workspace_id) as session:
+            await session.execute(
+                _NOTE_SHOWING, run_id=lease.request.run_id, attempt=lease.attempt, document_ids=sorted(document_ids)
+            )
 
     async def hand_back(self, lease: Lease) -> None:
         holding = self._held.get(lease.request.run_id)

@@ -40,7 +40,8 @@ RETURN CASE
     )
 END;
 
--- Of a run that has ended, the documents decide that it showed; until then the groups of whoever asked.
+-- Of a run that has ended, the documents decide that it showed; until then the groups of whoever asked, and what it
+-- has shown so far.
 CREATE FUNCTION may_read_run(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
 RETURN CASE
     WHEN asking IS NULL THEN true
@@ -50,7 +51,9 @@ RETURN CASE
     )
     ELSE coalesce(
         (
-            SELECT coalesce(request #> '{turn,scope,groups}' <@ to_jsonb(asking), false) FROM accepted_runs
+            SELECT coalesce(request #> '{turn,scope,groups}' <@ to_jsonb(asking), false)
+                AND NOT EXISTS (SELECT FROM unnest(showing) AS document WHERE NOT may_read(within, document, 0, asking))
+            FROM accepted_runs
             WHERE workspace_id = within AND run_id = id
         ),
         true
@@ -460,6 +463,8 @@ CREATE TABLE accepted_runs (
     ended jsonb,
     ended_id text,
     stop_requested boolean NOT NULL DEFAULT false,
+    -- The documents that a run which goes on has shown so far; `run_documents` once it has ended.
+    showing text[] NOT NULL DEFAULT '{}',
     -- Sources that the answer does not cite, steps, and what was withdrawn.
     shown jsonb,
     job_id bigint NOT NULL,
@@ -511,7 +516,7 @@ CREATE INDEX waiting_ingestions ON procrastinate_jobs ((args ->> 'workspace_id')
 """
 
 CALLERS = """
--- Neither belongs to a workspace: a key may open several.
+-- None belongs to a workspace: a key may open several.
 CREATE TABLE api_keys (
     key_id text PRIMARY KEY,
     digest bytea NOT NULL UNIQUE,
@@ -527,6 +532,12 @@ CREATE TABLE api_keys (
     expires_at timestamptz,
     revoked_at timestamptz,
     last_used_at timestamptz
+);
+
+-- The browsers that are signed in. Signing out deletes the row.
+CREATE TABLE browser_sessions (
+    digest bytea PRIMARY KEY,
+    began_at timestamptz NOT NULL DEFAULT now()
 );
 
 -- What callers changed.
