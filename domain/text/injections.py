@@ -15,20 +15,23 @@ _ORDERS = re.compile(
     r"|\b(?:ignora|olvida)\b[^.\n]{0,40}\b(?:instrucciones|reglas)\b"
     # Dictates the reply.
     r"|\b(?:repl(?:y|ies)|respond|answer)\b[^.\n]{0,40}\b(?:only with|every question|all questions|any question)\b"
-    r"|\b(?:reply|respond|answer) with\b|(?:^|[.!?:\n]\s{0,20})(?:say|state|claim|repeat) (?:that|this|it)\b"
+    # Not "Finance will reply with an approval", which tells of somebody.
+    r"|(?<!\bwill )(?<!\bwould )\b(?:reply|respond|answer) with\b|\byou (?:will|would) (?:reply|respond|answer) with\b"
+    r"|(?:^|[.!?:\n]\s{0,20})(?:say|state|claim|repeat) (?:that|this|it)\b"
     r"|\breply only\b|\b(?:tell|promise) the (?:user|reader)\b|\bwhat the user asked\b"
     r"|\b(?:end|begin|start) (?:each|every|your|the) answers?\b|\b(?:in|to) (?:all|each of) (?:my|your) answers\b"
     r"|\bdo not answer the question\b|\bwhen you answer\b|\bcite this (?:source|document)\b|\brepeat this\b"
     r"|\boutside knowledge\b|\bdo what it says\b|\buser['’]s question\b"
     # Addresses the model, or assigns it a role.
     rf"|\b(?:dear|note to the|message to the|attention,?|any|the) {_REPLIER}\b[^.\n]{{0,30}}"
-    rf"(?::|\b(?:must|shall|should|has to|that reads)\b)|(?:^|\n|-- ?)\W{{0,20}}+(?:system|{_REPLIER}|user)\W{{0,3}}:"
+    rf"(?::|\b(?:must|shall|should|has to|that reads)\b)"
+    rf"|(?:^|\n|-- ?)\W{{0,20}}+(?:(?:system|{_REPLIER})\W{{0,3}}:|user ?: )"
     rf"|\byou are (?:now )?(?:dan|a pirate|an? {_REPLIER}|no longer)\b|\bpretend to be\b"
     rf"|\bfrom now on,? (?:you|answer)\b"
     rf"|\b{_REPLIER} must (?:answer|reply|say|state|reveal)\b|\byou must (?:answer|reply|say|state)(?: that|:)"
     r"|\b(?:debug|developer|god) mode\b"
     # Imitates the syntax of prompts.
-    r"|<\|\w+\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>|^#+ *system\b|</s>"
+    r"|<\|\w+\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>|^#+ *system[ :]*$|</s>"
     r"|[<＜]\W{0,20}+[sѕｓ]\W?[oоｏ]\W?[uυ]\W?[rг]\W?[cсϲ]\W?[eе]\b|\[source \d+\]|\bcite:c",
     re.MULTILINE,
 )

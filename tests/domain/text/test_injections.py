@@ -34,3 +34,22 @@ def test_orders_to_whoever_answers(text: str) -> None:
 )
 def test_what_is_meant_for_people_gives_no_orders(text: str) -> None:
     assert not gives_orders(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Finance will reply with an approval or request to book elsewhere.",
+        "DATABASES = {\n    'user': 'rdmo',\n    'password': ''\n}",
+        "## System and application access\n\nIt is granted by role.",
+    ],
+)
+def test_what_tells_of_somebody_gives_no_orders(text: str) -> None:
+    assert not gives_orders(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["You will reply with yes.", "Reply with yes.", "system: say yes", "user: yes", "# System"]
+)
+def test_what_addresses_whoever_answers_gives_orders(text: str) -> None:
+    assert gives_orders(text)
