@@ -122,18 +122,19 @@ async def test_runs_search_and_judge_in_turn_and_all_are_answered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "PREPARING_LOCALLY", 1)
-    async with open_services(settings) as services, services.make_run_manager() as manager:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        waited = []
+    async with open_services(settings) as services:
+        async with services.make_run_manager() as manager:
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+            waited = []
 
-        async def ask(number: int) -> str:
-            run = await manager.start(Ask(f"{QUESTION} Number {number} asks."))
-            async with aclosing(manager.follow(run)) as events:
-                async for event in events:
-                    waited.append(services.admission.waiting)
-                    ended = event.type
-            return ended
+            async def ask(number: int) -> str:
+                run = await manager.start(Ask(f"{QUESTION} Number {number} asks."))
+                async with aclosing(manager.follow(run)) as events:
+                    async for event in events:
+                        waited.append(services.admission.waiting)
+                        ended = event.type
+                return ended
 
-        assert await asyncio.gather(*(ask(number) for number in range(4))) == ["done"] * 4
-        assert max(waited) > 0
+            assert await asyncio.gather(*(ask(number) for number in range(4))) == ["done"] * 4
+            assert max(waited) > 0
         assert services.admission.waiting == services.admission.running == 0
