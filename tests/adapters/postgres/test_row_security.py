@@ -16,7 +16,16 @@ from app.adapters.embedded import Servers, open_servers, postgres
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, open_pool, open_session
-from app.adapters.postgres.row_security import OF_THREAD, OF_WORKSPACE, OWNERS, SHARED, VIEWS, find_role, secure
+from app.adapters.postgres.row_security import (
+    OF_THREAD,
+    OF_WORKSPACE,
+    OWNERS,
+    SERVING_ROLE,
+    SHARED,
+    VIEWS,
+    find_role,
+    secure,
+)
 from domain.errors import InputError
 from tests.contracts.corpus import store
 
@@ -217,12 +226,13 @@ async def test_a_server_without_the_role_serves_without_row_level_security(
     assert "Row-level security is not enforced" in caplog.text
 
 
+@pytest.mark.parametrize("granted", ["", f"CREATE ROLE {SERVING_ROLE} NOLOGIN;\n"], ids=["nothing", "the role alone"])
 async def test_an_embedded_server_of_an_older_version_gets_what_it_was_not_granted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granted: str
 ) -> None:
     with monkeypatch.context() as older:
-        older.setattr(postgres, "CREATION", postgres.CREATION.replace(postgres.GRANTS, ""))
-        older.setattr(postgres, "GRANTS", "")
+        older.setattr(postgres, "CREATION", postgres.CREATION.replace(postgres.GRANTS, granted))
+        older.setattr(postgres, "GRANTS", granted)
         async with open_servers(tmp_path, redis=False) as servers:
             assert await can_serve(servers) is False
     async with open_servers(tmp_path, redis=False) as servers:
