@@ -31,7 +31,7 @@ from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
 from nodes.prompting.asking import within
-from nodes.prompting.messages import Prompt, ask_about, fit_sources, instruct, show_turns, write
+from nodes.prompting.messages import Prompt, ask_about, fit_sources, instruct, show_today, show_turns, write
 from nodes.sources.neighbours import merge_touching, number_sources
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
@@ -314,7 +314,7 @@ def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Prof
     return [
         instruct(
             PROMPT,
-            today=f" Today is {state['asked_on']}." if state.get("asked_on") else "",
+            today=show_today(state),
             abstention=wording_of(profile, state["language"]).abstention.sentence,
             nearest="" if knobs.fallback else NEAREST,
             task=TASKS[state["task"]],

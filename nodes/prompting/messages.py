@@ -76,6 +76,11 @@ def ask_about(sources: Sequence[Source], question: str, label: SourceLabel = "ta
     return ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources, label), question=question)
 
 
+def show_today(state: Mapping[str, Any]) -> str:
+    """Return the sentence that says which day it is; empty where the turn does not know."""
+    return f" Today is {state['asked_on']}." if state.get("asked_on") else ""
+
+
 def show_turns(turns: Sequence[Turn], most: int) -> list[Message]:
     """Return the last `most` turns as messages of user and assistant."""
     shown = turns[-most:] if most else []

@@ -1,7 +1,8 @@
 """Ranks what a search found by its relevance to a question."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from domain.documents import Candidate, FoundSpan, Passage, Source
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
@@ -24,9 +25,9 @@ async def rank_candidates(
     profile: Profile,
     scope: Scope,
     context: Context,
-) -> list[tuple[Candidate, Source]]:
-    """Return the candidates with their relevance to the question, most relevant first, each with the source that it
-    would be."""
+) -> list[tuple[Candidate, Callable[[], Source]]]:
+    """Return the candidates with their relevance to the question, most relevant first, each with what makes a source of
+    it."""
     knobs = profile.rerank
     candidates = {candidate["chunk_id"]: candidate for candidate in found}
     passages = await context.library.read_passages(scope, list(candidates))
@@ -58,7 +59,7 @@ async def rank_candidates(
     return [
         (
             {**candidates[passage.chunk_id], "relevance": round(score, 4)},
-            _show(passage, candidates[passage.chunk_id], score, by_similarity=by_similarity),
+            partial(_show, passage, candidates[passage.chunk_id], score, by_similarity=by_similarity),
         )
         for passage, score in ranked
     ]

@@ -1,7 +1,7 @@
 """rerank: read the candidates' texts, score each against the question, keep the best as numbered sources."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         keep = knobs.keep_further if state["retries"] or question != asked else first
         best = await _choose(knobs, scope, ranking, keep, context)
         spare = [pair for pair in ranking if pair not in best][:SPARE]
-        found = [source for _, source in [*best, *spare]]
+        found = [make_source() for _, make_source in [*best, *spare]]
         sources = await query_or_default(
             widen_sources(found, len(best), scope, context.library, sources),
             number_sources([*sources, *found[: len(best)]]),
@@ -89,8 +89,12 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
 
 
 async def _choose(
-    knobs: RerankKnobs, scope: Scope, ranking: list[tuple[Candidate, Source]], keep: int, context: Context
-) -> list[tuple[Candidate, Source]]:
+    knobs: RerankKnobs,
+    scope: Scope,
+    ranking: list[tuple[Candidate, Callable[[], Source]]],
+    keep: int,
+    context: Context,
+) -> list[tuple[Candidate, Callable[[], Source]]]:
     """Return the candidates that become sources, most relevant first."""
     if knobs.mmr_lambda is None or len(ranking) <= keep:
         return ranking[:keep]

@@ -62,7 +62,7 @@ async def _find(
     """Return the sources of a query, and the ids of all documents in which it found something."""
     candidates = (await search(query, "", scope, profile.retrieval, context))[:_CANDIDATES]
     ranked = await rank_candidates(query, candidates, [], profile, scope, context)
-    best = [source for _, source in ranked[: keep + SPARE]]
+    best = [make_source() for _, make_source in ranked[: keep + SPARE]]
     sources = await widen_sources(best, keep, scope, context.library)
     return sources, {candidate["document_id"] for candidate, _ in ranked}
 

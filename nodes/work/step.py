@@ -13,7 +13,16 @@ from domain.ports.models import ChatModel, ModelReply, Tool, ToolCall
 from domain.state import Turn, WorkCall, WorkRound
 from nodes.context import Context, profile_of
 from nodes.prompting.asking import ask_or_none
-from nodes.prompting.messages import Prompt, ask_about, instruct, recall, show_result, show_sources, show_turns
+from nodes.prompting.messages import (
+    Prompt,
+    ask_about,
+    instruct,
+    recall,
+    show_result,
+    show_sources,
+    show_today,
+    show_turns,
+)
 from nodes.step import Step
 from nodes.use_tool.toolbox import list_tools
 
@@ -90,10 +99,9 @@ def _write_prompt(state: WorkInput, rounds: int, remembered: int) -> Prompt:
     sources = {source["number"]: source for source in state["sources"]}
     brought = {number for each in state["work"] for call in each["calls"] for number in call["sources"]}
     first = [source for number, source in sources.items() if number not in brought]
-    today = f" Today is {state['asked_on']}." if state["asked_on"] else ""
     turns = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
     messages = [
-        instruct(PROMPT, today=today, rounds=rounds, round=len(state["work"]) + 1),
+        instruct(PROMPT, today=show_today(state), rounds=rounds, round=len(state["work"]) + 1),
         *show_turns(turns, remembered),
         ask_about(first, state["standalone_question"]),
     ]

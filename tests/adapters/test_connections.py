@@ -11,7 +11,7 @@ from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
 from domain.errors import ConfigurationError, StateError
 from domain.ports.models import Message
-from domain.profile import ModelKnobs
+from domain.profile import ModelKnobs, Profile
 from nodes.context import Models, Tier
 from tests.contracts.chat_model import Sink
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -126,6 +126,14 @@ def test_a_mode_has_the_models_that_it_names(connections: Connections) -> None:
     assert name_tiers(models.choose(knobs)) == ["gpt-5-nano", "gpt-5.1", "anthropic:claude-haiku-4-5"]
     with pytest.raises(StateError, match=r"profile\.models\.large is 'gpt-9', which is not connected"):
         models.choose(ModelKnobs(large="gpt-9"))
+
+
+def test_only_a_temperature_that_somebody_chose_is_missed(connections: Connections) -> None:
+    connections.connect({"large": "gpt-5-mini"}, [], {})
+    warmer = Profile.model_validate({"name": "own", "generate": {"temperature": 0.7}})
+    (misfit,) = connections.find_misfits({"standard": Profile(name="standard"), "own": warmer}, {"large": "gpt-5-mini"})
+    assert "generate.temperature" in misfit
+    assert "modes own," in misfit
 
 
 def test_a_colon_in_a_local_name_names_no_provider(connections: Connections) -> None:

@@ -66,7 +66,7 @@ class SqliteCalculator:
         """Return the sources of documents, by which the tables' list names them."""
         if not document_ids:
             return []
-        found = await self._library.list_documents(replace(scope, document_ids=tuple(document_ids)), len(document_ids))
+        found = await self._library.list_documents(scope.narrow(document_ids), len(document_ids))
         sources = {document.id: document.source for document in found.documents}
         return [sources.get(document_id, document_id) for document_id in document_ids]
 

@@ -110,7 +110,8 @@ class Connections:
         return {name: model.circuit.describe() for name, model in self._models.items()}
 
     def find_misfits(self, modes: Mapping[str, Profile], tiers: Mapping[Tier, str]) -> list[str]:
-        """Return a sentence for each model that writes for some mode and cannot take its temperature or its length."""
+        """Return a sentence for each model that writes for some mode and cannot take its length, or a temperature that
+        somebody chose for it."""
         cold: dict[str, list[str]] = {}
         short: dict[str, list[str]] = {}
         for mode in modes.values():
@@ -118,7 +119,8 @@ class Connections:
             model = self._models.get(getattr(mode.models, tier) or tiers[tier])
             if model is None:
                 continue
-            if not model.takes_temperature():
+            usual = type(mode.generate).model_fields["temperature"].default
+            if mode.generate.temperature != usual and not model.takes_temperature():
                 cold.setdefault(model.name, []).append(mode.name)
             longest = model.find_longest_reply()
             if longest is not None and longest < mode.generate.answer_tokens:
