@@ -90,8 +90,18 @@ FORMATS = [
         f"{_R}.html:read_html",
         "a web page (HTML)",
         is_html,
+        metadata_reader=f"{_R}.dates:read_html_date",
     ),
-    Format("PDF", ("pdf",), ("application/pdf",), f"{_R}.pdf.reader:read_pdf", "a PDF file", is_pdf, is_text=False),
+    Format(
+        "PDF",
+        ("pdf",),
+        ("application/pdf",),
+        f"{_R}.pdf.reader:read_pdf",
+        "a PDF file",
+        is_pdf,
+        is_text=False,
+        metadata_reader=f"{_R}.pdf.reader:read_pdf_date",
+    ),
     Format(
         "DOCX",
         ("docx",),
@@ -100,6 +110,7 @@ FORMATS = [
         "a Word file (DOCX)",
         has_part("word/document.xml"),
         is_text=False,
+        metadata_reader=f"{_R}.dates:read_office_date",
     ),
     Format(
         "PPTX",
@@ -109,6 +120,7 @@ FORMATS = [
         "a PowerPoint file (PPTX)",
         has_part("ppt/presentation.xml"),
         is_text=False,
+        metadata_reader=f"{_R}.dates:read_office_date",
     ),
     Format(
         "XLSX",
@@ -118,6 +130,7 @@ FORMATS = [
         "an Excel workbook (XLSX)",
         has_part("xl/workbook.xml"),
         is_text=False,
+        metadata_reader=f"{_R}.dates:read_office_date",
     ),
     Format(
         "CSV",
@@ -134,6 +147,7 @@ FORMATS = [
         "an OpenDocument text (ODT)",
         is_opendocument_text,
         is_text=False,
+        metadata_reader=f"{_R}.dates:read_opendocument_date",
     ),
     Format(
         "RTF",
@@ -143,6 +157,7 @@ FORMATS = [
         "an RTF document",
         is_rtf,
         is_text=False,
+        metadata_reader=f"{_R}.dates:read_rtf_date",
     ),
     Format(
         "EPUB",

@@ -205,6 +205,9 @@ class Ingestion:
         groups: Sequence[str] | None,
     ) -> DocumentReport | None:
         """Return the report of content that `known` has already; None where the file has to be read after all."""
+        if "file_date" in metadata and "file_date" in known.metadata:
+            # The same content is as old as it was: a file's time changes with every copy of a repository.
+            metadata = metadata | {"file_date": known.metadata["file_date"]}
         report = DocumentReport(known.source, "unchanged", known.id, known.title, known.pages, known.chunks)
         if await self._store.confirm(workspace_id, known, arrival, metadata, groups):
             return report

@@ -51,11 +51,13 @@ def read_document(
         raise OversizedDocument(
             f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."
         )
-    return replace(document, media_type=found.media_type)
+    # Most readers leave to this what a file says about itself.
+    metadata = document.metadata or found.read_metadata(data)
+    return replace(document, media_type=found.media_type, metadata=metadata)
 
 
 def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -> Metadata:
-    """Return the metadata that a file has in itself, such as front matter, without reading its text."""
+    """Return the metadata that a file has in itself, such as front matter and its date, without reading its text."""
     return _choose_format(source, data, media_type).read_metadata(data)
 
 

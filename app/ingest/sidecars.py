@@ -1,8 +1,9 @@
-"""Sidecars: the metadata of `report.pdf`, in `report.pdf.meta.json` beside it."""
+"""What is known of a file from beside it: its sidecar, `report.pdf.meta.json` for `report.pdf`, and its time."""
 
 import json
 from pathlib import Path
 
+from app.ingest.dates import read_file_day
 from domain.errors import MetadataError
 from domain.library.metadata import Metadata, check_metadata
 
@@ -16,7 +17,12 @@ def is_sidecar(name: str) -> bool:
 
 
 def read_sidecar(path: Path) -> Metadata:
-    """Return the metadata in the sidecar of the file at `path`; empty where it has none. Raises `MetadataError`."""
+    """Return the metadata in the sidecar of the file at `path`, and `file_date`, when the file was changed last. Raises
+    `MetadataError`."""
+    return read_file_day(path) | _read_sidecar(path)
+
+
+def _read_sidecar(path: Path) -> Metadata:
     sidecar = path.with_name(path.name + SUFFIX)
     if sidecar.is_symlink() and not sidecar.resolve().is_relative_to(path.parent.resolve()):
         raise MetadataError(f"{sidecar.name} is a link that leads out of its folder.")

@@ -1,6 +1,7 @@
 """Metadata from front matter, sidecars and the caller, as ingestion stores it."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 from app.ingest.background import hand_over
@@ -10,6 +11,7 @@ from domain.library.metadata import Metadata
 from domain.library.where import Where
 from domain.runs import Lease
 
+TODAY = datetime.now(UTC).date().isoformat()
 GUIDE = b"---\ntitle: Field guide\nteam: hr\nyear: 2023\n---\n# Guide\n\nThe mast is oiled in March.\n"
 
 
@@ -35,8 +37,8 @@ async def test_the_caller_outweighs_the_sidecar_and_the_sidecar_front_matter(
     assert report.passed_over == 0
     expected: Metadata = {"title": "Field guide", "team": "hr", "year": 2024, "region": ["eu", "us"], "draft": False}
     document = await read(services, str(guide))
-    assert (document.title, document.metadata) == ("Field guide", expected)
-    assert (await read(services, str(plain))).metadata == {"draft": False}
+    assert (document.title, document.metadata) == ("Field guide", expected | {"file_date": TODAY})
+    assert (await read(services, str(plain))).metadata == {"draft": False, "file_date": TODAY}
     text = await services.library.documents.get_text("w", document.id)
     assert text == "# Guide\n\nThe mast is oiled in March."
     assert await find(services, "region=us") == [str(guide)]
@@ -82,6 +84,7 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
         "year": 2023,
         "region": "eu",
         "draft": True,
+        "file_date": TODAY,
     }
 
 

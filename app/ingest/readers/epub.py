@@ -10,6 +10,7 @@ from zipfile import ZipFile
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
+from app.ingest.dates import state_day
 from app.ingest.decoding import decode
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from app.ingest.readers.assembly import Assembly, squeeze
@@ -47,7 +48,7 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
 
 
 def read_book_metadata(data: bytes) -> Metadata:
-    """Return author and language of a book without reading its text."""
+    """Return author, language and date of a book without reading its text."""
     with open_archive(data, _NAME) as archive:
         return _describe(_read_package(archive)[1])
 
@@ -60,7 +61,8 @@ def _read_package(archive: ZipFile) -> tuple[str, etree._Element]:
 
 def _describe(package: etree._Element) -> Metadata:
     metadata = {"author": _read_property(package, "creator"), "language": _read_property(package, "language")}
-    return select_metadata({key: value for key, value in metadata.items() if value})
+    stated = select_metadata({key: value for key, value in metadata.items() if value})
+    return stated | state_day(_read_property(package, "date"))
 
 
 def _check_encryption(archive: ZipFile) -> None:

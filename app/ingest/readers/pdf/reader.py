@@ -8,6 +8,7 @@ from dataclasses import replace
 import pypdfium2
 from pypdfium2 import raw
 
+from app.ingest.dates import state_day
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.characters import View, read_characters, read_runs
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
@@ -19,6 +20,7 @@ from app.ingest.readers.pdf.visibility import Visibility
 from app.ingest.reading_progress import note_pages
 from domain.documents import Line, ParsedDocument
 from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
+from domain.library.metadata import Metadata
 
 MAX_PAGES = 5000
 
@@ -61,6 +63,16 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
     if characters < _SPARSE * count and sum(page.is_picture for page in pages) * 2 > count:
         raise ScannedDocument
     return _assemble(source, pages, metadata)
+
+
+def read_pdf_date(data: bytes) -> Metadata:
+    """Return the date of a PDF without reading its text."""
+    with _PDFIUM:
+        document = _open(data)
+        try:
+            return state_day(*map(document.get_metadata_value, ("ModDate", "CreationDate")))
+        finally:
+            document.close()
 
 
 def _open(data: bytes) -> pypdfium2.PdfDocument:
