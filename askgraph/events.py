@@ -93,6 +93,14 @@ class Compared(Model):
     differences: list[str]
 
 
+class Waiting(Model):
+    """Nothing has come of a step for some seconds: it waits, mostly for a language model."""
+
+    type: Literal["waiting"]
+    step: str
+    seconds: float
+
+
 class Done(Answer):
     """The end of the run, with its whole answer."""
 
@@ -110,6 +118,7 @@ Event: TypeAlias = (
     | Verified
     | Correction
     | Compared
+    | Waiting
     | Done
 )
 

@@ -90,6 +90,8 @@ class Usage(Model):
     input_tokens: int
     output_tokens: int
     cost: float | None
+    estimated: bool
+    """True where the call was given up, so that tokens and price are an estimate."""
 
 
 class Comparison(Model):

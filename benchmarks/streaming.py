@@ -22,7 +22,8 @@ from pydantic import SecretStr
 
 from app.adapters.chat.openai import OpenAIChat
 from benchmarks.shared import QUESTIONS, behave, read_cpu, show, start_model, start_service
-from domain.ports.models import Message, ModelUsage
+from domain.ports.models import Message
+from nodes.context import Ledger
 
 TTFT, RATE = 0.2, 50
 LENGTH = 1000
@@ -119,10 +120,6 @@ async def measure_streams(service: str, model: str, pid: int) -> None:
 async def measure_clients(model: str) -> None:
     """Print the CPU of a chunk in the client alone, ours beside the stock one."""
 
-    class Unfiled:
-        def record(self, usage: ModelUsage) -> None:
-            """Ignore the usage."""
-
     stock = ChatOpenAI(model="gpt-4.1-mini", api_key=SecretStr("none"), base_url=f"{model}/v1", stream_usage=True)
     print("\nthe client alone, µs of CPU a chunk")
     async with openai.DefaultAsyncHttpxClient() as http:
@@ -133,7 +130,7 @@ async def measure_clients(model: str) -> None:
 
         async def stream_ours() -> int:
             said = [Message("user", "Hello")]
-            return len([text async for text in ours.stream(said, Unfiled(), temperature=0.2, max_tokens=1000)])
+            return len([text async for text in ours.stream(said, Ledger(), temperature=0.2, max_tokens=1000)])
 
         await behave(model, rate=0, length=20)
         await asyncio.gather(stream_stock(), stream_ours())

@@ -341,6 +341,11 @@ class OverBudget(ModelUnavailable):
 class ModelError(AskgraphError):
     """The language model's reply could not be used."""
 
+    def __init__(self, message: str | None = None, *, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+        """What the provider said, for whoever runs the service."""
+
 
 class ModelRefused(ModelError):
     """The language model's provider refused the request."""

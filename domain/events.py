@@ -137,6 +137,16 @@ class Answer(TypedDict):
     trace_url: str | None
 
 
+class Waiting(TypedDict):
+    """For some seconds nothing has come of a step: it waits, mostly for a language model. Each reader is told by
+    themselves, and the run knows nothing of it."""
+
+    type: Literal["waiting"]
+    step: str
+    """The name of the node."""
+    seconds: float
+
+
 class Done(Answer):
     """The end of a turn."""
 
@@ -155,7 +165,7 @@ class Failed(TypedDict):
 NodeEvent = Thinking | ToolCalled | ToolReturned | Sources | Content | CitationUsed | Verified | Correction
 """The events that nodes emit."""
 
-Event = NodeEvent | Compared | Done | Failed
+Event = NodeEvent | Compared | Waiting | Done | Failed
 
 
 def data_of(event: Event) -> dict[str, Any]:

@@ -213,3 +213,5 @@ class Spending:
     """US dollars, for the calls of known price."""
     unpriced: int
     """Calls of unknown price."""
+    estimated: int
+    """Calls that were given up, whose tokens and dollars are an estimate."""

@@ -41,6 +41,8 @@ class Usage(TypedDict):
     output_tokens: int
     cost: float | None
     """US dollars; None where the model's price is unknown."""
+    estimated: bool
+    """True where the call was given up, so that tokens and price are an estimate."""
 
 
 def add_costs(costs: Iterable[float | None]) -> float | None:

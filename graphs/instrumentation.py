@@ -78,4 +78,5 @@ def file_usage(node: str, used: ModelUsage) -> Usage:
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
         cost=used.cost,
+        estimated=used.estimated,
     )

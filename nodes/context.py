@@ -15,7 +15,7 @@ from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
-from domain.ports.models import ChatModel, ModelUsage, TokenCounter
+from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter
 from domain.ports.reranking import Reranker
 from domain.profile import ModelKnobs, Profile
 from domain.scope import Scope
@@ -45,6 +45,9 @@ class Ledger:
     def record(self, usage: ModelUsage) -> None:
         """Add what one model call consumed."""
         self.usage.append(usage)
+
+    def record_failure(self, failure: FailedAttempt) -> None:
+        """Leave the attempt to the tape: it cost nothing, and what comes of it is the step's own affair."""
 
     def warn(self, message: str) -> None:
         """Tell the user and the run's record that the step went on with less than it should have had."""

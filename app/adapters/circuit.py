@@ -55,7 +55,7 @@ class Circuit:
         except AskgraphError as error:
             # A refused or too long prompt was read, so the model works; a wrong key, name or account stays wrong.
             wrong = isinstance(error, ModelRejectedKey) or type(error) is ModelError
-            self.problem = error.message if wrong else None
+            self.problem = f"{error.message} {getattr(error, 'said', '')}".strip() if wrong else None
             self._context.handle_end_request()
             raise
         else:

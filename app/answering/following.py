@@ -5,13 +5,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
+from math import inf
+from time import monotonic
 from typing import cast
 
 from domain.errors import UnknownRun
-from domain.events import RESTART, Content, Correction, Done, Event, Failed
+from domain.events import RESTART, Content, Correction, Done, Event, Failed, Thinking, Waiting
 from domain.execution.streams import StreamedEvent, order_of
 from domain.ports.runs import RunQueue
 from domain.ports.streams import RunStreams
+
+QUIET_SECONDS = 5.0
+"""Seconds without an event after which a reader is told that the run still waits. Chosen: a model that works has said
+its first word by then."""
 
 _followed: ContextVar[set[tuple[str, str]] | None] = ContextVar("followed", default=None)
 
@@ -47,6 +53,7 @@ async def follow_elsewhere(
     """
     over: tuple[Done | Failed, str] | None = None
     missed = False
+    step, heard = "", monotonic()
     async with aclosing(streams.follow(run_id, after)) as events:
         async for event in events:
             if is_over() and (event is None or not event.is_end):
@@ -58,10 +65,16 @@ async def follow_elsewhere(
                     for retold in _retell(cast("Done | Failed", event.event), event.id):
                         yield retold
                 after = event.id
+                if event.type == "thinking":
+                    step = _name_step(event)
+                heard = monotonic()
                 yield event
                 if event.is_end:
                     return
                 continue
+            if step and monotonic() - heard >= QUIET_SECONDS:
+                yield _tell_waiting(step)
+                heard = inf
             if over is not None:
                 # All events are in the stream before the end is stored: nothing more will come.
                 ended, ended_id = over
@@ -103,7 +116,15 @@ def _lost(run_id: str) -> Failed:
     return Failed(type="error", code=UnknownRun().code, message=message, retryable=False)
 
 
-def _without_id(event: Content | Correction | Failed) -> StreamedEvent:
+def _name_step(thinking: StreamedEvent) -> str:
+    return str(cast(Thinking, thinking.event)["step"])
+
+
+def _tell_waiting(step: str) -> StreamedEvent:
+    return _without_id(Waiting(type="waiting", step=step, seconds=QUIET_SECONDS))
+
+
+def _without_id(event: Content | Correction | Waiting | Failed) -> StreamedEvent:
     """Make an event for this reader alone. A reader that reconnects names the last id before it."""
     return StreamedEvent.of(event, "")
 
@@ -149,10 +170,12 @@ class Broadcast:
         """Yield the events past the id `after`, past and future ones, until the end or until it is closed."""
         attempt, number = (0, 0) if after is None else order_of(after)
         position = number if attempt == self.attempt else 0 if attempt < self.attempt else len(self._sent)
+        quiet: float | None = QUIET_SECONDS
         while True:
             while position < len(self._sent):
                 event = self._sent[position]
                 position += 1
+                quiet = QUIET_SECONDS
                 yield event
                 if event.is_end:
                     return
@@ -161,7 +184,14 @@ class Broadcast:
                     await asyncio.sleep(0)
             if self._closed:
                 return
-            await self._news.wait()
+            try:
+                async with asyncio.timeout(quiet):
+                    await self._news.wait()
+            except TimeoutError:
+                quiet = None
+                begun = [event for event in self._sent[:position] if event.type == "thinking"]
+                if begun:
+                    yield _tell_waiting(_name_step(begun[-1]))
 
     def _wake(self) -> None:
         news, self._news = self._news, asyncio.Event()

@@ -176,7 +176,7 @@ class RunManager:
         if run.broadcast is not None and run.broadcast.reaches(after):
             async with aclosing(run.broadcast.follow(after)) as events:
                 async for event in events:
-                    after = event.id
+                    after = event.id or after
                     yield event
                     if event.is_end:
                         return

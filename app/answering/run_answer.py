@@ -226,7 +226,7 @@ class RunAnswer:
         async with aclosing(self._follow(self.request.workspace_id, leader)) as events:
             async for streamed in events:
                 ended = streamed.event
-                if not streamed.is_end:
+                if not streamed.is_end and streamed.type != "waiting":
                     self.send(ended)
         if ended is not None and ended["type"] == "done" and not ended["stopped"]:
             done = make_own(ended, self.request, milliseconds_since(self._started))

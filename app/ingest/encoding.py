@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from domain.ports.documents import ChunkVectors, PassageEncoder
 from domain.ports.embedding import Embedder
-from domain.ports.models import ModelUsage
+from domain.ports.models import FailedAttempt, ModelUsage
 
 logger = logging.getLogger("askgraph.ingest")
 
@@ -43,3 +43,6 @@ class _Log:
     def record(self, usage: ModelUsage) -> None:
         cost = "at an unknown price" if usage.cost is None else f"for ${usage.cost:.6f}"
         logger.info("Embedded %d passages with %s: %d tokens %s", self.texts, usage.model, usage.input_tokens, cost)
+
+    def record_failure(self, failure: FailedAttempt) -> None:
+        """Ignore what was repeated."""

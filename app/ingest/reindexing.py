@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from domain.ports.embedding import Embedder
-from domain.ports.models import ModelUsage
+from domain.ports.models import FailedAttempt, ModelUsage
 from domain.ports.reindexing import NextIndex
 from domain.state import add_costs
 
@@ -39,6 +39,9 @@ class Reindexed:
     def record(self, usage: ModelUsage) -> None:
         """Add the usage of one call."""
         self.usage.append(usage)
+
+    def record_failure(self, failure: FailedAttempt) -> None:
+        """Ignore what was repeated."""
 
 
 async def reindex(index: NextIndex, embedder: Embedder, progress: Progress | None = None) -> Reindexed:

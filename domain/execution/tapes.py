@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from domain.errors import AskgraphError
 from domain.events import Event
-from domain.ports.models import ModelUsage
+from domain.ports.models import FailedAttempt, ModelUsage
 
 TapeUse = Literal["off", "strict", "fill"]
 """The use that a replay makes of the tape. `off`: makes all calls anew. `strict`: makes no call. `fill`: makes only the
@@ -34,6 +34,8 @@ class Call:
     cut: bool = True
     """True where the call was abandoned: its step ran out of time, or the result was not needed any more."""
     usage: list[ModelUsage] = field(default_factory=list)
+    failures: list[FailedAttempt] = field(default_factory=list)
+    """The attempts of a model's call that failed. Those before the last were repeated."""
 
     def end(self, error: AskgraphError | None = None) -> None:
         """Note that the call ended, or failed with this error."""

@@ -20,12 +20,26 @@ class ModelUsage:
     """US dollars; None where the model's price is not known."""
     full: bool = False
     """True if the reply ends because its limit of tokens was reached."""
+    estimated: bool = False
+    """True for a call that was given up: providers bill it, and report only what ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """A request to a provider that failed. It may have been repeated."""
+
+    status: int | None
+    """The HTTP status; None where no reply came."""
+    message: str
+    """What the provider said, or what happened to the connection."""
 
 
 class UsageSink(Protocol):
-    """Collects the usage that a model reports."""
+    """Collects the usage that a model reports, and its attempts that failed."""
 
     def record(self, usage: ModelUsage) -> None: ...
+
+    def record_failure(self, failure: FailedAttempt) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

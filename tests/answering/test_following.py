@@ -1,9 +1,11 @@
 """What followers of a run in this process get."""
 
+import asyncio
 from typing import Any, cast
 
 import pytest
 
+from app.answering import following
 from app.answering.following import Broadcast
 from domain.events import Event, Thinking
 from domain.execution.streams import StreamedEvent
@@ -95,3 +97,24 @@ async def test_a_follower_waits_for_what_comes() -> None:
     source.close()
     with pytest.raises(StopAsyncIteration):
         await anext(following)
+
+
+async def test_who_hears_nothing_is_told_once_that_the_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "QUIET_SECONDS", 0.05)
+    source = broadcast(1, "route")
+    heard: list[StreamedEvent] = []
+
+    async def listen() -> None:
+        async for event in source.follow():
+            heard.append(event)
+            if event.type == "waiting" and len(heard) == 2:
+                asyncio.get_running_loop().call_later(0.2, source.send, thinking("grade"))
+                asyncio.get_running_loop().call_later(0.25, source.close)
+
+    await asyncio.wait_for(listen(), 10)
+    assert [(event.id, event.type) for event in heard[:3]] == [
+        ("1-1", "thinking"),
+        ("", "waiting"),
+        ("1-2", "thinking"),
+    ]
+    assert heard[1].event == {"type": "waiting", "step": "route", "seconds": 0.05}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from domain.ports.models import ChatModel, Message, ModelUsage, Tool
+from domain.ports.models import ChatModel, FailedAttempt, Message, ModelUsage, Tool
 
 SOURCE = """<source number="1" title="Handbook">
 The notice period is six weeks. Holidays are thirty days a year.
@@ -30,9 +30,13 @@ class Sink:
     """Keeps what is recorded."""
 
     usage: list[ModelUsage] = field(default_factory=list)
+    failures: list[FailedAttempt] = field(default_factory=list)
 
     def record(self, usage: ModelUsage) -> None:
         self.usage.append(usage)
+
+    def record_failure(self, failure: FailedAttempt) -> None:
+        self.failures.append(failure)
 
 
 class Part(BaseModel):
@@ -82,6 +86,7 @@ class ChatModelContract:
             assert not sink.usage, "recorded before the call was over"
         (usage,) = sink.usage
         assert usage.model == model.name
+        assert not usage.estimated
         assert usage.input_tokens > 0
         assert usage.output_tokens > 0
 

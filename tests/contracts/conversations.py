@@ -52,7 +52,15 @@ ANSWER = RunRecord(
         }
     ],
     usage=[
-        {"node": "generate", "model": "m", "calls": 1, "input_tokens": 900, "output_tokens": 40, "cost": 0.002},
+        {
+            "node": "generate",
+            "model": "m",
+            "calls": 1,
+            "input_tokens": 900,
+            "output_tokens": 40,
+            "cost": 0.002,
+            "estimated": False,
+        },
     ],
     cost=0.002,
     timings={"retrieve": 12.5, "total": 80.25},
@@ -114,13 +122,28 @@ class RunLogContract:
         assert await runs.get("a", GREETING.run_id) == GREETING
 
 
-def spend(node: str, model: str, cost: float | None, calls: int = 1) -> Usage:
-    return {"node": node, "model": model, "calls": calls, "input_tokens": 1000, "output_tokens": 50, "cost": cost}
+def spend(node: str, model: str, cost: float | None, calls: int = 1, *, estimated: bool = False) -> Usage:
+    return Usage(
+        node=node,
+        model=model,
+        calls=calls,
+        input_tokens=1000,
+        output_tokens=50,
+        cost=cost,
+        estimated=estimated,
+    )
 
 
 SPENT = [
     ("a", "standard", "paid", START, False, [spend("route", "nano", 0.015625), spend("generate", "mini", 0.0625)]),
-    ("a", "standard", "paid again", START + timedelta(hours=1), False, [spend("generate", "mini", 0.125, calls=2)]),
+    (
+        "a",
+        "standard",
+        "paid again",
+        START + timedelta(hours=1),
+        False,
+        [spend("generate", "mini", 0.125, calls=2, estimated=True)],
+    ),
     ("a", "standard", "cached", START + timedelta(hours=1), True, []),
     ("a", "fast", "local", START, False, []),
     ("b", "fast", "paid", START, False, [spend("generate", "ours", None, calls=3), spend("generate", "mini", 0.5)]),
@@ -139,10 +162,10 @@ class CostContract:
     async def test_costs_are_summed_by_mode(self, runs: RunLog) -> None:
         costs, total = await runs.sum_costs(None, START - timedelta(days=7), "mode")
         assert costs == [
-            Spending("fast", 2, 0, 4, 2000, 100, 0.5, 3),
-            Spending("standard", 3, 1, 4, 3000, 150, 0.203125, 0),
+            Spending("fast", 2, 0, 4, 2000, 100, 0.5, 3, 0),
+            Spending("standard", 3, 1, 4, 3000, 150, 0.203125, 0, 2),
         ]
-        assert total == Spending(None, 5, 1, 8, 5000, 250, 0.703125, 3)
+        assert total == Spending(None, 5, 1, 8, 5000, 250, 0.703125, 3, 2)
 
     async def test_costs_are_summed_by_node_and_model(self, runs: RunLog) -> None:
         costs, _ = await runs.sum_costs(None, START, "node")
@@ -169,7 +192,7 @@ class CostContract:
     async def test_where_nothing_ran_nothing_was_spent(self, runs: RunLog) -> None:
         costs, total = await runs.sum_costs("nobody", START, "node")
         assert costs == []
-        assert total == Spending(None, 0, 0, 0, 0, 0, 0.0, 0)
+        assert total == Spending(None, 0, 0, 0, 0, 0, 0.0, 0, 0)
 
 
 class ThreadStoreContract:

@@ -76,10 +76,14 @@ asked = pytest.mark.parametrize("how", ["judge", "act", "stream"])
 class ProviderContract(ChatModelContract):
     @asked
     @pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
-    async def test_a_passing_fault_is_not_noticed(self, provider: Provider, how: Call, fault: str) -> None:
+    async def test_a_passing_fault_is_noted_and_not_noticed(self, provider: Provider, how: Call, fault: str) -> None:
+        sink = Sink()
         async with provider.open(faults=[fault, fault]) as (server, _, model):
-            await call(model, how)
+            await call(model, how, sink)
             assert len(server.requests) == 3
+        assert len(sink.usage) == 1, "what failed is not paid for"
+        assert [failed.status for failed in sink.failures] == [{"rate_limit": 429, "server_error": 500}[fault]] * 2
+        assert all(failed.message for failed in sink.failures)
 
     async def test_an_error_as_the_first_event_is_tried_again(self, provider: Provider) -> None:
         async with provider.open(faults=["early_stream_error"]) as (server, _, model):
@@ -108,9 +112,25 @@ class ProviderContract(ChatModelContract):
         [("judge", "stall_before"), ("act", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")],
     )
     async def test_a_server_that_says_nothing_is_a_timeout(self, provider: Provider, how: Call, fault: str) -> None:
+        sink = Sink()
         async with provider.open(0.2, fault=fault) as (_, _, model):
             with pytest.raises(ModelTimeout):
-                await call(model, how)
+                await call(model, how, sink)
+        (usage,) = sink.usage
+        assert usage.estimated or fault == "stall_within", "some providers count with each chunk"
+        assert usage.input_tokens > 10
+        assert usage.cost
+        assert (usage.output_tokens > 0) == (fault == "stall_within")
+
+    @asked
+    async def test_a_call_that_is_cancelled_costs_an_estimate(self, provider: Provider, how: Call) -> None:
+        sink = Sink()
+        async with provider.open(fault="stall_before") as (_, _, model):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await call(model, how, sink)
+        assert [used.estimated for used in sink.usage] == [True]
+        assert sink.usage[0].input_tokens > 10
 
     @asked
     async def test_a_server_that_is_gone_is_unavailable(self, provider: Provider, how: Call) -> None:

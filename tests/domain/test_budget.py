@@ -6,7 +6,7 @@ from domain.state import ExecutedStep, Usage
 
 
 def make_step(seconds: float, tokens: int = 0, cost: float | None = 0.0) -> ExecutedStep:
-    usage = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=1, cost=cost)
+    usage = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=1, cost=cost, estimated=False)
     return ExecutedStep(node="grade", ms=seconds * 1000, warnings=[], usage=[usage] if tokens else [])
 
 

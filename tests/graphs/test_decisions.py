@@ -41,7 +41,7 @@ def make_state(
         verify=verify,
         research=ResearchKnobs(rounds=research),
     )
-    used = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=0, cost=0.0)
+    used = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=0, cost=0.0, estimated=False)
     steps = [ExecutedStep(node="grade", ms=1000.0, warnings=[], usage=[used])]
     state = {
         **blank_question(),

@@ -23,7 +23,7 @@ def test_a_version_is_of_the_text() -> None:
 
 
 def test_only_what_was_asked_is_named() -> None:
-    used = Usage(node="grade", model="m", calls=1, input_tokens=1, output_tokens=1, cost=None)
+    used = Usage(node="grade", model="m", calls=1, input_tokens=1, output_tokens=1, cost=None, estimated=False)
     steps = [
         ExecutedStep(node="route", ms=1, warnings=[], usage=[]),
         ExecutedStep(node="retrieve", ms=1, warnings=[], usage=[]),

@@ -16,7 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.page.scripted import Script, serve_script
-from tests.wire.openai import serve_openai
+from tests.wire.openai import OpenAIServer, serve_openai
 
 CHROMIUM = shutil.which("chromium")
 QUIET = [
@@ -85,6 +85,8 @@ class Service:
         }
         self._process: asyncio.subprocess.Process | None = None
         self._draining: asyncio.Task[bytes] | None = None
+        self.model: OpenAIServer | None = None
+        """The language model that it asks, where it has one."""
         self.address = "http://127.0.0.1:0"
 
     async def start(self) -> None:
@@ -149,6 +151,7 @@ async def slow_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     async with serve_openai(rate=40, length=160) as model:
         home = tmp_path_factory.mktemp("slow")
         async with open_service(home, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=model.base_url) as service:
+            service.model = model
             yield service
 
 

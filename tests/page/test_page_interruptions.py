@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from typing import Any
 
 import httpx
 import pytest
@@ -78,3 +79,30 @@ async def test_an_answer_outlives_the_process_that_gives_it(page: Page, slow_ser
     shown, stored = await read_answer(page, slow_service)
     assert shown == stored
     await expect(page.locator(".turn .note")).to_have_count(0)
+
+
+async def test_a_model_that_says_nothing_is_waited_for_with_a_word(page: Page, slow_service: Service) -> None:
+    assert slow_service.model is not None
+    hanging, behaviour = asyncio.Event(), slow_service.model.behaviour
+
+    async def hold(_: Any) -> None:
+        await hanging.wait()
+
+    slow_service.model.hold = hold
+    await page.goto(slow_service.address)
+    await send(page, "How many months is the warranty of the Falke valid?")
+    await expect(page.locator(".step")).to_contain_text("no answer has come yet")
+    # The model is back, and answers nothing usable.
+    slow_service.model.hold, behaviour.fault = None, "server_error"
+    hanging.set()
+    await expect(page.locator(".facts")).to_be_visible(timeout=PATIENCE_MS)
+    note = page.locator(".turn .note")
+    await expect(note).to_have_count(1)
+    await expect(note.locator("summary")).to_contain_text("steps of this answer went on without")
+    await note.locator("summary").click()
+    await expect(note).to_contain_text("did not answer")
+    behaviour.fault = None
+    async with httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client:
+        (turn,) = (await client.get(f"/api/threads/{page.url.partition('/t/')[2]}")).json()["turns"]
+    await page.goto(f"{slow_service.address}/debug/runs/{turn['run_id']}#route")
+    await expect(page.locator(".calls")).to_contain_text("Attempt 3 failed: 500")

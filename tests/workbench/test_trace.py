@@ -67,6 +67,12 @@ async def test_prompts_and_replies_are_shown_as_the_model_had_them(settings: Set
         await services.library.ingestion.add("default", "manual.md", MANUAL)
         done = await ask(services)
         traced = await read_trace(services, done["run_id"])
+        server.behaviour.faults = ["rate_limit"]
+        retried = await read_trace(services, (await ask(services, "Who handles claims for the Falke?"))["run_id"])
+    calls = [call for step in retried["steps"] for call in step["calls"] if call["failures"]]
+    assert [(call["error"], len(call["failures"])) for call in calls] == [(None, 1)]
+    assert calls[0]["failures"][0].startswith("429: ")
+    assert "Rate limit reached" in calls[0]["failures"][0]
     [written] = [
         call
         for step in traced["steps"]

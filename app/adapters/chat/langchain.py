@@ -7,12 +7,14 @@ circuit breaker, and translating errors. `app/adapters/chat/openai.py` adds what
 import asyncio
 import email.utils
 import json
+import logging
 import math
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx2
@@ -35,9 +37,11 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.ports.models import Message, ModelReply, ModelUsage, Schema, Tool, ToolCall, UsageSink
+from domain.ports.models import FailedAttempt, Message, ModelReply, ModelUsage, Schema, Tool, ToolCall, UsageSink
 
 Reply = TypeVar("Reply")
+
+logger = logging.getLogger("askgraph.models")
 
 PAUSES = (0.5, 1.0)
 """Seconds before the first and the second retry if the provider names none. Each varies by a quarter, so that many
@@ -49,6 +53,9 @@ over."""
 JUDGEMENT_TOKENS = 1000
 """Token limit of a judgement: twice what eight claims or forty ranks need. A weak model can fill a list forever, and
 nothing else would stop it on a server of one's own."""
+
+LONGEST_MESSAGE = 1000
+"""Characters of a provider's message that are kept. Some repeat the whole request."""
 
 _REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation", "spii"})
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
@@ -105,7 +112,8 @@ class LangChainChat:
     ) -> ModelReply:
         """Return a reply in words, or calls of some of the tools."""
         prompt, declared = _convert(messages), [_declare(tool) for tool in tools]
-        reply = await self._call(lambda: self._offer(prompt, declared, max_tokens), self._timeout)
+        asking = partial(self._offer, prompt, declared, max_tokens)
+        reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), json.dumps(declared)])
         self._check(reply, sink)
         calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in reply.tool_calls]
         calls += [
@@ -132,11 +140,9 @@ class LangChainChat:
         usage: UsageMetadata | None = None
         wait = timeout or self._timeout
         prompt, options = _convert(messages), {"temperature": temperature, self._limit: max_tokens}
-        try:
-            chunk, chunks = await self._call(lambda: self._open(prompt, options), wait)
-        except asyncio.CancelledError:
-            self._estimate(messages, "", sink)
-            raise
+        chunk, chunks = await self._call(
+            partial(self._open, prompt, options), wait, sink, lambda: [*map(_spell, prompt)]
+        )
         pieces: list[str] = []
         async with aclosing(chunks):
             try:
@@ -148,10 +154,10 @@ class LangChainChat:
                     if text:
                         pieces.append(text)
                         yield text
-                    chunk = await self._next(chunks, wait)
+                    chunk = await self._next(chunks, wait, sink)
             finally:
                 if usage is None and finish is None:
-                    self._estimate(messages, "".join(pieces), sink)
+                    self._estimate(map(_spell, prompt), "".join(pieces), sink)
                 elif pieces or usage:
                     self._record(usage, sink, full=finish in _FULL)
         if finish in _REFUSED:
@@ -193,7 +199,8 @@ class LangChainChat:
 
     async def _ask(self, prompt: list[BaseMessage], schema: type[Schema], sink: UsageSink) -> str:
         """Return the text of one reply, which should be JSON of `schema`."""
-        reply = await self._call(lambda: self._request(prompt, schema), self._timeout)
+        asking = partial(self._request, prompt, schema)
+        reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), describe_schema(schema)])
         self._check(reply, sink)
         return json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
 
@@ -247,7 +254,7 @@ class LangChainChat:
             case langchain.ModelError() if error.is_retryable:
                 return ModelUnavailable(again_in=read_retry_after(error))
             case langchain.ModelError():
-                return ModelError(f"The language model {self.name} did not accept the request: {error}")
+                return ModelError(f"The language model {self.name} did not accept the request.", said=str(error))
             case httpx2.HTTPError() | OSError():
                 return ModelUnavailable()
             case _ if _BUSY.search(str(error)):
@@ -256,39 +263,65 @@ class LangChainChat:
                 return ModelError(f"The language model {self.name} sent a reply that violates its protocol.")
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, sink: UsageSink) -> Iterator[None]:
+        """Translate an error of one request, and record it."""
         try:
             yield
-        except AskgraphError:
+        except AskgraphError as error:
+            # The client of a provider may have translated it already.
+            self._record_failure(error.__cause__ or error, sink)
             raise
         except self.caught as error:
+            self._record_failure(error, sink)
             raise self._translate(error) from error
 
-    async def _call(self, make: Callable[[], Awaitable[Reply]], timeout: float) -> Reply:
-        """Await `make()` with retries, all within `timeout` seconds."""
-        with self.circuit.guard(), self._translated():
-            async with asyncio.timeout(timeout) as limit:
-                pauses = iter(PAUSES)
-                while True:
-                    try:
-                        with self._translated():
-                            return await make()
-                    except ModelUnavailable as error:
-                        pause = next(pauses, None)
-                        if pause is None:
-                            raise
-                        wait = pause * random.uniform(0.75, 1.25)
-                        if error.again_in is not None:
-                            # Not before the time that the provider names, and not all callers at the same moment.
-                            wait = error.again_in + wait / 4
-                        if wait > min(LONGEST_PAUSE, (limit.when() or 0.0) - asyncio.get_running_loop().time()):
-                            raise
-                        await asyncio.sleep(wait)
+    def _record_failure(self, error: BaseException, sink: UsageSink) -> None:
+        reasons = (error, error.__cause__, error.__context__)
+        holders = [held for reason in reasons for held in (reason, getattr(reason, "response", None))]
+        statuses = (getattr(held, name, None) for held in holders for name in ("status_code", "code"))
+        status = next((status for status in statuses if isinstance(status, int)), None)
+        said = str(error)[:LONGEST_MESSAGE] or "No answer in time."
+        logger.info("the language model %s: status %s, %s", self.name, status, said)
+        sink.record_failure(FailedAttempt(status, said))
 
-    async def _next(self, chunks: AsyncIterator[AIMessageChunk], timeout: float) -> AIMessageChunk | None:
+    async def _call(
+        self,
+        make: Callable[[], Awaitable[Reply]],
+        timeout: float,
+        sink: UsageSink,
+        list_sent: Callable[[], Iterable[str]],
+    ) -> Reply:
+        """Await `make()` with retries, all within `timeout` seconds. A request that is given up costs an estimate, for
+        which `list_sent` returns what it sends."""
+        with self.circuit.guard():
+            deadline = asyncio.get_running_loop().time() + timeout
+            pauses = iter(PAUSES)
+            while True:
+                try:
+                    with self._translated(sink):
+                        async with asyncio.timeout_at(deadline):
+                            return await make()
+                except (asyncio.CancelledError, ModelTimeout):
+                    self._estimate(list_sent(), "", sink)
+                    raise
+                except ModelUnavailable as error:
+                    pause = next(pauses, None)
+                    if pause is None:
+                        raise
+                    wait = pause * random.uniform(0.75, 1.25)
+                    if error.again_in is not None:
+                        # Not before the time that the provider names, and not all callers at the same moment.
+                        wait = error.again_in + wait / 4
+                    if wait > min(LONGEST_PAUSE, deadline - asyncio.get_running_loop().time()):
+                        raise
+                    await asyncio.sleep(wait)
+
+    async def _next(
+        self, chunks: AsyncIterator[AIMessageChunk], timeout: float, sink: UsageSink
+    ) -> AIMessageChunk | None:
         """Return the next chunk of an open stream; None at its end."""
         try:
-            with self._translated():
+            with self._translated(sink):
                 async with asyncio.timeout(timeout):
                     return await anext(chunks, None)
         except (ModelUnavailable, ModelError) as error:
@@ -297,12 +330,12 @@ class LangChainChat:
                 raise ModelReplyCut from error
             raise
 
-    def _estimate(self, messages: Sequence[Message], text: str, sink: UsageSink) -> None:
-        """Record an estimate for an abandoned or cut stream, which is billed but reports its usage only at its end.
-        Token counts of other models differ from o200k by some percent."""
-        sent = sum(self._tokens.count(message.content) for message in messages)
-        written = self._tokens.count(text)
-        sink.record(ModelUsage(self.name, sent, written, self._prices.price(self.name, sent, 0, written)))
+    def _estimate(self, sent: Iterable[str], text: str, sink: UsageSink) -> None:
+        """Record an estimate for a call that was given up or cut, which is billed but reports its usage only at its
+        end. Token counts of other models differ from o200k by some percent."""
+        read, written = sum(map(self._tokens.count, sent)), self._tokens.count(text)
+        cost = self._prices.price(self.name, read, 0, written)
+        sink.record(ModelUsage(self.name, read, written, cost, estimated=True))
 
     def _record(self, usage: UsageMetadata | None, sink: UsageSink, *, full: bool = False) -> None:
         """Record the usage. A server that reports none is recorded with zero tokens of unknown cost, so that the call
@@ -347,6 +380,12 @@ def _convert_one(message: Message) -> BaseMessage:
             return AIMessage(message.content, tool_calls=calls)
         case "tool":
             return ToolMessage(message.content, tool_call_id=message.answers)
+
+
+def _spell(message: BaseMessage) -> str:
+    """Return all that a message says, for its tokens to be counted."""
+    calls = [call["args"] for call in message.tool_calls] if isinstance(message, AIMessage) else []
+    return "\n".join([str(message.text), *map(json.dumps, calls)])
 
 
 def _declare(tool: Tool) -> dict[str, Any]:

@@ -258,7 +258,8 @@ class OpenAIChat(LangChainChat):
             case openai.BadRequestError() if error.code in ("content_filter", "content_policy_violation"):
                 return ModelRefused()
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
-                return ModelError(f"The language model {self.name} did not accept the request: {error.message}")
+                message = f"The language model {self.name} did not accept the request."
+                return ModelError(message, said=error.message)
             case openai.OpenAIError():
                 return ModelUnavailable(again_in=read_retry_after(error))
         return super()._translate(error)

@@ -205,6 +205,8 @@ class Translation:
                 # A part with the id of an earlier one replaces it.
                 name = {"thinking": "step"}.get(event["type"], event["type"])
                 return [{"type": f"data-{name}", "id": name, "data": data_of(event)}]
+            case "waiting":
+                return [{"type": "data-waiting", "data": data_of(event), "transient": True}]
             case "tool_call":
                 part = {"type": "tool-input-available", "toolName": event["name"], "input": event["arguments"]}
                 return [{**part, "toolCallId": event["call_id"], **_OURS}]

@@ -26,6 +26,8 @@ class _TextPrinter:
             case "thinking":
                 if err.is_terminal:
                     err.print(f"[dim]{event['step']} …[/dim]")
+            case "waiting":
+                err.print(f"[dim]{event['step']} takes longer than usual; no answer has come yet[/dim]")
             case "content":
                 sys.stdout.write(event["token"])
                 sys.stdout.flush()

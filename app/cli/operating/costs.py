@@ -55,5 +55,7 @@ def print_costs(report: Mapping[str, Any]) -> None:
         table.add_row(escape(name), *counts, f"{spent['cost']:.4f}{unknown}", style="bold" if spent is total else None)
     out.print(f"Since {report['since']}:")
     print_table(table)
+    if total["estimated"]:
+        out.print(f"Tokens and dollars of {count(total['estimated'], 'abandoned call')} are estimated.")
     if total["unpriced"]:
         out.print(f"The dollars leave out {count(total['unpriced'], 'call')} of models without a known price.")

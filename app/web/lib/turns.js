@@ -14,6 +14,7 @@ export const makeTurn = (question, options, runId = null) => ({
   options,
   state: "working",
   waiting: "",
+  quiet: false,
   step: "",
   text: "",
   cited: [],
@@ -48,7 +49,7 @@ export const isRunning = ({ state }) => state === "queued" || state === "running
 /** The turn after one more event. Unknown events change nothing: a newer server may send more.
  * @param {Turn} turn @param {any} event @returns {Turn} */
 export function applyEvent(turn, event) {
-  const heard = { ...turn, waiting: "" };
+  const heard = { ...turn, waiting: "", quiet: false };
   switch (event.type) {
     case "thinking":
       return { ...heard, step: event.step, steps: [...turn.steps, event.step] };
@@ -58,6 +59,8 @@ export function applyEvent(turn, event) {
       return { ...heard, tools: turn.tools.map((tool) => (tool.call_id === event.call_id ? { ...tool, text: event.text, sources: event.sources.length } : tool)) };
     case "sources":
       return { ...heard, read: event.citations };
+    case "waiting":
+      return { ...heard, quiet: true };
     case "content":
       return { ...heard, text: turn.text + event.token };
     case "citation":

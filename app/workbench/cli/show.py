@@ -64,6 +64,7 @@ def print_trace(
 def _print_step(step: Mapping[str, Any], *, everything: bool, prompts: bool) -> None:
     spent = [
         f"{used['model']} {used['input_tokens']}+{used['output_tokens']} tokens {show_cost(used)}"
+        f"{' (estimated)' if used.get('estimated') else ''}"
         for used in step["usage"]
     ]
     facts = [show_ms(step["ms"]), *spent]
@@ -121,6 +122,8 @@ def _show_leg(leg: Mapping[str, Any]) -> str:
 def _print_call(call: Mapping[str, Any], *, prompts: bool) -> None:
     failed = f" [red]{escape(call['error'])}[/red]" if call["error"] else " [red]cut off[/red]" if call["cut"] else ""
     out.print(f"  [dim]{escape(call['port'])} {call['method']}[/dim] {escape(call['summary'])}{failed}")
+    for number, failure in enumerate(call["failures"], 1):
+        out.print(f"    [dim]attempt {number}:[/dim] {escape(failure)}")
     for message in call["messages"]:
         text = message["content"] if prompts else shorten(message["content"], 160)
         out.print(f"    [dim]{message['role']}:[/dim] {escape(text)}")

@@ -61,6 +61,10 @@ class TracedCall(TypedDict):
     input_tokens: int
     output_tokens: int
     cost: float | None
+    estimated: bool
+    """True where it was given up, so that tokens and cost are an estimate."""
+    failures: list[str]
+    """The failed attempts at it: the provider's HTTP status, where there was one, and what it said."""
     error: str | None
     cut: bool
     """True where the call was abandoned."""
@@ -326,6 +330,8 @@ def _describe_call(call: Call) -> TracedCall:
         input_tokens=sum(used.input_tokens for used in call.usage),
         output_tokens=sum(used.output_tokens for used in call.usage),
         cost=None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None),
+        estimated=any(used.estimated for used in call.usage),
+        failures=[f"{failed.status or 'no status'}: {_cut(failed.message)}" for failed in call.failures],
         error=_show_error(call),
         cut=call.cut,
     )

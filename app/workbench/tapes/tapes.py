@@ -10,7 +10,7 @@ from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.taping import Ports
 from domain.errors import StateError, UnknownTape
 from domain.execution.tapes import Call, Tape
-from domain.ports.models import ModelUsage
+from domain.ports.models import FailedAttempt, ModelUsage
 from domain.ports.runs import RunLog
 from domain.runs import RunRecord
 
@@ -53,7 +53,11 @@ def restore_tape(unpacked: Mapping[str, Any]) -> Tape:
     if unpacked["version"] != _VERSION:
         raise StateError("The tape cannot be replayed: another version of askgraph recorded it.")
     ports: Ports = unpacked["ports"]
-    calls = [Call(**call | {"usage": [ModelUsage(**used) for used in call["usage"]]}) for call in unpacked["calls"]]
+    calls = []
+    for call in unpacked["calls"]:
+        usage = [ModelUsage(**used) for used in call["usage"]]
+        failures = [FailedAttempt(**failure) for failure in call.get("failures", [])]
+        calls.append(Call(**call | {"usage": usage, "failures": failures}))
     return Tape(ports, calls, unpacked["events"])
 
 

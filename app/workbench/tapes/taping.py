@@ -20,7 +20,7 @@ from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
-from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
+from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter, UsageSink
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
 from graphs.speculation import STEPS_AHEAD
@@ -173,7 +173,7 @@ class _Recording:
         call = Call(self._title, name, method.make_request(arguments), _read_step())
         self._calls.append(call)
         sink = None if method.sink is None else arguments.get(method.sink)
-        args, kwargs = _meter(method, args, kwargs, call.usage)
+        args, kwargs = _meter(method, args, kwargs, call.usage, call.failures)
         try:
             yield call, args, kwargs
         except AskgraphError as error:
@@ -209,7 +209,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
-            args, kwargs = _meter(method, args, kwargs, self._player.used)
+            args, kwargs = _meter(method, args, kwargs, self._player.used, [])
             return await getattr(self._port, name)(*args, **kwargs)
         _raise(call)
         return method.restore(call.reply, arguments)
@@ -218,7 +218,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
-            args, kwargs = _meter(method, args, kwargs, self._player.used)
+            args, kwargs = _meter(method, args, kwargs, self._player.used, [])
             async with aclosing(getattr(self._port, name)(*args, **kwargs)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -241,29 +241,40 @@ class _Playing:
             raise self._player.miss(self._title, name, request)
         for used in call.usage:
             arguments[cast(str, method.sink)].record(used)
+        for failure in call.failures:
+            arguments[cast(str, method.sink)].record_failure(failure)
         return call
 
 
 class _Meter:
-    """A sink that also adds the usage to a list."""
+    """A sink that also adds to lists."""
 
-    def __init__(self, sink: UsageSink, usage: list[ModelUsage]) -> None:
+    def __init__(self, sink: UsageSink, usage: list[ModelUsage], failures: list[FailedAttempt]) -> None:
         self._sink = sink
         self._usage = usage
+        self._failures = failures
 
     def record(self, usage: ModelUsage) -> None:
         self._usage.append(usage)
         self._sink.record(usage)
 
+    def record_failure(self, failure: FailedAttempt) -> None:
+        self._failures.append(failure)
+        self._sink.record_failure(failure)
+
 
 def _meter(
-    method: PortMethod, args: tuple[Any, ...], kwargs: dict[str, Any], usage: list[ModelUsage]
+    method: PortMethod,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    usage: list[ModelUsage],
+    failures: list[FailedAttempt],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with a sink, where they have one, that also adds to `usage`."""
+    """Return the arguments with a sink, where they have one, that also adds to the lists."""
     sink = None if method.sink is None else method.name_arguments(args, kwargs).get(method.sink)
     if method.sink is None or sink is None:
         return args, kwargs
-    meter = _Meter(sink, usage)
+    meter = _Meter(sink, usage, failures)
     if method.sink in kwargs:
         return args, kwargs | {method.sink: meter}
     place = method.parameters.index(method.sink)

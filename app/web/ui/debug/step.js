@@ -69,7 +69,8 @@ function Calls({ step }) {
       ${step.calls.map((call, place) => html`
         <li key=${place}>
           <b>${visible(call.port)}</b> <span class="code">${visible(call.method)}</span>
-          ${call.output_tokens > 0 && html` <span class="soft">${count(call.input_tokens, "token")} in, ${call.output_tokens.toLocaleString("en")} out, ${money(call.cost)}</span>`}
+          ${call.input_tokens > 0 && html` <span class="soft">${count(call.input_tokens, "token")} in, ${call.output_tokens.toLocaleString("en")} out, ${money(call.cost)}${call.estimated ? ", estimated" : ""}</span>`}
+          ${call.failures.length > 0 && html`<ol class="soft">${call.failures.map((failure, number) => html`<li key=${number}>${visible(`Attempt ${number + 1} failed: ${failure}`)}</li>`)}</ol>`}
           ${call.error ? html`<p class="note bad">${visible(call.error)}</p>` : html`<p class="soft"><bdi>${visible(call.summary)}</bdi></p>`}
           ${call.messages.length > 0 && html`
             <details><summary>Prompt and reply</summary>
