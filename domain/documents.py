@@ -8,16 +8,17 @@ Offsets (`start`, `end`) count characters (Python string indices, end exclusive)
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from domain.errors import InputError
+from domain.errors import AmbiguousName, InputError
 from domain.library.metadata import Metadata
 from domain.people.names import GROUP
+from domain.scope import admits
 from domain.text.blocks import plain_text
 
 
@@ -130,7 +131,8 @@ class Document:
     id: str
     workspace_id: str
     source: str
-    """The document's identity within its workspace: a path, a file name or an address."""
+    """The document's name: a path, a file name or an address. Whoever uploads it again replaces the document of this
+    name that they may read; documents that are hidden from each other's readers may have the same."""
     title: str
     media_type: str
     content_hash: str
@@ -149,6 +151,21 @@ class Document:
     groups: tuple[str, ...] | None = ()
     """Whoever is in one of them may read the document; empty: whoever may enter the workspace. None: not known, so only
     those who may read everything."""
+
+
+def pick_named(
+    named: Sequence[Document], asking: frozenset[str] | None, groups: Collection[str] | None
+) -> Document | None:
+    """Return that of the documents of one name which a file of this name replaces, or None where it becomes a new one.
+    Documents that whoever brings it may not read (with the groups `asking`; None: all) count for nothing. Raises
+    `AmbiguousName` where several are left, and not one of them alone has the file's `groups`."""
+    readable = [document for document in named if admits(document.groups, asking)]
+    if len(readable) > 1 and groups is not None:
+        readable = [each for each in readable if set(each.groups or ()) == set(groups)] or readable
+    if len(readable) > 1:
+        listed = ", ".join(f"{each.id} ({', '.join(each.groups or ()) or 'for everybody'})" for each in readable)
+        raise AmbiguousName(f"Several documents have this name: {listed}. Say with groups which one, or delete one.")
+    return readable[0] if readable else None
 
 
 MAX_GROUPS = 50

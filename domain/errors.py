@@ -130,6 +130,10 @@ class UnreadableDocument(DocumentError):
     """The file is damaged or cannot be read."""
 
 
+class AmbiguousName(DocumentError):
+    """Several documents have this name. Say with groups which one is meant, or delete one."""
+
+
 class EncryptedDocument(DocumentError):
     """The file is protected by a password. Remove the password and try again."""
 

@@ -64,9 +64,7 @@ class Scope:
 
     def admits(self, groups: Collection[str] | None) -> bool:
         """Return True if the asker may read a document of these groups. None: they are not known."""
-        if self.groups is None:
-            return True
-        return groups is not None and (not groups or not self.groups.isdisjoint(groups))
+        return admits(groups, self.groups)
 
     def covers(self, other: "Scope") -> bool:
         """Return True if whoever asks here may read all that the asker of the other scope might have been shown."""
@@ -87,6 +85,13 @@ class Scope:
         if self.groups is not None:
             plain["groups"] = sorted(self.groups)
         return plain
+
+
+def admits(groups: Collection[str] | None, asking: frozenset[str] | None) -> bool:
+    """Return True if whoever asks with these groups (None: all) may read a document of those (None: not known)."""
+    if asking is None:
+        return True
+    return groups is not None and (not groups or not asking.isdisjoint(groups))
 
 
 DEFAULT_SCOPE = Scope("default")

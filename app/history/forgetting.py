@@ -158,9 +158,9 @@ def count_deletion(document: Document) -> Erasure:
 
 
 async def explain_unknown(documents: DocumentCatalog, asker: Scope, wanted: str) -> UnknownDocument:
-    """Make the error for an id that names no document: the one whose id, path or title is nearest may be meant."""
+    """Make the error for an id that names no document: those whose id, path or title is nearest may be meant."""
     readable = [each for each in await documents.list(asker.workspace_id) if asker.admits(each.groups)]
-    by_name = {name: each for each in readable for name in (each.title, each.source, each.id)}
-    nearest = find_nearest(wanted, by_name)
-    meant = f" Did you mean {by_name[nearest].id} ({by_name[nearest].source})?" if nearest else ""
+    nearest = find_nearest(wanted, [name for each in readable for name in (each.title, each.source, each.id)])
+    named = [each for each in readable if nearest in (each.title, each.source, each.id)][:3]
+    meant = f" Did you mean {' or '.join(f'{each.id} ({each.source})' for each in named)}?" if nearest else ""
     return UnknownDocument(f"There is no document {wanted!r} in this workspace.{meant}")

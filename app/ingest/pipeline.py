@@ -70,19 +70,20 @@ class Ingestion:
         media_type: str | None = None,
         metadata: Metadata | None = None,
         groups: Sequence[str] | None = None,
+        asking: frozenset[str] | None = None,
         arrival: Arrival | None = None,
         progress: Progress | None = None,
         later: bool = False,
         on_stage: Callable[[IngestionProgress], None] = lambda _: None,
     ) -> DocumentReport:
-        """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. With
-        `later`, a worker embeds them, and the document is found by its words until then. Without an `arrival`, the file
-        has arrived now.
+        """Add a file, or replace the document of its name which whoever brings it may read (with the groups `asking`;
+        None: all); only chunks that are not stored are embedded. With `later`, a worker embeds them, and the document
+        is found by its words until then. Without an `arrival`, the file has arrived now.
 
         The document's metadata becomes what the file has in itself, with `metadata` on top. Its groups become `groups`,
-        or stay as they are with None. Content that the source has already is left alone: the report is ``unchanged``.
+        or stay as they are with None. Content that the document has already is left alone: the report is ``unchanged``.
         Where only metadata or groups differ, only they are stored. The report of a file that cannot be read is
-        ``failed``. It is ``superseded`` if a later file was stored for the same source meanwhile.
+        ``failed``. It is ``superseded`` if a later file was stored for the same document meanwhile.
 
         Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `Draining`.
         """
@@ -90,9 +91,9 @@ class Ingestion:
             return refused
         content_hash = hashlib.sha256(data).hexdigest()
         arrival = arrival or await self._store.number_arrival(workspace_id)
-        existing = await self._store.find(workspace_id, source)
         given = metadata or {}
         try:
+            existing = await self._store.find(workspace_id, source, asking=asking, groups=groups)
             if existing is not None and existing.content_hash == content_hash:
                 own = await self._workers.run(
                     partial(read_own_metadata, source, data, media_type),
@@ -115,21 +116,22 @@ class Ingestion:
                 lambda done, total: on_stage(IngestionProgress("reading", done, total)),
                 owner=workspace_id,
             )
+            on_stage(IngestionProgress("storing", 0, len(chunks)))
+            content = DocumentContent(
+                source,
+                content_hash,
+                parsed,
+                chunks,
+                {},
+                arrival,
+                parsed.metadata | given,
+                original=data,
+                groups=None if groups is None else tuple(groups),
+                asking=asking,
+            )
+            return await self._keep(workspace_id, content, existing, progress, later=later)
         except DocumentError as error:
             return report_failure(source, error)
-        on_stage(IngestionProgress("storing", 0, len(chunks)))
-        content = DocumentContent(
-            source,
-            content_hash,
-            parsed,
-            chunks,
-            {},
-            arrival,
-            parsed.metadata | given,
-            original=data,
-            groups=None if groups is None else tuple(groups),
-        )
-        return await self._keep(workspace_id, content, existing, progress, later=later)
 
     async def add_parsed(
         self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str

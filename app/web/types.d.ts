@@ -30,7 +30,7 @@ type Thread = {
 type ThreadEntry = { thread_id: string; title: string; updated_at: string; turns: number; running: string | null };
 type LibraryDocument = {
   id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
-  chunks: number; to_embed: number; updated_at: string;
+  chunks: number; to_embed: number; updated_at: string; groups: string[] | null;
 };
 type Ingestion = {
   ingestion_id: string; source: string; state: string; accepted_at: string; ended_at: string | null; report: any;

@@ -41,5 +41,7 @@ class IngestionStatus:
     """Set once the ingestion has ended."""
     groups: Sequence[str] | None = None
     """Those of the document that the file becomes; None: those that it has."""
+    asking: frozenset[str] | None = None
+    """Those of whoever brought the file; None: all."""
     progress: IngestionProgress = IngestionProgress("waiting")
     """Within a second or two."""

@@ -20,10 +20,20 @@ class DocumentCatalog(Protocol):
     Raises `DatabaseUnavailable`.
     """
 
-    async def find(self, workspace_id: str, source: str) -> Document | None: ...
+    async def find(
+        self,
+        workspace_id: str,
+        source: str,
+        *,
+        asking: frozenset[str] | None = None,
+        groups: Collection[str] | None = None,
+    ) -> Document | None:
+        """Return the document that a file of this name and these groups replaces, brought by somebody with the groups
+        `asking` (`pick_named`). Raises `AmbiguousName`."""
+        ...
 
-    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """Return the groups of the documents with these sources, by source."""
+    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[Sequence[str]]]:
+        """Return the groups of each of the documents with these sources, by source."""
         ...
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
@@ -101,13 +111,14 @@ class DocumentStore(DocumentCatalog, Protocol):
         ...
 
     async def replace(self, workspace_id: str, content: "DocumentContent") -> tuple[Document, StoredAs]:
-        """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
-        generation. Chunks whose hash is already stored keep their row and vectors (their position may change). Those
-        without vectors in the content are found by their words at once, and by meaning once they are embedded. The
-        content's file is kept, and that of what the document held before is dropped unless another document needs it.
+        """Make the document of the content's name (`pick_named`) consist of exactly the content's chunks, in one
+        transaction, and advance the corpus generation. Chunks whose hash is already stored keep their row and vectors
+        (their position may change). Those without vectors in the content are found by their words at once, and by
+        meaning once they are embedded. The content's file is kept, and that of what the document held before is dropped
+        unless another document needs it.
 
         Raises `Superseded` where what the document holds came later than the content, or the document was deleted
-        later, or the content's arrival has lost its lease.
+        later, or the content's arrival has lost its lease; and `AmbiguousName`.
         """
         ...
 
@@ -204,4 +215,6 @@ class DocumentContent:
     original: bytes | None = None
     """The file, whose hash is `content_hash`; None where it is not to be kept."""
     groups: tuple[str, ...] | None = None
-    """None: those that the source has."""
+    """None: those that the document has."""
+    asking: frozenset[str] | None = None
+    """The groups of whoever brings it; None: all. It replaces no document that they may not read."""

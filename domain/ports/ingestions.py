@@ -10,8 +10,9 @@ from domain.library.metadata import Metadata
 
 
 class IngestionQueue(Protocol):
-    """Files that wait for a worker or are being ingested. Files of one source are ingested in the order in which they
-    came. A worker that has lost its file to another one stores nothing. A file is kept until its ingestion has ended.
+    """Files that wait for a worker or are being ingested. Files of one name from callers with the same groups are
+    ingested in the order in which they came. A worker that has lost its file to another one stores nothing. A file is
+    kept until its ingestion has ended.
 
     Raises `DatabaseUnavailable`.
     """
@@ -24,8 +25,9 @@ class IngestionQueue(Protocol):
         media_type: str | None = None,
         metadata: Metadata | None = None,
         groups: Sequence[str] | None = None,
+        asking: frozenset[str] | None = None,
     ) -> IngestionStatus:
-        """Store the file until a worker has ingested it."""
+        """Store the file until a worker has ingested it. `asking`: the groups of whoever brings it; None: all."""
         ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
@@ -53,6 +55,7 @@ class Ingest(Protocol):
         media_type: str | None,
         metadata: Metadata,
         groups: Sequence[str] | None,
+        asking: frozenset[str] | None,
         arrival: Arrival,
         on_stage: Callable[[IngestionProgress], None],
     ) -> DocumentReport: ...

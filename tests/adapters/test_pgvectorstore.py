@@ -3,7 +3,7 @@
 import functools
 import itertools
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class FilledByLangChain(PgVectorStoreDocuments):
         self._writer = writer
         self._chunks: dict[str, list[str]] = {}
 
-    async def find(self, workspace_id: str, source: str) -> Document | None:
+    async def find(self, workspace_id: str, source: str, **_: Collection[str] | None) -> Document | None:
         return None
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:

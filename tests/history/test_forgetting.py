@@ -166,6 +166,18 @@ async def test_a_document_that_was_deleted_before_can_still_be_forgotten(service
     assert find(await dump(services), document_id, *SAID) == []
 
 
+async def test_a_document_of_the_same_name_stays(services: Services) -> None:
+    ids = []
+    for group, text in (("board", SECRET), ("staff", OTHER)):
+        asking = frozenset({group})
+        added = await services.library.ingestion.add("default", "a.md", text, groups=[group], asking=asking)
+        ids.append(added.document_id)
+    erasure = await services.make_forgetting().forget_document("default", ids[0] or "")
+    assert not erasure.found
+    assert find(await dump(services), ids[0] or "", *SAID) == []
+    assert [each.id for each in await services.library.documents.list("default")] == [ids[1]]
+
+
 async def test_nothing_of_a_forgotten_thread_is_left(services: Services, document_id: str) -> None:
     question = "How much severance does Ottilie of the nightingale department receive?"
     mine = await ask(services, question, mode="thorough")

@@ -51,10 +51,17 @@ class PgVectorStoreDocuments:
     async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
         raise InputError(_READ_ONLY)
 
-    async def find(self, workspace_id: str, source: str) -> Document | None:
+    async def find(
+        self,
+        workspace_id: str,
+        source: str,
+        *,
+        asking: frozenset[str] | None = None,
+        groups: Collection[str] | None = None,
+    ) -> Document | None:
         raise InputError(_READ_ONLY)
 
-    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
+    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[Sequence[str]]]:
         raise InputError(_READ_ONLY)
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:

@@ -93,8 +93,8 @@ async def add_documents(
     ] = None,
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
-    """Add files, or replace those of the same name. Each gets its own report; one that fails does not stop the
-    others. 200 where at least one was taken, 422 where none was.
+    """Add files, or replace those of the same name that the caller may read. Each gets its own report; one that fails
+    does not stop the others. 200 where at least one was taken, 422 where none was.
 
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
@@ -117,9 +117,7 @@ async def add_documents(
             if name in taken:
                 raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
             taken.add(name)
-            known = None if scope.groups is None else await documents.find(workspace, name)
-            if known is not None and not scope.admits(known.groups):
-                raise UnreadableDocument("This name belongs to a document that you may not read. Choose another.")
+            known = await documents.find(workspace, name, asking=scope.groups, groups=groups)
             if known is not None and groups is not None:
                 _check_change(caller, known, groups)
             if (size := file.size or 0) > limit:
@@ -129,7 +127,9 @@ async def add_documents(
                     data = await file.read()
                     check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
                     await parsers.run(check, size, owner=workspace, is_short=True)
-                    accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
+                    accepted.append(
+                        await ingestions.accept(workspace, name, data, file.content_type, given, groups, scope.groups)
+                    )
                     del data, check
                 continue
             async with uploads.take_turn(workspace, size):
@@ -140,6 +140,7 @@ async def add_documents(
                     media_type=file.content_type,
                     metadata=given,
                     groups=groups,
+                    asking=scope.groups,
                     arrival=arrival,
                     # Embedding takes minutes, for which the file need not stay in memory.
                     later=size > SMALL,

@@ -15,7 +15,7 @@ from domain.errors import UnknownIngestion
 from domain.library.ingestions import IngestionStatus
 from domain.ports.documents import DocumentStore
 from domain.ports.ingestions import IngestionQueue
-from domain.scope import Scope
+from domain.scope import Scope, admits
 
 SHOWN_FOR = timedelta(hours=1)
 """Time after its end for which an ingestion is listed."""
@@ -77,8 +77,13 @@ async def _find(
 async def _pick_open(
     documents: DocumentStore, scope: Scope, found: Sequence[IngestionStatus]
 ) -> Sequence[IngestionStatus]:
-    """Return those of which the caller may read the document that the file becomes, and the one that it replaces."""
+    """Return those of which the caller may read the document that the file becomes, and whichever it may replace."""
     if scope.groups is None or not found:
         return found
     known = await documents.find_groups(scope.workspace_id, {each.source for each in found})
-    return [each for each in found if scope.admits(each.groups or ()) and scope.admits(known.get(each.source, ()))]
+    return [
+        each
+        for each in found
+        if scope.admits(each.groups or ())
+        and all(scope.admits(groups) for groups in known.get(each.source, ()) if admits(groups, each.asking))
+    ]

@@ -74,7 +74,7 @@ function Reading({ ingestion: { ingestion_id: id, source, state, report, progres
 
 /** @param {{item: LibraryDocument, chosen: boolean, mayDelete: boolean}} props */
 function Entry({ item, chosen, mayDelete }) {
-  const { id, title, source, pages, chunks, to_embed } = item;
+  const { id, title, source, pages, chunks, to_embed, groups } = item;
   const name = short(title || fileName(source), 200);
   const kind = (/\.(\w{1,5})$/.exec(source)?.[1] ?? "text").toUpperCase();
   const size = pages ? phrase("pages", { count: pages }) : phrase("passages", { count: chunks });
@@ -83,7 +83,7 @@ function Entry({ item, chosen, mayDelete }) {
       <label class="choice"><input type="checkbox" aria-label=${phrase("library.answer_from", { name: short(name, 80) })} checked=${chosen} onChange=${() => chooseDocument(id)} /></label>
       <button type="button" class="plain-button" onClick=${() => openDocument(id)}>
         <span class="entry-title"><bdi>${name}</bdi></span>
-        <span class="soft">${visible(kind)} · ${size}${to_embed ? ` · ${phrase("library.to_index", { count: to_embed })}` : ""}</span>
+        <span class="soft">${visible(kind)} · ${size}${to_embed ? ` · ${phrase("library.to_index", { count: to_embed })}` : ""}${groups?.length ? ` · ${groups.join(", ")}` : ""}</span>
       </button>
       ${mayDelete && html`<span class="entry-actions"><${Confirm} of=${short(name, 60)} act=${() => deleteDocument(id)} /></span>`}
     </li>`;

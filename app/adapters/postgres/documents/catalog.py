@@ -9,7 +9,7 @@ from app.adapters.postgres.documents.revisions import list_revisions, read_text
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Document, Line, Place, Revision
+from domain.documents import Document, Line, Place, Revision, pick_named
 from domain.library.where import EVERYTHING, Where
 from domain.scope import Scope
 
@@ -25,7 +25,8 @@ _FIND: LiteralString = f"""
 """
 
 _FIND_GROUPS: LiteralString = """
-    SELECT source, groups FROM documents WHERE workspace_id = %(workspace_id)s AND source = ANY(%(sources)s)
+    SELECT source, jsonb_agg(groups) AS of_each FROM documents
+    WHERE workspace_id = %(workspace_id)s AND source = ANY(%(sources)s) GROUP BY source
 """
 
 _GET: LiteralString = f"""
@@ -52,7 +53,7 @@ _GET_PLACES: LiteralString = """
 
 _LIST: LiteralString = f"""
     SELECT {DOCUMENT_COLUMNS} FROM documents_of_workspace AS documents
-    WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
+    WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source, document_id
 """
 
 GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
@@ -64,14 +65,22 @@ class PostgresDocumentCatalog:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, workspace_id: str, source: str) -> Document | None:
+    async def find(
+        self,
+        workspace_id: str,
+        source: str,
+        *,
+        asking: frozenset[str] | None = None,
+        groups: Collection[str] | None = None,
+    ) -> Document | None:
         async with open_session(self._pool, workspace_id) as session:
-            return read_document(await session.fetch_one(_FIND, source=source))
+            rows = await session.fetch(_FIND, source=source)
+        return pick_named([document for row in rows if (document := read_document(row))], asking, groups)
 
-    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
+    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[Sequence[str]]]:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_FIND_GROUPS, sources=list(sources))
-        return {row["source"]: row["groups"] for row in rows}
+        return {row["source"]: row["of_each"] for row in rows}
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         async with open_session(self._pool, workspace_id) as session:

@@ -1,12 +1,12 @@
 """The document store: documents, their chunks, and what is counted per workspace."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from hashlib import blake2b
 from typing import LiteralString
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from psycopg.types.json import Jsonb
 
@@ -37,12 +37,12 @@ from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import hold_index
-from domain.documents import Arrival, Document
+from domain.documents import Arrival, Document, pick_named
 from domain.errors import Superseded, UnknownDocument
 from domain.library.metadata import Metadata
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
-from domain.scope import Scope
+from domain.scope import Scope, admits
 
 BATCH_CHUNKS = 2_000
 """Largest number of chunks that `load` writes in one transaction. The larger, the less often the count of a common term
@@ -90,16 +90,20 @@ _SET_GROUPS: LiteralString = f"""
     RETURNING {DOCUMENT_COLUMNS}
 """
 
-# The lock that serialises changes of one document, also of one that is not there yet. The rows are taken in ascending
+# The lock that serialises files of one name, also where there is no document of it yet. The rows are taken in ascending
 # order.
-_HOLD_MARKS: LiteralString = """
-    INSERT INTO document_marks AS mark (workspace_id, document_id, revision)
-    SELECT workspace_id, document_id, forgotten_revision
-    FROM workspaces, unnest(%(document_ids)s::uuid[]) AS document_id
+_HOLD_NAMES: LiteralString = """
+    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision)
+    SELECT workspace_id, name, name, forgotten_revision
+    FROM workspaces, unnest(%(names)s::uuid[]) AS name
     WHERE workspace_id = %(workspace_id)s
-    ORDER BY document_id
+    ORDER BY name
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET revision = mark.revision
-    RETURNING document_id, revision, deleted
+"""
+
+_READ_MARKS: LiteralString = """
+    SELECT document_id, name, revision, deleted, groups FROM document_marks
+    WHERE workspace_id = %(workspace_id)s AND name = ANY(%(names)s::uuid[])
 """
 
 _HOLD_MARK: LiteralString = """
@@ -107,7 +111,7 @@ _HOLD_MARK: LiteralString = """
     FOR UPDATE
 """
 
-# The rows' marks are held. Content that arrived earlier than what is stored changes nothing; content without an arrival
+# The names are held. Content that arrived earlier than what is stored changes nothing; content without an arrival
 # counts as arriving now. clock_timestamp, because now() is the start of the transaction, which may be before the change
 # it had to wait for.
 _UPSERT: LiteralString = f"""
@@ -143,10 +147,16 @@ _UPSERT: LiteralString = f"""
 """
 
 # Run before the upsert, to learn what it replaces. The same order of locks as the upsert's.
-_LOCK_EXISTING: LiteralString = f"""
+_LOCK_NAMED: LiteralString = f"""
     SELECT {DOCUMENT_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    WHERE workspace_id = %(workspace_id)s AND source = ANY(%(sources)s)
     ORDER BY document_id
+    FOR UPDATE
+"""
+
+_LOCK: LiteralString = """
+    SELECT source FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     FOR UPDATE
 """
 
@@ -161,10 +171,12 @@ _DELETE: LiteralString = """
     WITH gone AS (
         DELETE FROM documents
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        RETURNING document_id
+        RETURNING document_id, revision, groups
     )
-    UPDATE document_marks AS mark SET deleted = nextval('arrivals') FROM gone
-    WHERE mark.workspace_id = %(workspace_id)s AND mark.document_id = gone.document_id
+    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision, deleted, groups)
+    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups FROM gone
+    ON CONFLICT (workspace_id, document_id) DO UPDATE SET
+        revision = excluded.revision, deleted = excluded.deleted, groups = excluded.groups
 """
 
 # Chunks first: the cascade from a document would look for its chunks one by one.
@@ -212,7 +224,8 @@ _ADVANCE_GENERATION: LiteralString = """
 
 
 def document_id_of(workspace_id: str, source: str) -> UUID:
-    """Return the document's id, which depends on its workspace and source alone."""
+    """Return the id of the document that somebody from whom nothing is hidden gives this name. It depends on workspace
+    and source alone. Others get ids that nobody can guess, so that no id tells them that a name was taken."""
     return uuid5(_NAMESPACE, f"{workspace_id}\0{source}")
 
 
@@ -220,9 +233,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
     Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
-    the documents' marks and then their rows by ascending id, their files by ascending hash, the frequencies of its
-    terms by ascending id, the workspace's row. Changes of one document are therefore serialised, and no two changes
-    deadlock.
+    the documents' names and then their rows by ascending id, their files by ascending hash, the frequencies of its
+    terms by ascending id, the workspace's row. Files of one name are therefore serialised, and no two changes deadlock.
     """
 
     def __init__(
@@ -363,12 +375,6 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     ) -> tuple[list[tuple[Document, StoredAs]], bool]:
         """Replace several documents in one transaction. Returns them with what became of each, and True if the vector
         index is to be built or dropped."""
-        contents = {document_id_of(workspace_id, content.source): content for content in batch}
-        wanted = {
-            chunk_id: ChunkRow(document_id, content, chunk)
-            for document_id, content in contents.items()
-            for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
-        }
         files = {each.content_hash: each.original for each in batch if each.original is not None}
         async with self._originals.stage(workspace_id, files) as staged, self._change(workspace_id) as session:
             for content in batch:
@@ -377,13 +383,13 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             if is_load:
                 await session.execute(_ALLOW_LONG_PENDING_LIST)
             await session.execute(_CREATE_WORKSPACE)
-            marks = {row["document_id"]: row for row in await session.fetch(_HOLD_MARKS, document_ids=list(contents))}
-            locked = await session.fetch(_LOCK_EXISTING, document_ids=list(contents))
-            before = {row["document_id"]: old for row in locked if (old := read_document(row))}
+            contents, before, revisions = await _find_places(session, batch)
+            wanted = {
+                chunk_id: ChunkRow(document_id, content, chunk)
+                for document_id, content in contents.items()
+                for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
+            }
             replaced = {old.content_hash for old in before.values()}
-            for document_id, content in contents.items():
-                if content.arrival is not None and content.arrival.number < marks[document_id]["deleted"]:
-                    raise Superseded("This document was deleted after the file came. Add it again to have it back.")
             await keep_superseded(
                 session, {document_id: content.content_hash for document_id, content in contents.items()}
             )
@@ -402,10 +408,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 arrivals=arrivals,
                 metadata=[Jsonb(content.metadata) for content in contents.values()],
                 revisions=[
-                    old.revision
-                    if (old := before.get(document_id)) and old.content_hash == content.content_hash
-                    else marks[document_id]["revision"] + 1
+                    revisions[document_id] + (not old or old.content_hash != content.content_hash)
                     for document_id, content in contents.items()
+                    for old in [before.get(document_id)]
                 ],
                 groups=[
                     None if content.groups is None else write_array(set(content.groups))
@@ -452,13 +457,14 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         async with self._change(workspace_id) as session:
             await hold_index(session)
             await session.execute(_HOLD_MARK, document_ids=ids)
-            if await session.fetch_one(_LOCK_EXISTING, document_ids=ids) is None:
+            document = await session.fetch_one(_LOCK, document_ids=ids)
+            if document is None:
                 return False
             originals = await list_needed(session, ids)
             gone = list(await read_stored_chunks(session, ids))
             changed_terms = Counter[int]()
             changed_terms.subtract(await count_terms(session, gone))
-            await session.execute(_DELETE, document_ids=ids)
+            await session.execute(_DELETE, document_ids=ids, name=document_id_of(workspace_id, document["source"]))
             await hold_originals(session, originals)
             await drop_unneeded(session, originals)
             index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
@@ -500,6 +506,39 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             for row in rows
         )
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
+
+
+_Places = tuple[dict[UUID, DocumentContent], dict[UUID, Document], dict[UUID, int]]
+
+
+async def _find_places(session: Session, batch: Sequence[DocumentContent]) -> _Places:
+    """Hold the names of the contents. Return the contents by the ids of the documents that they become, what these
+    documents are now, and the last revision of each. Raises `AmbiguousName`, and `Superseded` where the document was
+    deleted later than its content came."""
+    names = {document_id_of(session.workspace_id, content.source): content for content in batch}
+    await session.execute(_HOLD_NAMES, names=list(names))
+    named = defaultdict[str, list[Document]](list)
+    for row in await session.fetch(_LOCK_NAMED, sources=[content.source for content in batch]):
+        if document := read_document(row):
+            named[document.source].append(document)
+    marks = await session.fetch(_READ_MARKS, names=list(names))
+    used = {row["document_id"]: row["revision"] for row in marks}
+    deleted = defaultdict[UUID, list[tuple[list[str], int]]](list)
+    for row in marks:
+        deleted[row["name"]].append((row["groups"], row["deleted"]))
+    contents, before, revisions = dict[UUID, DocumentContent](), dict[UUID, Document](), dict[UUID, int]()
+    for name, content in names.items():
+        asking, arrival = content.asking, content.arrival
+        if arrival and any(arrival.number < at and admits(groups, asking) for groups, at in deleted[name]):
+            raise Superseded("This document was deleted after the file came. Add it again to have it back.")
+        if old := pick_named(named[content.source], asking, content.groups):
+            document_id = UUID(old.id)
+            before[document_id], revisions[document_id] = old, old.revision
+        else:
+            document_id = name if asking is None else uuid4()
+            revisions[document_id] = used.get(document_id, 0)
+        contents[document_id] = content
+    return contents, before, revisions
 
 
 async def _hold_lease(session: Session, arrival: Arrival | None) -> None:

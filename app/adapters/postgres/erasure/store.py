@@ -26,9 +26,15 @@ SENTENCES = 40
 _SHORTEST = 25
 """Characters of a sentence that says enough to belong to one text."""
 
-# Of a document that was deleted before, only the id is known; what runs quoted is erased with their citations.
+# Of a document that was deleted before, only the id is known; what runs quoted is erased with their citations. A name
+# that another document has, too, is not this one's alone.
 _READ_DOCUMENT: LiteralString = """
-    SELECT source, title, text FROM documents
+    SELECT CASE WHEN EXISTS (
+        SELECT FROM documents AS other
+        WHERE other.workspace_id = document.workspace_id AND other.source = document.source
+            AND other.document_id <> document.document_id
+    ) THEN '' ELSE source END AS source, title, text
+    FROM documents AS document
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     UNION ALL
     SELECT '', title, text FROM document_revisions
@@ -150,14 +156,18 @@ _DELETE_TAPES: LiteralString = """
     DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
 """
 
-# The file would come back with a lock or a report that names it.
 _DELETE_TRACES: Mapping[str, LiteralString] = {
     "run_documents": """
         DELETE FROM run_documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s""",
     "document_marks": """
         WITH gone AS (
             DELETE FROM document_marks
-            WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+            WHERE workspace_id = %(workspace_id)s AND (
+                document_id = ANY(%(document_ids)s::uuid[]) OR document_id IN (
+                    SELECT name FROM document_marks
+                    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+                )
+            )
             RETURNING revision
         )
         UPDATE workspaces SET forgotten_revision = greatest(forgotten_revision, gone.revision)
@@ -172,10 +182,6 @@ _DELETE_TRACES: Mapping[str, LiteralString] = {
         DELETE FROM ingestions
         WHERE workspace_id = %(workspace_id)s AND ended_at IS NOT NULL
             AND (source = ANY(%(sources)s) OR report ->> 'document_id' = %(document_id)s)""",
-    "procrastinate_jobs": """
-        DELETE FROM procrastinate_jobs
-        WHERE status NOT IN ('todo', 'doing')
-            AND lock = ANY(SELECT 'source ' || %(workspace_id)s || ' ' || unnest(%(sources)s::text[]))""",
 }
 
 _FIND_BRANCHES: LiteralString = """

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import LiteralString
 from uuid import uuid4
 
@@ -45,14 +46,15 @@ WATCH_SECONDS = 1.0
 """Interval of looks at the state of a file that is being ingested, which may have been cancelled."""
 
 _COLUMNS: LiteralString = """
-    ingestion_id, workspace_id, source, state, accepted_at, ended_at, report, groups, progress, (
+    ingestion_id, workspace_id, source, state, accepted_at, ended_at, report, groups, asking, progress, (
         SELECT count(*) FROM chunks_to_embed AS chunk
         WHERE chunk.workspace_id = ingestions.workspace_id AND chunk.document_id =
             CASE WHEN report ->> 'document_id' ~ '^[0-9a-f-]{36}$' THEN (report ->> 'document_id')::uuid END
     ) AS to_embed
 """
 
-# The job's lock keeps two files of the same source in order. Jobs are taken by falling priority: a file comes after
+# The job's lock keeps two files of one name in order; those of callers with other groups do not wait for each other, as
+# that would tell that a name is taken. Jobs are taken by falling priority: a file comes after
 # those of its own workspace that wait, and a workspace that has none in line begins where the line is now. So whoever
 # sends a thousand files takes turns with whoever sends one.
 _ACCEPT: LiteralString = f"""
@@ -73,9 +75,10 @@ _ACCEPT: LiteralString = f"""
             coalesce(last - 1, next, 0)
         FROM waiting
     )
-    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups)
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups,
+        asking)
     VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
-        %(groups)s)
+        %(groups)s, %(asking)s)
     RETURNING {_COLUMNS}
 """
 
@@ -85,7 +88,7 @@ _BEGIN: LiteralString = f"""
     UPDATE ingestions SET state = 'running', begun = begun + 1
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
         AND {_HAS_LEASE}
-    RETURNING source, media_type, content, metadata, groups, arrival, begun
+    RETURNING source, media_type, content, metadata, groups, asking, arrival, begun
 """
 
 # Its process lives, so the file is not what ended it.
@@ -144,7 +147,9 @@ class PostgresIngestionQueue:
         media_type: str | None = None,
         metadata: Metadata | None = None,
         groups: Sequence[str] | None = None,
+        asking: frozenset[str] | None = None,
     ) -> IngestionStatus:
+        whose = None if asking is None else sorted(asking)
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
                 _ACCEPT,
@@ -154,9 +159,10 @@ class PostgresIngestionQueue:
                 content=content,
                 metadata=Jsonb(metadata or {}),
                 groups=None if groups is None else list(groups),
+                asking=whose,
                 queue=QUEUE,
                 task=TASK,
-                lock=f"source {workspace_id} {source}",
+                lock=f"{workspace_id} {sha256(repr((source, whose)).encode()).hexdigest()}",
             )
         assert row is not None
         return _read_status(row)
@@ -204,6 +210,7 @@ class PostgresIngestionQueue:
                     media_type=row["media_type"],
                     metadata=row["metadata"],
                     groups=row["groups"],
+                    asking=_read_asking(row),
                     arrival=arrival,
                     on_stage=stages.append,
                 )
@@ -265,6 +272,10 @@ class PostgresIngestionQueue:
                 await session.execute(_LEAVE, ingestion_id=ingestion_id)
 
 
+def _read_asking(row: DictRow) -> frozenset[str] | None:
+    return None if row["asking"] is None else frozenset(row["asking"])
+
+
 def _read_status(row: DictRow) -> IngestionStatus:
     stored, noted, to_embed = row["report"], row["progress"], row.pop("to_embed")
     report = None if stored is None else DocumentReport(**stored)
@@ -276,4 +287,4 @@ def _read_status(row: DictRow) -> IngestionStatus:
         case _:
             chunks = 0 if report is None else report.chunks
             progress = IngestionProgress("embedding" if to_embed else "done", max(0, chunks - to_embed), chunks)
-    return IngestionStatus(**row | {"report": report, "progress": progress})
+    return IngestionStatus(**row | {"report": report, "progress": progress, "asking": _read_asking(row)})

@@ -115,9 +115,10 @@ CREATE TABLE documents (
     -- Metadata may change without a new revision: `revised_at` is when the text came, `updated_at` when anything did.
     revision integer NOT NULL,
     revised_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (workspace_id, document_id),
-    UNIQUE (workspace_id, source)
+    PRIMARY KEY (workspace_id, document_id)
 );
+-- Not unique: a document that is hidden from somebody must not keep its name from them.
+CREATE INDEX documents_by_source ON documents (workspace_id, source);
 CREATE INDEX documents_by_hash ON documents (workspace_id, content_hash);
 CREATE INDEX documents_by_update ON documents (workspace_id, updated_at DESC);
 -- For what one document says of another, by its title. Cut, because a b-tree refuses long values.
@@ -159,16 +160,20 @@ CREATE TRIGGER keep_groups_of_superseded AFTER UPDATE OF revision ON documents
     FOR EACH ROW WHEN (old.revision <> new.revision) EXECUTE FUNCTION keep_groups();
 CREATE TRIGGER keep_groups_of_deleted AFTER DELETE ON documents FOR EACH ROW EXECUTE FUNCTION keep_groups();
 
--- A row for each document that is or was. Whoever changes the document holds it, also where there is none yet. It stays
--- when the document is deleted: its revisions are not used again, and no file that came before brings it back.
+-- A row for each name, whose id is that of the document which whoever may read all gives this name: who changes a
+-- document of the name holds it, also where there is none yet. And a row for each document that was deleted: its
+-- revisions are not used again, and no file that came before brings it back.
 CREATE TABLE document_marks (
     workspace_id text NOT NULL,
     document_id uuid NOT NULL,
+    name uuid NOT NULL,
     revision integer NOT NULL,
-    -- The arrival of its deletion.
+    -- The arrival of its deletion, and who could read it.
     deleted bigint NOT NULL DEFAULT 0,
+    groups text[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (workspace_id, document_id)
 );
+CREATE INDEX document_marks_by_name ON document_marks (workspace_id, name);
 
 -- The files from which documents were read, by their content, in parts, so that no statement handles a whole file.
 -- Documents of one workspace that say the same share the file.
@@ -489,7 +494,8 @@ CREATE TABLE feedback (
 CREATE INDEX feedback_by_time ON feedback (workspace_id, given_at);
 
 -- Uploads that wait to be read. `begun`: how often the reading was begun and neither ended nor handed back, because its
--- process died. `groups`: NULL for those that the source has. `progress`: written while a worker reads the file.
+-- process died. `groups`: NULL for those that the document has. `asking`: those of whoever brought the file; NULL: all.
+-- `progress`: written while a worker reads the file.
 CREATE TABLE ingestions (
     workspace_id text NOT NULL,
     ingestion_id text NOT NULL,
@@ -497,6 +503,7 @@ CREATE TABLE ingestions (
     media_type text,
     metadata jsonb NOT NULL DEFAULT '{}',
     groups text[],
+    asking text[],
     state text NOT NULL,
     arrival bigint NOT NULL DEFAULT nextval('arrivals'),
     begun integer NOT NULL DEFAULT 0,
