@@ -345,13 +345,15 @@ class Withdrawal(Model):
 class ToolUse(Model):
     """A call of a tool by the research agent."""
 
+    round: int
+    """Calls of one round were made at once."""
     call_id: str
     name: str
     arguments: dict[str, Any]
     text: str
     """What the tool said, cut where it is long."""
-    sources: int
-    """Number of the sources that it brought."""
+    sources: int | None
+    """Number of the sources that it brought; None where it has not run to its end."""
 
 
 class Turn(Model):

@@ -38,13 +38,15 @@ class Withdrawal(TypedDict):
 class ToolUse(TypedDict):
     """A call of a tool by the research agent."""
 
+    round: int
+    """Calls of one round, counted from 1, were made at once."""
     call_id: str
     name: str
     arguments: dict[str, Any]
     text: str
     """What the tool said, cut where it is long; empty where it brought sources alone."""
-    sources: int
-    """Number of the sources that it brought."""
+    sources: int | None
+    """Number of the sources that it brought; None where it has not run to its end."""
 
 
 class Shown(TypedDict):

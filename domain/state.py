@@ -89,7 +89,7 @@ class Degradation(TypedDict):
     instead: str
     """The replacement: another model, or `local`."""
     message: str
-    """The same in words; also in `warnings`."""
+    """The same in words; also among the step's `warnings`."""
 
 
 class Failure(TypedDict):

@@ -159,7 +159,7 @@ async def test_a_mode_asks_the_models_that_it_names_and_waits_no_longer_than_it_
         server.behaviour.fault = "stall_before"
         done = await ask(services, mode="hasty")
     assert "36 months" in done["answer"]
-    assert len(done["warnings"]) == 3
+    assert len(done["degraded"]) == 3
 
 
 def test_a_mode_cannot_wait_longer_than_its_steps(tmp_path: Path) -> None:

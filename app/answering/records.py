@@ -7,7 +7,7 @@ from typing import Any
 
 from app.support.metrics import count_run
 from domain.documents import Citation
-from domain.events import Done, Event, Failed
+from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord, Shown, StepTime, ToolUse, Withdrawal
 from domain.state import (
@@ -68,7 +68,7 @@ def make_done(
         usage=usage,
         cost=_sum_cost(usage),
         timings=_list_timings(state["steps"], total_ms),
-        warnings=_list_warnings(state["steps"]),
+        warnings=_list_warnings(state),
         answered_by=state["answered_by"],
         degraded=state["degraded"],
         prompts=find_versions(state["steps"]),
@@ -114,7 +114,7 @@ def make_record(
         usage=usage,
         cost=_sum_cost(usage),
         timings=_list_timings(state["steps"], total_ms),
-        warnings=_list_warnings(state["steps"]),
+        warnings=_list_warnings(state),
         error=_name_fault(ended),
         forked_from=forked_from,
         answered_by=state["answered_by"],
@@ -182,16 +182,12 @@ def make_shown(events: Sequence[Event], steps: Sequence[ExecutedStep], ended: Do
     """Gather what readers saw of a run besides its end."""
     sources: list[Citation] = []
     corrections: list[Withdrawal] = []
-    calls: dict[str, ToolUse] = {}
+    uses: list[ToolUse] = []
     text = ""
     for event in events:
         match event["type"]:
-            case "tool_call":
-                calls[event["call_id"]] = ToolUse(
-                    call_id=event["call_id"], name=event["name"], arguments=event["arguments"], text="", sources=0
-                )
-            case "tool_result":
-                calls[event["call_id"]] |= {"text": event["text"][:LONGEST_RESULT], "sources": len(event["sources"])}
+            case "tool_call" | "tool_result":
+                note_use(uses, event)
             case "sources":
                 sources = event["citations"]
             case "content":
@@ -207,9 +203,30 @@ def make_shown(events: Sequence[Event], steps: Sequence[ExecutedStep], ended: Do
         steps=[StepTime(node=step["node"], ms=step["ms"]) for step in steps],
         corrections=corrections,
     )
-    if calls:
-        shown["tools"] = list(calls.values())
+    if uses:
+        shown["tools"] = uses
     return shown
+
+
+def note_use(uses: list[ToolUse], event: ToolCalled | ToolReturned) -> None:
+    """Add a call of a tool, or what it came to. Calls after a result are a round of their own: the research agent's
+    model has read it."""
+    if event["type"] == "tool_call":
+        last = uses[-1] if uses else None
+        uses.append(
+            ToolUse(
+                round=1 if last is None else last["round"] + (last["sources"] is not None),
+                call_id=event["call_id"],
+                name=event["name"],
+                arguments=event["arguments"],
+                text="",
+                sources=None,
+            )
+        )
+        return
+    for use in uses:
+        if use["call_id"] == event["call_id"] and use["sources"] is None:
+            use["text"], use["sources"] = event["text"][:LONGEST_RESULT], len(event["sources"])
 
 
 def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
@@ -241,8 +258,17 @@ def _list_usage(steps: Sequence[ExecutedStep]) -> list[Usage]:
     return [used for step in steps for used in step["usage"]]
 
 
-def _list_warnings(steps: Sequence[ExecutedStep]) -> list[str]:
-    return list(dict.fromkeys(warning for step in steps for warning in step["warnings"]))
+def _list_warnings(state: AnswerState) -> list[str]:
+    """Return what the reader is told. Of several steps that fell back they get one note: that of the last step, which
+    is nearest to the answer."""
+    warnings = list(dict.fromkeys(warning for step in state["steps"] for warning in step["warnings"]))
+    fallen = [warning for warning in warnings if any(warning == each["message"] for each in state["degraded"])]
+    if len(fallen) < 2:
+        return warnings
+    earlier = (
+        f"{len(fallen) - 1} earlier steps fell back, too." if len(fallen) > 2 else "An earlier step fell back, too."
+    )
+    return [*(warning for warning in warnings if warning not in fallen), f"{fallen[-1]} {earlier}"]
 
 
 def _list_timings(steps: Sequence[ExecutedStep], total_ms: float) -> dict[str, float]:

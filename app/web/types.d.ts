@@ -13,7 +13,7 @@ type Note = { text: string; label: string; bad?: boolean; act?: () => void };
 type ToolUse = { call_id: string; name: string; arguments: any; text?: string; sources?: number };
 type Correction = { reason: string; withdrawn: string };
 type Turn = {
-  key: string; runId: string | null; question: string; options: Options; state: "working" | "over"; waiting: string; quiet: boolean;
+  key: string; runId: string | null; question: string; options: Options; state: "working" | "over"; waiting: string;
   step: string; text: string; cited: Citation[]; read: Citation[]; steps: string[]; tools: ToolUse[];
   corrections: Correction[]; restarted: string; verification: any; done: any; error: any; note: Note | null;
   feedback: Rating | null; stopping: boolean;

@@ -17,7 +17,8 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def used(node: str, cost: float | None = 0.1) -> dict[str, Any]:
-    return {"node": node, "model": "m", "calls": 1, "input_tokens": 2, "output_tokens": 3, "cost": cost}
+    tokens = {"input_tokens": 2, "output_tokens": 3, "estimated": False}
+    return {"node": node, "model": "m", "calls": 1, "cost": cost, **tokens}
 
 
 def step(node: str, ms: float, *usage: dict[str, Any], warnings: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def test_a_record_has_all_of_the_turn() -> None:
         "citations": [CITATION],
         "usage": [
             *USAGE,
-            {"node": "unfinished", "model": "big", "calls": 1, "input_tokens": 5, "output_tokens": 6, "cost": 0.4},
+            used("unfinished", 0.4) | {"model": "big", "input_tokens": 5, "output_tokens": 6},
         ],
         "cost": 0.7,
         "timings": TIMINGS,

@@ -190,4 +190,5 @@ async def test_a_node_that_fails_leaves_what_it_consumed() -> None:
 def test_a_call_is_filed_under_its_node() -> None:
     assert file_usage("grade", USED) == {
         "node": "grade", "model": "gpt", "calls": 1, "input_tokens": 10, "output_tokens": 5, "cost": 0.25,
+        "estimated": False,
     }  # fmt: skip

@@ -1,5 +1,4 @@
-/** A question and its answer, made from the events of its run or from what the server keeps of it: the same turn
- * either way, so that a reload changes nothing. */
+/** A question and its answer, made from its run's events or from what the server keeps: a reload changes nothing. */
 
 import { phrase } from "./language.js";
 
@@ -14,7 +13,6 @@ export const makeTurn = (question, options, runId = null) => ({
   options,
   state: "working",
   waiting: "",
-  quiet: false,
   step: "",
   text: "",
   cited: [],
@@ -49,7 +47,7 @@ export const isRunning = ({ state }) => state === "queued" || state === "running
 /** The turn after one more event. Unknown events change nothing: a newer server may send more.
  * @param {Turn} turn @param {any} event @returns {Turn} */
 export function applyEvent(turn, event) {
-  const heard = { ...turn, waiting: "", quiet: false };
+  const heard = { ...turn, waiting: "" };
   switch (event.type) {
     case "thinking":
       return { ...heard, step: event.step, steps: [...turn.steps, event.step] };
@@ -60,7 +58,7 @@ export function applyEvent(turn, event) {
     case "sources":
       return { ...heard, read: event.citations };
     case "waiting":
-      return { ...heard, quiet: true };
+      return { ...turn, waiting: phrase("turn.quiet") };
     case "content":
       return { ...heard, text: turn.text + event.token };
     case "citation":

@@ -17,8 +17,6 @@ function TurnView({ turn, several }) {
   const citations = useMemo(() => sources.map(({ citation }) => citation), [sources]);
   const { key, question, text, state, done, corrections } = turn;
   const warnings = (done?.warnings ?? []).filter((warning) => !corrections.some(({ reason }) => reason === warning));
-  const failed = warnings.filter((warning) => done?.degraded?.some(({ message }) => message === warning));
-  const others = failed.length > 1 ? warnings.filter((warning) => !failed.includes(warning)) : warnings;
   return html`
     <article class="turn ${state}" data-turn=${key}>
       <h2 class="question" dir="auto">${visible(question)}</h2>
@@ -27,11 +25,7 @@ function TurnView({ turn, several }) {
       ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
       ${corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
       <${Answer} turn=${key} text=${text} sources=${citations} />
-      ${failed.length > 1 && html`
-        <details class="note"><summary>${phrase("turn.fell_back", { count: failed.length })}</summary>
-          ${failed.map((warning) => html`<p key=${warning} dir="auto">${visible(warning)}</p>`)}
-        </details>`}
-      ${others.map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
+      ${warnings.map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
       ${turn.error && html`<${Failure} turn=${turn} />`}
       ${turn.note && html`<${Offer} turn=${turn} ...${turn.note} />`}
       ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}
@@ -63,8 +57,8 @@ function describeCall({ queries = [], sql = "", document = "", section = "", pag
 }
 
 /** What happens now. @param {{turn: Turn, several: boolean}} props */
-function Progress({ turn: { key, question, waiting, step, quiet, stopping }, several }) {
-  const now = step ? `${texts[`steps.${step}`] ?? STEPS[step] ?? step}…${quiet ? ` ${phrase("turn.quiet")}` : ""}` : "";
+function Progress({ turn: { key, question, waiting, step, stopping }, several }) {
+  const now = step ? `${texts[`steps.${step}`] ?? STEPS[step] ?? step}…` : "";
   const stop = () => {
     stopAnswer(key);
     // The button goes with the answer's end, and the focus would go with it.

@@ -1,10 +1,13 @@
 """Conversations as the protocol's messages, and the state that they are part of."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from json import dumps
 from typing import Any
 
-from domain.runs import RunStatus
-from domain.state import Turn
+from app.answering.records import LONGEST_RESULT
+from domain.runs import RunStatus, ToolUse
+from domain.state import Turn, WorkRound
 
 Message = dict[str, Any]
 
@@ -44,6 +47,49 @@ def make_chunk(text: str, run_id: str) -> Message:
     return {**make_ai(text, run_id), "type": "AIMessageChunk", "tool_call_chunks": [], "chunk_position": None}
 
 
+def list_work_messages(run_id: str, uses: Iterable[ToolUse]) -> list[Message]:
+    """Make the messages of what the research agent did: one with the calls of each round, and one for each result."""
+    messages: list[Message] = []
+    for number, calls in groupby(uses, lambda use: use["round"]):
+        asked = {**make_ai("", f"{run_id}-work-{number}"), "tool_calls": []}
+        results = []
+        for use in calls:
+            named = {"name": use["name"], "args": use["arguments"], "id": use["call_id"], "type": "tool_call"}
+            asked["tool_calls"].append(named)
+            if use["sources"] is not None:
+                text = "\n".join(filter(None, (use["text"], f"{use['sources']} sources" if use["sources"] else "")))
+                result = _make("tool", text, f"{asked['id']}-{len(asked['tool_calls'])}")
+                told = {"name": use["name"], "tool_call_id": use["call_id"], "artifact": None, "status": "success"}
+                results.append(result | told)
+        messages += [asked, *results]
+    return messages
+
+
+def list_uses(work: Iterable[WorkRound]) -> list[ToolUse]:
+    """Return the calls of tools that a state holds."""
+    return [
+        ToolUse(
+            round=number,
+            call_id=call["id"],
+            name=call["name"],
+            arguments=call["arguments"],
+            text=call["result"][:LONGEST_RESULT],
+            sources=len(call["sources"]) if call["result"] or call["sources"] else None,
+        )
+        for number, each in enumerate(work, 1)
+        for call in each["calls"]
+    ]
+
+
+def make_call_chunk(message: Message) -> Message:
+    """Make the piece of a message with calls that adds the last of them."""
+    *_, call = message["tool_calls"]
+    index = len(message["tool_calls"]) - 1
+    piece = {"name": call["name"], "args": dumps(call["args"]), "id": call["id"], "index": index}
+    chunk = make_chunk("", message["id"])
+    return chunk | {"tool_calls": [call], "tool_call_chunks": [piece | {"type": "tool_call_chunk"}]}
+
+
 def _make(kind: str, text: Any, message_id: str) -> Message:
     return {
         "content": text,
@@ -78,6 +124,7 @@ def list_run_messages(runs: Sequence[RunStatus]) -> list[Message]:
     for run in runs:
         run_id, ended = run.request.run_id, run.ended
         messages.append(make_human(run.request.turn["question"], name_question(run_id)))
+        messages += list_work_messages(run_id, run.shown.get("tools", []) if run.shown else [])
         if ended is not None and ended["type"] == "done":
             messages.append(make_ai(ended["answer"], run_id, ended))
     return messages

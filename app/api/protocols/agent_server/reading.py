@@ -14,6 +14,8 @@ from app.api.protocols.agent_server.messages import (
     Message,
     list_run_messages,
     list_turn_messages,
+    list_uses,
+    list_work_messages,
     make_ai,
     make_human,
     name_question,
@@ -235,6 +237,7 @@ class ThreadReader:
             # The end of what the client sent before the first question.
             return {"messages": list(conversation.before)}
         messages = [*conversation.list_before(run_id), make_human(values["question"], name_question(run_id))]
+        messages += list_work_messages(run_id, list_uses(values["work"]))
         if values["answer"]:
             messages.append(make_ai(values["answer"], run_id, values))
         return {"messages": messages, **pick_fields(values)}

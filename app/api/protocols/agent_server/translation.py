@@ -10,10 +10,19 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
-from app.api.protocols.agent_server.messages import Message, make_ai, make_chunk, pick_fields
+from app.answering.records import note_use
+from app.api.protocols.agent_server.messages import (
+    Message,
+    list_work_messages,
+    make_ai,
+    make_call_chunk,
+    make_chunk,
+    pick_fields,
+)
 from app.api.protocols.agent_server.protocol import name_assistant
 from app.api.protocols.translating import translate_text
-from domain.events import Done, Event
+from domain.events import RESTART, Done, Event, ToolCalled, ToolReturned
+from domain.runs import ToolUse
 
 StreamMode = Literal["values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints"]
 
@@ -53,14 +62,17 @@ class Translation:
         self._fields: dict[str, Any] = {"question": question["content"], "mode": mode}
         self._changed: dict[str, Any] = {}
         self._answer: str | None = None
-        self._sent, self._offset, self._is_named = "", 0, False
+        self._uses: list[ToolUse] = []
+        self._sent, self._offset = "", 0
+        self._named = set[str]()
         self._step, self._number = "", 0
 
     @property
     def values(self) -> dict[str, Any]:
         """The state as far as it is known."""
         answer = [] if self._answer is None else [make_ai(self._answer, self._run_id, self._fields)]
-        return {"messages": [*self.before, self._question, *answer], **self._fields}
+        work = list_work_messages(self._run_id, self._uses)
+        return {"messages": [*self.before, self._question, *work, *answer], **self._fields}
 
     def begin(self) -> Iterator[Part]:
         """Yield what comes before the run's first event."""
@@ -83,6 +95,10 @@ class Translation:
         match event["type"]:
             case "sources":
                 self._change(citations=event["citations"])
+            case "tool_call" | "tool_result":
+                yield from self._work(event)
+            case "correction" if event["reason"] == RESTART:
+                self._uses = []
             case "verification":
                 self._change(verification={"status": event["status"], "claims": event["claims"]})
             case "done":
@@ -128,13 +144,29 @@ class Translation:
         if not piece:
             return
         text = event["answer"] if event["type"] in ("correction", "done") else self._sent[self._offset :]
+        yield from self._say("partial", make_ai(text, self._run_id), make_chunk(piece, self._run_id))
+
+    def _work(self, event: ToolCalled | ToolReturned) -> Iterator[Part]:
+        """Yield a call of a tool as a piece of a message, or what it came to as a message."""
+        note_use(self._uses, event)
+        last_round = [use for use in self._uses if use["round"] == self._uses[-1]["round"]]
+        asked, *results = self._changed["messages"] = list_work_messages(self._run_id, last_round)
+        if event["type"] == "tool_call":
+            yield from self._say("partial", asked, make_call_chunk(asked))
+        else:
+            for result in results:
+                if result["tool_call_id"] == event["call_id"]:
+                    yield from self._say("complete", result, result)
+
+    def _say(self, kind: str, message: Message, piece: Message) -> Iterator[Part]:
+        """Yield a message in `messages`, and a piece of it in `messages-tuple`."""
         if "messages" in self._modes:
-            if not self._is_named:
-                yield Part("messages/metadata", {self._run_id: {"metadata": self._describe_step()}})
-                self._is_named = True
-            yield Part("messages/partial", [make_ai(text, self._run_id)])
+            if message["id"] not in self._named:
+                yield Part("messages/metadata", {message["id"]: {"metadata": self._describe_step()}})
+                self._named.add(message["id"])
+            yield Part(f"messages/{kind}", [message])
         if "messages-tuple" in self._modes:
-            yield Part("messages", [make_chunk(piece, self._run_id), self._describe_step()])
+            yield Part("messages", [piece, self._describe_step()])
 
     def _change(self, **fields: Any) -> None:
         self._changed |= {name: value for name, value in fields.items() if self._fields.get(name, ...) != value}

@@ -1,0 +1,94 @@
+"""What clients of other protocols see of the research agent's work, by the types of their own SDKs."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage, convert_to_messages
+from langgraph_sdk import get_client
+
+from app.serving.application import make_app
+from app.settings import read_settings
+from app.wiring.services import open_services
+from tests.asking import with_models
+from tests.conftest import HANDBOOK, create_database
+from tests.http_client import run_app
+from tests.wire.openai import OpenAIServer, serve_openai
+from tests.wire.serving import serve_app
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTION = "How long is the warranty of the Falke?"
+
+
+@dataclass(frozen=True)
+class Served:
+    """The service at an address, and its language model."""
+
+    address: str
+    model: OpenAIServer
+
+    def plan(self) -> None:
+        """Let the model make two calls at once, and then another one."""
+        search = {"name": "search", "arguments": {"queries": ["battery of the Falke"]}}
+        listing = {"name": "list_documents", "arguments": {}}
+        self.model.behaviour.tool_calls = [[search, listing], [{"name": "none", "arguments": {}}]]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def served(servers: Any, template: str) -> AsyncIterator[Served]:
+    async with create_database(servers, template) as url, serve_openai() as model:
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        async with open_services(with_models(settings, model)) as services:
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+            async with run_app(make_app(services)) as running, serve_app(running) as address:
+                yield Served(address, model)
+
+
+async def test_langgraph_shows_calls_and_results_as_messages(served: Served) -> None:
+    served.plan()
+    async with get_client(url=f"{served.address}/langgraph", api_key=None) as client:
+        thread = await client.threads.create()
+        given: Any = {"messages": [{"type": "human", "content": QUESTION}]}
+        parts = [
+            part
+            async for part in client.runs.stream(
+                thread["thread_id"],
+                "research",
+                input=given,
+                stream_mode=["values", "updates", "messages-tuple"],
+            )
+        ]
+        state: Any = await client.threads.get_state(thread["thread_id"])
+        again: Any = await client.threads.get(thread["thread_id"])
+    messages = convert_to_messages([part.data for part in parts if part.event == "values"][-1]["messages"])
+    _, asked, found, listed, _, refused, answer = messages
+    assert isinstance(asked, AIMessage)
+    assert [call["name"] for call in asked.tool_calls] == ["search", "list_documents"]
+    assert asked.tool_calls[0]["args"] == {"queries": ["battery of the Falke"]}
+    assert all(isinstance(message, ToolMessage) for message in (found, listed, refused))
+    assert [message.tool_call_id for message in (found, listed)] == [call["id"] for call in asked.tool_calls]  # type: ignore[attr-defined]
+    assert "There is no tool 'none'" in refused.text
+    assert "36 months" in answer.text
+    assert [message["id"] for message in state["values"]["messages"][1:]] == [message.id for message in messages[1:]]
+    assert [message["id"] for message in again["values"]["messages"][1:]] == [message.id for message in messages[1:]]
+    # Clients put the pieces together by their ids.
+    streamed: dict[str, Any] = {}
+    for part in parts:
+        if part.event == "messages":
+            piece = part.data[0]
+            (message,) = convert_to_messages([piece | {"type": piece["type"].replace("AIMessageChunk", "ai")}])
+            if piece["type"] == "AIMessageChunk":
+                message = AIMessageChunk(**{k: piece[k] for k in ("id", "content", "tool_call_chunks")})
+                message = streamed[message.id] + message if message.id in streamed else message
+            streamed[str(message.id)] = message
+    assert [(call["name"], call["args"]) for call in streamed[str(asked.id)].tool_calls] == [
+        (call["name"], call["args"]) for call in asked.tool_calls
+    ]
+    assert list(streamed) == [message.id for message in messages[1:]]
+    updates = [part.data for part in parts if part.event == "updates"]
+    [first, second] = [update["use_tool"]["messages"] for update in updates if "use_tool" in update]
+    assert [message["type"] for message in first] == ["ai", "tool", "tool"]
+    assert [message["type"] for message in second] == ["ai", "tool"]
