@@ -73,6 +73,9 @@ class Settings(BaseSettings):
     """Verifies answers in modes that do. Not the model that writes, which would overlook its own mistakes."""
     model_fallbacks: Annotated[tuple[str, ...], NoDecode] = ()
     """Models to ask, in this order, where a step's own model fails; separated by commas."""
+    models_that_see: Annotated[tuple[str, ...], NoDecode] = ()
+    """Models that see pictures of pages (`generate.pictures`), in addition to those that are known to; separated by
+    commas."""
     model_timeout: float = Field(60, gt=0)
     """Limit of one model call, in seconds."""
     embeddings: str = "local"
@@ -217,7 +220,7 @@ class Settings(BaseSettings):
             raise PydanticCustomError("oidc", "oidc_issuer has to begin with https://")
         return self
 
-    @field_validator("untaped_workspaces", "model_fallbacks", "hosts", mode="before")
+    @field_validator("untaped_workspaces", "model_fallbacks", "models_that_see", "hosts", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

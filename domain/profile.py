@@ -141,6 +141,9 @@ class GenerateKnobs(_Knobs):
     """The language model that writes."""
     remembered_turns: int = Field(4, ge=0, le=REMEMBERED_TURNS)
     """Earlier turns of the conversation that the model sees."""
+    pictures: int = Field(0, ge=0, le=8)
+    """Pictures of cited PDF pages with figures, scans or forms, at most, that the writing model sees, and the judge.
+    Each takes 1,000 to 2,500 tokens; models that see none are asked without."""
     fallback: str | None = Field(None, min_length=1, max_length=500)
     """The whole text of an abstention, and what the model replies where the sources do not answer. None: the sentence
     of the profile's language, followed by what was searched."""

@@ -16,6 +16,7 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter
+from domain.ports.pictures import PagePictures
 from domain.ports.reranking import Reranker
 from domain.profile import ModelKnobs, Profile
 from domain.scope import Scope
@@ -131,6 +132,7 @@ class Context:
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
     """By name, as in `rerank.method`."""
     calculator: Calculator | None = None
+    pictures: PagePictures | None = None
     models: Models = Models()
     run_id: str | None = None
     """None where LangGraph names its runs itself, as its Studio does."""

@@ -153,7 +153,9 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
     from app.adapters.chat.connections import Connections
 
-    connections = Connections(settings.providers, timeout=settings.model_timeout, prices=prices)
+    connections = Connections(
+        settings.providers, timeout=settings.model_timeout, prices=prices, seeing=settings.models_that_see
+    )
     try:
         knobs = {name: mode.models for name, mode in modes.items()}
         models = connections.connect(tiers, settings.model_fallbacks, knobs)

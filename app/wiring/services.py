@@ -17,6 +17,7 @@ from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.history.forgetting import Forgetting
 from app.history.steps import HistoryReader
+from app.ingest.figure_pages import FigurePages
 from app.ingest.uploads import UploadRoom
 from app.modes import fit_modes, read_modes
 from app.settings import Settings
@@ -81,6 +82,7 @@ class Services:
             tokens=self.models.tokens,
             rerankers=self.models.rerankers,
             calculator=self.library.calculator,
+            pictures=FigurePages(self.library.originals, self.library.parsers),
             models=self.models.chat,
             span=span,
         )

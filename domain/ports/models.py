@@ -6,6 +6,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from domain.ports.pictures import Picture
+
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
@@ -81,6 +83,8 @@ class Message:
     """The calls that the assistant made."""
     answers: str = ""
     """The id of the call whose result a message of the role `tool` is."""
+    pictures: Sequence[Picture] = ()
+    """Pictures that the user shows, in this order. For models that see."""
 
 
 class ChatModel(Protocol):
@@ -91,6 +95,8 @@ class ChatModel(Protocol):
     """
 
     name: str
+    sees: bool
+    """True if messages may show pictures."""
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """A reply that fits `schema`. `ModelError` where the reply does not, after one repair."""

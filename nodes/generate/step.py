@@ -25,17 +25,19 @@ from domain.outcome import (
     judge_answer,
 )
 from domain.ports.models import ChatModel
+from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Task, Turn
 from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
 from nodes.prompting.asking import within
-from nodes.prompting.messages import Prompt, ask_about, fit_sources, instruct, show_today, show_turns, write
+from nodes.prompting.messages import PICTURES, Prompt, ask_about, fit_sources, instruct, show_today, show_turns, write
 from nodes.sources.neighbours import merge_touching, number_sources
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.missing import list_missing
+from nodes.writing.pictures import draw_pictures
 from nodes.writing.quoting import count_words, head_quotes, render_quote
 from nodes.writing.stream import AbstentionListener, AnsweringInput, AnswerWriter, Prose, discard, finish_turn
 
@@ -266,7 +268,8 @@ async def _write_with_model(
     opening = wording.open(low)
     listener = AbstentionListener(wording.abstention.sentence)
     prose = Prose(writer, state["question"], sources, knobs.citation_style)
-    messages = _write_prompt(state, sources, profile)
+    pictures = await draw_pictures(model, sources, scope_of(state), profile, context)
+    messages = _write_prompt(state, sources, profile, pictures)
     held = ""
     begun = not opening
     async for token in model.stream(
@@ -310,7 +313,9 @@ async def _write_with_model(
     return _Result(judge_answer(reasons), reasons, framing)
 
 
-def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> Prompt:
+def _write_prompt(
+    state: GenerateInput, sources: Sequence[Source], profile: Profile, pictures: Sequence[Picture]
+) -> Prompt:
     """Return the instructions, the conversation and the sources, each in messages of its own; the question comes
     last."""
     knobs = profile.generate
@@ -331,7 +336,7 @@ def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Prof
             instructions=instructions,
         ),
         *show_turns(state["turns"], knobs.remembered_turns),
-        ask_about(sources, state["standalone_question"], knobs.source_label),
+        ask_about(sources, state["standalone_question"], knobs.source_label, pictures),
     ]
 
 
@@ -339,7 +344,7 @@ STEP = Step(
     run=generate,
     label="Writing",
     knobs=SPEAKS | {"generate", "grade.sufficient", "verify", "models"},
-    prompts=[PROMPT, BRIEF, NEAREST, *TASKS.values(), CHECKED, INSTRUCTIONS],
+    prompts=[PROMPT, BRIEF, NEAREST, *TASKS.values(), CHECKED, INSTRUCTIONS, PICTURES],
     asks="large",
     streams=True,
     copies=frozenset({"confidence", "level", "missing"}),

@@ -1,6 +1,8 @@
 """verify: split the answer into claims, and check each against the sources; with a model, check too whether the answer
 is one to the question."""
 
+from typing import Any
+
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
@@ -8,11 +10,13 @@ from domain.documents import Citation, Source, Verification
 from domain.events import Verified
 from domain.outcome import ANSWERS, BesideQuestion, Framing, Outcome, Reason, judge_answer
 from domain.text.languages import Language
-from nodes.context import Context
+from nodes.context import Context, profile_of, scope_of
+from nodes.prompting.messages import PICTURES
 from nodes.step import Step
 from nodes.wording.notices import read_catalogue
 from nodes.writing.claims import check_claims, is_miscited
 from nodes.writing.judging import PROMPT, judge_claims
+from nodes.writing.pictures import draw_pictures
 
 
 class VerifyInput(TypedDict):
@@ -26,6 +30,8 @@ class VerifyInput(TypedDict):
     framing: Framing
     citations: list[Citation]
     sources: list[Source]
+    scope: dict[str, Any]
+    profile: dict[str, Any]
 
 
 class VerifyUpdate(TypedDict):
@@ -47,7 +53,10 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     claims, score = await check_claims(answer, state["framing"], sources, context.judges.verifier)
     outcome, reasons = state["outcome"], state["outcome_reasons"]
     if claims and (model := context.models.judge) is not None:
-        claims, answers = await judge_claims(model, state["standalone_question"], answer, claims, sources, context)
+        pictures = await draw_pictures(model, sources, scope_of(state), profile_of(state), context)
+        claims, answers = await judge_claims(
+            model, state["standalone_question"], answer, claims, sources, context, pictures
+        )
         if not answers and outcome in ANSWERS:
             reasons = [*reasons, BesideQuestion(code="beside_question")]
             outcome = judge_answer(reasons)
@@ -63,4 +72,10 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     return VerifyUpdate(verification=verification, outcome=outcome, outcome_reasons=reasons)
 
 
-STEP = Step(run=verify, label="Checking every statement", prompts=[PROMPT], asks="judge")
+STEP = Step(
+    run=verify,
+    label="Checking every statement",
+    knobs=frozenset({"generate.pictures"}),
+    prompts=[PROMPT, PICTURES],
+    asks="judge",
+)

@@ -8,10 +8,11 @@ from pydantic import BaseModel, Field
 
 from domain.documents import Claim, Source
 from domain.ports.models import ChatModel
+from domain.ports.pictures import Picture
 from domain.text.blocks import find_item
 from nodes.context import Context
 from nodes.prompting.asking import ask_or_none
-from nodes.prompting.messages import ask, instruct, number_lines, show_sources
+from nodes.prompting.messages import ask, instruct, list_pages, name_pictures, number_lines, show_pictures, show_sources
 from nodes.writing.claims import find_ordering, find_quoted
 
 PROMPT = """You check an answer to a question against numbered sources, one claim at a time. You are shown the sources,
@@ -74,6 +75,7 @@ async def judge_claims(
     claims: Sequence[Claim],
     sources: Sequence[Source],
     context: Context,
+    pictures: Sequence[Picture] = (),
 ) -> tuple[list[Claim], bool]:
     """Return the claims with the model's verdicts, without those that claim nothing, and whether the answer answers the
     question.
@@ -86,6 +88,8 @@ async def judge_claims(
     evidence = [source for source in sources if source["number"] not in ordering]
     obeying = [claim for claim in claims if claim["markers"] and not set(claim["markers"]) - ordering]
     asked = [claim for claim in claims if claim not in obeying and not find_quoted(claim["text"], evidence)]
+    places = {(source["document_id"], page) for source in evidence for page in list_pages(source)}
+    seen = [picture for picture in pictures if (picture.document_id, picture.page) in places]
     shown = answer
     for claim in reversed(obeying):
         shown = f"{shown[: claim['start']]}…{shown[claim['end'] :]}"
@@ -95,16 +99,15 @@ async def judge_claims(
 
     async def ask_model(batch: Sequence[Claim]) -> None:
         async with at_once:
-            messages = [
-                instruct(PROMPT),
-                ask(
-                    "{sources}\n\nQuestion: {question}\n\nAnswer:\n{answer}\n\nClaims:\n{claims}",
-                    sources=show_sources(evidence),
-                    question=question,
-                    answer=shown,
-                    claims=number_lines("{text}", ({"text": _show(claim)} for claim in batch)),
-                ),
-            ]
+            shown_claims = ask(
+                "{sources}\n\n{pictures}Question: {question}\n\nAnswer:\n{answer}\n\nClaims:\n{claims}",
+                sources=show_sources(evidence),
+                pictures=name_pictures(seen, evidence),
+                question=question,
+                answer=shown,
+                claims=number_lines("{text}", ({"text": _show(claim)} for claim in batch)),
+            )
+            messages = [instruct(PROMPT), show_pictures(shown_claims, seen)]
             reply = await model.judge(messages, Judgements, context.ledger)
         answers.append(reply.answers_question)
         for judgement in reply.judgements:

@@ -1,6 +1,7 @@
 """Contract of every `ChatModel`. An adapter's tests inherit from the class and provide the fixture `model`: a model
 that understands askgraph's prompts, real or over `tests/wire`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -55,13 +56,15 @@ class Judgement(BaseModel):
     format: str = ""
 
 
-async def call(model: ChatModel, how: Call, sink: Sink | None = None) -> str:
+async def call(
+    model: ChatModel, how: Call, sink: Sink | None = None, messages: Sequence[Message] = tuple(MESSAGES)
+) -> str:
     """The result of one call of this kind."""
     if how == "judge":
-        return (await model.judge(MESSAGES, Judgement, sink or Sink())).model_dump_json()
+        return (await model.judge(messages, Judgement, sink or Sink())).model_dump_json()
     if how == "act":
-        return (await model.act(MESSAGES, [SEARCH], sink or Sink(), max_tokens=100)).calls[0].name
-    return "".join([p async for p in model.stream(MESSAGES, sink or Sink(), temperature=0.2, max_tokens=100)])
+        return (await model.act(messages, [SEARCH], sink or Sink(), max_tokens=100)).calls[0].name
+    return "".join([p async for p in model.stream(messages, sink or Sink(), temperature=0.2, max_tokens=100)])
 
 
 class ChatModelContract:

@@ -5,7 +5,7 @@ made."""
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pytest
@@ -15,7 +15,8 @@ from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
 from domain.errors import AskgraphError, ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
-from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
+from domain.ports.pictures import Picture
+from tests.contracts.chat_model import MESSAGES, Call, ChatModelContract, Sink, call
 
 
 class Server(Protocol):
@@ -48,6 +49,8 @@ class Provider:
     key: str
     """Name of the environment variable that holds its key."""
     serve: Callable[..., AbstractAsyncContextManager[Server]]
+    picture: dict[str, Any]
+    """The part of a message that shows a JPEG picture with the data `PICTURE`, as the provider documents it."""
 
     @asynccontextmanager
     async def open(self, timeout: float = 10, **behaviour: Any) -> AsyncIterator[tuple[Server, Connections, ChatModel]]:
@@ -70,10 +73,32 @@ async def check_fault(provider: Provider, how: Call, fault: str, expected: type[
     assert type(caught.value) is expected
 
 
+PICTURE = "/9j/4AAQ"
+
+
+def _list_parts(value: Any) -> list[Any]:
+    """Return every object in a request."""
+    if isinstance(value, dict):
+        return [value, *(part for each in value.values() for part in _list_parts(each))]
+    return [part for each in value for part in _list_parts(each)] if isinstance(value, list) else []
+
+
 asked = pytest.mark.parametrize("how", ["judge", "act", "stream"])
 
 
 class ProviderContract(ChatModelContract):
+    @pytest.mark.parametrize("how", ["judge", "stream"])
+    async def test_shows_pictures_in_the_form_of_the_protocol(self, provider: Provider, how: Call) -> None:
+        async with provider.open() as (server, _, model):
+            assert model.sees
+            *first, question = MESSAGES
+            sink = Sink()
+            pages = [Picture("d", page, 724, 1024, "digest", PICTURE) for page in (1, 2)]
+            shown = [*first, replace(question, pictures=pages)]
+            await call(model, how, sink, shown)
+            [request] = server.requests
+            assert _list_parts(request).count(provider.picture) == 2
+
     @asked
     @pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
     async def test_a_passing_fault_is_noted_and_not_noticed(self, provider: Provider, how: Call, fault: str) -> None:

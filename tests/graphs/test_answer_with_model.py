@@ -233,6 +233,8 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
                 "framing": {"opening": 0, "closing": 0},
                 "citations": state["citations"],
                 "sources": state["sources"],
+                "scope": state["scope"],
+                "profile": state["profile"],
             },
             Runtime(context=context),
         )

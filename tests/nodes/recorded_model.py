@@ -13,6 +13,7 @@ class RecordedModel:
 
     reply: Any
     name: str = "recorded"
+    sees: bool = False
     prompts: list[Sequence[Message]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
 

@@ -91,6 +91,8 @@ class Behaviour:
     """Refuse any temperature except 1 with status 400, as reasoning models do."""
     knows_completion_tokens: bool = True
     """False: `max_completion_tokens` is 422, as on servers that only know its old name."""
+    sees: bool = True
+    """False: messages with pictures are 400."""
     sends_usage: bool = True
     counts_in_every_chunk: bool = False
     """Usage comes with each chunk, of the whole and not of the chunk, as from Gemini's compatible endpoint."""
@@ -193,7 +195,7 @@ class OpenAIServer:
         elif behaviour.replies and not (body.get("tools") and behaviour.tool_calls is not None):
             text = behaviour.replies.pop(0)
         else:
-            text = "Certainly! Here you are." if fault == "prose" else reply_to(body["messages"], schema)
+            text = "Certainly! Here you are." if fault == "prose" else reply_to(_flatten(body["messages"]), schema)
         offered = [tool["function"] for tool in body.get("tools", [])]
         if offered and behaviour.tool_calls is not None:
             calls = behaviour.tool_calls.pop(0) if behaviour.tool_calls else None
@@ -227,6 +229,8 @@ class OpenAIServer:
             return _refuse(400, message, "unsupported_value", param="temperature")
         if not self.behaviour.knows_completion_tokens and "max_completion_tokens" in body:
             return _refuse(422, "max_completion_tokens: Extra inputs are not permitted")
+        if not self.behaviour.sees and "image_url" in json.dumps(body["messages"]):
+            return _refuse(400, "image input is not supported")
         called: set[str] = set()
         for message in body["messages"]:
             if message["role"] == "tool" and message.get("tool_call_id") not in called:
@@ -380,10 +384,20 @@ def _finish_at_once(reply: _Reply, fault: Fault | None, with_usage: bool, calls:
 _TOKENS = O200kCounter()
 
 
+def _flatten(messages: list[Json]) -> list[Json]:
+    """The messages with plain text for content, without their pictures."""
+    return [
+        message | {"content": "".join(part.get("text", "") for part in message["content"])}
+        if isinstance(message["content"], list)
+        else message
+        for message in messages
+    ]
+
+
 def _count_prompt(body: Json) -> int:
     """The messages with four tokens each for their frame, and the schema of the reply, which is prompt too."""
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-    counted = sum(_TOKENS.count(str(message["content"])) + 4 for message in body["messages"])
+    counted = sum(_TOKENS.count(str(message["content"])) + 4 for message in _flatten(body["messages"]))
     return counted + (_TOKENS.count(json.dumps(schema)) if schema else 0)
 
 

@@ -5,7 +5,7 @@ import asyncio
 import importlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import openai
 from langchain_core.language_models import BaseChatModel
@@ -28,9 +28,13 @@ class Connections:
     """The connected models. Each is constructed once, however many tiers and modes name it, and receives no request
     before `check`."""
 
-    def __init__(self, access: Mapping[str, Access], *, timeout: float, prices: PriceTable) -> None:
+    def __init__(
+        self, access: Mapping[str, Access], *, timeout: float, prices: PriceTable, seeing: Collection[str] = ()
+    ) -> None:
         """`access` is keyed by provider: `openai` and the names in `PACKAGES`. `timeout` is in seconds, for one
-        judgement with all retries, or for one piece of a streamed reply."""
+        judgement with all retries, or for one piece of a streamed reply. `seeing` names models that see pictures, in
+        addition to those that are known to."""
+        self._seeing = seeing
         self._access = access
         self._timeout = timeout
         self._prices = prices
@@ -110,8 +114,9 @@ class Connections:
         return {name: model.circuit.describe() for name, model in self._models.items()}
 
     def find_misfits(self, modes: Mapping[str, Profile], tiers: Mapping[Tier, str]) -> list[str]:
-        """Return a sentence for each model that writes for some mode and cannot take its length, or a temperature that
-        somebody chose for it."""
+        """Return a sentence for each model that writes for some mode and cannot take its length, its pictures, or a
+        temperature that somebody chose for it."""
+        blind: dict[str, list[str]] = {}
         cold: dict[str, list[str]] = {}
         short: dict[str, list[str]] = {}
         for mode in modes.values():
@@ -122,10 +127,13 @@ class Connections:
             usual = type(mode.generate).model_fields["temperature"].default
             if mode.generate.temperature != usual and not model.takes_temperature():
                 cold.setdefault(model.name, []).append(mode.name)
+            if mode.generate.pictures and not model.sees:
+                blind.setdefault(model.name, []).append(mode.name)
             longest = model.find_longest_reply()
             if longest is not None and longest < mode.generate.answer_tokens:
                 short.setdefault(f"{model.name} (at most {longest:,} tokens)", []).append(mode.name)
         return [
+            *(describe_misfit(name, "pictures", modes) for name, modes in blind.items()),
             *(describe_misfit(name, "temperature", modes) for name, modes in cold.items()),
             *(describe_misfit(name, "answer_tokens", modes) for name, modes in short.items()),
         ]
@@ -142,15 +150,18 @@ class Connections:
 
     def _open(self, name: str, setting: str) -> None:
         """Construct the model of this name, taken from `setting`, unless that is done."""
-        if name in self._models:
-            return
+        if name not in self._models:
+            self._models[name] = model = self._construct(name, setting)
+            model.sees |= name in self._seeing
+
+    def _construct(self, name: str, setting: str) -> LangChainChat:
         provider, model = split_name(name)
         access = self._access.get(provider)
         if not access:
             key = "OPENAI_API_KEY or OPENAI_BASE_URL" if provider == "openai" else PACKAGES[provider].key
             raise ConfigurationError(f"{setting} is {name!r}, which needs {key}. Set it, or name another model.")
         if provider == "openai":
-            self._models[name] = OpenAIChat(
+            return OpenAIChat(
                 model,
                 # The SDK does not start without a key; local servers ignore it.
                 api_key=access.api_key or "none",
@@ -159,7 +170,6 @@ class Connections:
                 http=self._http,
                 prices=self._prices,
             )
-            return
         package = PACKAGES[provider]
         address = {"base_url": access.base_url} if access.base_url else {}
         try:
@@ -177,6 +187,6 @@ class Connections:
         except ValidationError as error:
             problems = "; ".join(problem["msg"] for problem in error.errors())
             raise ConfigurationError(f"{setting} is {name!r}, which cannot be used: {problems}.") from error
-        self._models[name] = LangChainChat(
+        return LangChainChat(
             name, client, timeout=self._timeout, prices=self._prices, key=package.key, limit=package.limit
         )

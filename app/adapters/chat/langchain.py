@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from pydantic import ValidationError
 
-from app.adapters.chat.tokens import O200kCounter
+from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from domain.errors import (
@@ -38,6 +39,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import FailedAttempt, Message, ModelReply, ModelUsage, Schema, Tool, ToolCall, UsageSink
+from domain.ports.pictures import Picture
 
 Reply = TypeVar("Reply")
 
@@ -90,6 +92,7 @@ class LangChainChat:
         self._key = key
         self._limit = limit
         self._tokens = O200kCounter()
+        self.sees = bool(self._describe().get("image_inputs"))
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """Return a reply that fits `schema`. A reply that does not fit is sent back once with its errors."""
@@ -140,9 +143,21 @@ class LangChainChat:
         usage: UsageMetadata | None = None
         wait = timeout or self._timeout
         prompt, options = _convert(messages), {"temperature": temperature, self._limit: max_tokens}
-        chunk, chunks = await self._call(
-            partial(self._open, prompt, options), wait, sink, lambda: [*map(_spell, prompt)]
-        )
+        pictures = [picture for message in messages for picture in message.pictures]
+
+        def begin() -> Awaitable[tuple[AIMessageChunk | None, AsyncGenerator[AIMessageChunk, None]]]:
+            making = partial(self._open, prompt, options)
+            return self._call(making, wait, sink, lambda: [*map(_spell, prompt), *pictures])
+
+        try:
+            chunk, chunks = await begin()
+        except ModelError as error:
+            if not pictures or type(error) is not ModelError:
+                raise
+            pictures, prompt = [], _convert([replace(message, pictures=()) for message in messages])
+            chunk, chunks = await begin()
+            self.sees = False
+            logger.warning("The language model %s refuses pictures and gets none any more: %s", self.name, error)
         pieces: list[str] = []
         async with aclosing(chunks):
             try:
@@ -157,7 +172,7 @@ class LangChainChat:
                     chunk = await self._next(chunks, wait, sink)
             finally:
                 if usage is None and finish is None:
-                    self._estimate(map(_spell, prompt), "".join(pieces), sink)
+                    self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink)
                 elif pieces or usage:
                     self._record(usage, sink, full=finish in _FULL)
         if finish in _REFUSED:
@@ -289,7 +304,7 @@ class LangChainChat:
         make: Callable[[], Awaitable[Reply]],
         timeout: float,
         sink: UsageSink,
-        list_sent: Callable[[], Iterable[str]],
+        list_sent: Callable[[], Iterable[str | Picture]],
     ) -> Reply:
         """Await `make()` with retries, all within `timeout` seconds. A request that is given up costs an estimate, for
         which `list_sent` returns what it sends."""
@@ -330,10 +345,13 @@ class LangChainChat:
                 raise ModelReplyCut from error
             raise
 
-    def _estimate(self, sent: Iterable[str], text: str, sink: UsageSink) -> None:
+    def _estimate(self, sent: Iterable[str | Picture], text: str, sink: UsageSink) -> None:
         """Record an estimate for a call that was given up or cut, which is billed but reports its usage only at its
         end. Token counts of other models differ from o200k by some percent."""
-        read, written = sum(map(self._tokens.count, sent)), self._tokens.count(text)
+        read = sum(
+            self._tokens.count(each) if isinstance(each, str) else count_picture(self.name, each) for each in sent
+        )
+        written = self._tokens.count(text)
         cost = self._prices.price(self.name, read, 0, written)
         sink.record(ModelUsage(self.name, read, written, cost, estimated=True))
 
@@ -373,6 +391,11 @@ def _convert_one(message: Message) -> BaseMessage:
     match message.role:
         case "system":
             return SystemMessage(message.content)
+        case "user" if message.pictures:
+            # OpenAI's form, which LangChain's packages translate for their providers.
+            address = "data:image/jpeg;base64,"
+            shown = [{"type": "image_url", "image_url": {"url": address + each.data}} for each in message.pictures]
+            return HumanMessage([{"type": "text", "text": message.content}, *shown])
         case "user":
             return HumanMessage(message.content)
         case "assistant":

@@ -1,7 +1,10 @@
 """Token counts without a network."""
 
+import math
+
 import quicktok
 
+from domain.ports.pictures import Picture
 from domain.text.surrogates import replace_surrogates
 
 
@@ -18,3 +21,19 @@ class O200kCounter:
         """Count the tokens of `text`. Special tokens written out count as ordinary text, a lone surrogate as a question
         mark."""
         return int(self._encoding.count(replace_surrogates(text)))
+
+
+def count_picture(model: str, picture: Picture) -> int:
+    """Estimate the tokens that a model's provider counts for a picture, by the formula that it documents. Replies
+    report what was counted; this is for those that were broken off."""
+    width, height = picture.width, picture.height
+    if model.startswith("anthropic:"):  # https://platform.claude.com/docs/en/build-with-claude/vision
+        return math.ceil(width * height / 750)
+    if model.startswith("google_genai:"):  # https://ai.google.dev/gemini-api/docs/tokens
+        return 258 if max(width, height) <= 384 else 258 * math.ceil(width / 768) * math.ceil(height / 768)
+    # https://platform.openai.com/docs/guides/images-vision#calculating-costs
+    small = {"mini": 1.62, "nano": 2.46}.get(model.rpartition("-")[2])
+    if small and "4o" not in model:
+        return math.ceil(min(math.ceil(width / 32) * math.ceil(height / 32), 1536) * small)
+    scale = min(1.0, 768 / min(width, height))
+    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)

@@ -6,13 +6,14 @@ A coroutine replies once; a method that returns an iterator streams. The usage o
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from domain.ports.models import UsageSink
+from domain.ports.pictures import Picture
 from domain.scope import Scope
 
 
@@ -85,10 +86,14 @@ def name_port(protocol: type, attributes: Mapping[str, Any]) -> str:
 
 
 def freeze(value: Any) -> Any:
-    """Copy the value for the tape: it may be changed before the tape is packed."""
+    """Copy the value for the tape: it may be changed before the tape is packed. Of a picture, only what names it."""
     match value:
+        case [Picture() | object(pictures=_), *_]:
+            return [freeze(each) for each in value]
         case list():
             return list(value)
+        case Picture():
+            return replace(value, data="")
         case Mapping():
             return dict(value)
         case BaseModel():
@@ -97,7 +102,7 @@ def freeze(value: Any) -> Any:
             return value.to_json()
         case type():
             return _describe_schema(value)
-    return value
+    return replace(value, pictures=freeze(value.pictures)) if getattr(value, "pictures", None) else value
 
 
 @cache

@@ -21,6 +21,7 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter, UsageSink
+from domain.ports.pictures import PagePictures, Picture
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
 from graphs.speculation import STEPS_AHEAD
@@ -29,7 +30,12 @@ from nodes.context import Context, Ledger, Models
 _DIFF_LINES = 40
 """Number of differing lines to show for a request that is not on the tape."""
 
-_SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder, "calculator": Calculator}
+_SINGLE: dict[str, type] = {
+    "library": Library,
+    "embedder": Embedder,
+    "calculator": Calculator,
+    "pictures": PagePictures,
+}
 """The fields of a context that hold one port or none, and the protocol of each."""
 
 _CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, UnitScorer)
@@ -234,7 +240,8 @@ class _Playing:
         if self._port is not None:
             # No usage is reported: taped calls are not paid for again.
             if call is not None and not call.cut:
-                return call
+                # Of pictures the tape has only the names, which are not enough to ask a model anew.
+                return None if method.returns == list[Picture] else call
             self._player.let_pass(self._title, name)
             return None
         if call is None:

@@ -5,11 +5,12 @@ import pytest
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
 from domain.ports.models import ChatModel
 from tests.contracts.chat_model import Call, Sink, call
-from tests.contracts.provider import Provider, ProviderContract, check_fault
+from tests.contracts.provider import PICTURE, Provider, ProviderContract, check_fault
 from tests.wire.anthropic import AnthropicServer, Fault, serve_anthropic
 
 NAME = "anthropic:claude-haiku-4-5"
-PROVIDER = Provider(NAME, "claude-opus-5", "ANTHROPIC_API_KEY", serve_anthropic)
+SHOWN = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": PICTURE}}
+PROVIDER = Provider(NAME, "claude-opus-5", "ANTHROPIC_API_KEY", serve_anthropic, SHOWN)
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 

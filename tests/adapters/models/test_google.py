@@ -12,13 +12,14 @@ from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefuse
 from domain.ports.models import ChatModel
 from tests.asking import ask
 from tests.contracts.chat_model import Call, Sink, call
-from tests.contracts.provider import Provider, ProviderContract, check_fault, connect
+from tests.contracts.provider import PICTURE, Provider, ProviderContract, check_fault, connect
 from tests.wire.google import Fault, GoogleServer, serve_google
 
 pytest.importorskip("langchain_google_genai", reason="needs the extra: pip install -e '.[google]'")
 
 NAME = "google_genai:gemini-2.5-flash"
-PROVIDER = Provider(NAME, "gemini-3-pro", "GOOGLE_API_KEY", serve_google)
+SHOWN = {"data": PICTURE.replace("/", "_"), "mime_type": "image/jpeg"}
+PROVIDER = Provider(NAME, "gemini-3-pro", "GOOGLE_API_KEY", serve_google, SHOWN)
 HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
 pytestmark = pytest.mark.usefixtures("short_pauses")

@@ -20,11 +20,13 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import ChatModel, Message
+from domain.ports.pictures import Picture
 from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, Call, Judgement, Sink, call
-from tests.contracts.provider import Provider, ProviderContract, check_fault
+from tests.contracts.provider import PICTURE, Provider, ProviderContract, check_fault
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
-PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai)
+SHOWN = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{PICTURE}"}}
+PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai, SHOWN)
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -53,6 +55,18 @@ async def read(model: ChatModel, sink: Sink | None = None, question: str = "How 
 
 class TestContract(ProviderContract):
     """`OpenAIChat` over the real protocol."""
+
+
+async def test_a_stream_that_is_left_has_cost_its_pictures(model: OpenAIChat) -> None:
+    sink = Sink()
+    for pictures in ([], [Picture("d", 1, 724, 1024, "digest", PICTURE)]):
+        messages = [Message("user", "Hello!", pictures=pictures)]
+        stream = model.stream(messages, sink, temperature=0.0, max_tokens=50)
+        async for _ in stream:
+            break
+        await stream.aclose()  # type: ignore[attr-defined]
+    [without, seeing] = sink.usage
+    assert 500 < seeing.input_tokens - without.input_tokens < 2000
 
 
 @pytest.mark.parametrize("formats", [("json_object",), ()])

@@ -14,6 +14,7 @@ class Named:
     """As much of a model as is looked at."""
 
     name = "m"
+    sees = False
 
 
 async def answer_at_once() -> str:

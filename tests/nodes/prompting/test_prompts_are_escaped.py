@@ -17,6 +17,7 @@ from app.wiring.judges import build_local_judges
 from domain.documents import Claim, ListedDocument, Source, Verification
 from domain.ports.judgement import Check
 from domain.ports.models import Message, ModelReply, Tool, ToolCall, UsageSink
+from domain.ports.pictures import CitedPage, Picture
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Turn, WorkCall, WorkRound, blank_question
@@ -68,6 +69,7 @@ class RecordingModel:
     """Keeps every prompt, and says as little as each schema allows."""
 
     name = "recorder"
+    sees = True
 
     def __init__(self) -> None:
         self.prompts: list[Sequence[Message]] = []
@@ -112,6 +114,11 @@ class Library:
         return [ListedDocument("a", HOSTILE, "a.md"), ListedDocument("b", f"{HOSTILE}\n{HOSTILE}", "b.md")]
 
 
+class Pages:
+    async def draw(self, scope: Scope, pages: Sequence[CitedPage], most: int) -> list[Picture]:
+        return [Picture(page.document_id, page.page, 1, 1, "", "") for page in pages]
+
+
 class NoEmbedder:
     """Never asked: every judgement is the model's."""
 
@@ -121,7 +128,8 @@ class NoEmbedder:
 
 def make_hostile_source(number: int) -> Source:
     """Every text that a document decides."""
-    return make_source(HOSTILE, number=number, title=HOSTILE, heading=f'{HOSTILE}">', path=f'{HOSTILE}">')
+    source = make_source(HOSTILE, number=number, title=HOSTILE, heading=f'{HOSTILE}">', path=f'{HOSTILE}">')
+    return {**source, "page": number, "content_hash": "f"}
 
 
 def make_state(**changes: Any) -> Any:
@@ -187,6 +195,7 @@ async def recorded() -> list[Sequence[Message]]:
         judges=replace(build_local_judges(embedder, make_unit_scorer(embedder)), verifier=Denier()),
         tokens=WordCounter(),
         models=Models(small=chat, large=chat, judge=chat),
+        pictures=Pages(),
     )
     runtime = Runtime(context=context)
     state = make_state()
@@ -204,12 +213,18 @@ async def recorded() -> list[Sequence[Message]]:
     )
     await work(make_state(work=[WorkRound(text=HOSTILE, calls=[called])]), runtime)
     instructed = MODES["thorough"].model_dump()
-    instructed["generate"] |= {"system_instructions": HOSTILE, "tone": "friendly", "source_label": "path"}
+    instructed["generate"] |= {
+        "pictures": 2,
+        "system_instructions": HOSTILE,
+        "tone": "friendly",
+        "source_label": "path",
+    }
     for task in TASKS:
         await generate(make_state(answer="", verification=None, task=task), runtime)
     await generate(make_state(answer="", verification=None, profile=instructed), runtime)
     unrecognised = make_source(UNRECOGNISED, title=UNRECOGNISED, heading=UNRECOGNISED, path=UNRECOGNISED)
     await verify(make_state(sources=[unrecognised]), runtime)
+    await verify(make_state(sources=[{**unrecognised, "page": 1, "content_hash": "f"}], profile=instructed), runtime)
     await reconcile(state, runtime)
     return model.prompts
 
@@ -225,11 +240,11 @@ async def test_no_control_sequence_survives_in_any_prompt(recorded: list[Sequenc
 
 
 async def test_every_prompt_is_tried(recorded: list[Sequence[Message]]) -> None:
-    systems = [messages[0].content for messages in recorded]
+    sent = [message.content for messages in recorded for message in messages]
     assert all(messages[0].role == "system" for messages in recorded)
     for node, step in STEPS.items():
         for text in step.prompts:
-            assert any(text.partition("{")[0] in system for system in systems), f"a prompt of {node} is not tried"
+            assert any(text.partition("{")[0] in content for content in sent), f"a prompt of {node} is not tried"
 
 
 def test_templates_are_never_put_together_from_outside_text() -> None:

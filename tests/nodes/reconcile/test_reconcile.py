@@ -33,6 +33,7 @@ class Judge:
     verdict: str = "supported"
     sources: tuple[int, ...] = ()
     name: str = "judge"
+    sees: bool = False
     prompts: list[str] = field(default_factory=list)
 
     async def judge(self, messages: Sequence[Message], schema: Any, sink: UsageSink) -> Any:

@@ -18,6 +18,7 @@ class Model:
     """Writes these queries, and keeps what it was asked."""
 
     name = "m"
+    sees = False
 
     def __init__(self, queries: list[str]) -> None:
         self.queries = queries

@@ -29,6 +29,7 @@ class Judge:
     leaves_out: tuple[int, ...] = ()
     answers: bool = True
     name: str = "judge"
+    sees: bool = False
     asked: list[str] = field(default_factory=list)
 
     async def judge(self, messages: Sequence[Message], schema: Any, sink: UsageSink) -> Any:
