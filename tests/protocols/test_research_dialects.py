@@ -8,6 +8,8 @@ import pytest
 import pytest_asyncio
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage, convert_to_messages
 from langgraph_sdk import get_client
+from openai import AsyncOpenAI
+from openai.types.responses.response_output_item import McpCall
 
 from app.serving.application import make_app
 from app.settings import read_settings
@@ -92,3 +94,29 @@ async def test_langgraph_shows_calls_and_results_as_messages(served: Served) -> 
     [first, second] = [update["use_tool"]["messages"] for update in updates if "use_tool" in update]
     assert [message["type"] for message in first] == ["ai", "tool", "tool"]
     assert [message["type"] for message in second] == ["ai", "tool"]
+
+
+async def test_responses_have_an_item_for_each_call(served: Served) -> None:
+    question = "What does the handbook say of the battery?"
+    async with AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0) as client:
+        served.plan()
+        async with client.responses.stream(model="research", input=question) as stream:
+            kinds = [event.type async for event in stream]
+            final = await stream.get_final_response()
+        *calls, message = final.output
+        assert [(call.type, call.name, call.status) for call in calls if isinstance(call, McpCall)] == [
+            ("mcp_call", "search", "completed"),
+            ("mcp_call", "list_documents", "completed"),
+            ("mcp_call", "none", "completed"),
+        ]
+        assert isinstance(calls[2], McpCall)
+        assert "There is no tool 'none'" in str(calls[2].output)
+        assert message.type == "message"
+        assert message.content[0].text == final.output_text != ""  # type: ignore[union-attr]
+        assert kinds.count("response.mcp_call.completed") == 3
+        served.plan()
+        whole = await client.responses.create(model="research", input="What does the handbook say of claims?")
+        assert [item.type for item in whole.output] == [item.type for item in final.output]
+        said: Any = [{"role": "user", "content": question}, *(item.to_dict() for item in final.output)]
+        again = await client.responses.create(model="fast", input=[*said, {"role": "user", "content": QUESTION}])
+        assert "36 months" in again.output_text

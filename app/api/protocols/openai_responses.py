@@ -4,11 +4,12 @@ The conversation goes on by the id of the response before, or by all its message
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
 
+import orjson
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict
 from sse_starlette import EventSourceResponse
@@ -29,11 +30,14 @@ from app.api.protocols.client_conversations import (
     split_conversation,
 )
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
-from app.api.protocols.translating import encode_named, list_marks, locate_evidence, translate_text
+from app.api.protocols.translating import encode_named, list_marks, locate_evidence, spell_result, translate_text
 from app.support.cancelling import finish
 from domain.errors import InputError
-from domain.events import Done, Event, Failed
+from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
 from domain.scope import Scope
+
+CALL = "mcp_call"
+"""The item of a tool that the server runs. A client would try to run a `function_call`."""
 
 ID = "resp_"
 """Stands before the run's id in that of a response."""
@@ -76,9 +80,10 @@ class ResponseRequest(BaseModel):
             return [], self.input
         if len(self.input) > MOST_MESSAGES:
             raise InputError(f"A conversation may have {MOST_MESSAGES} messages.")
-        if other := next((item.type for item in self.input if item.type != "message"), None):
+        said = [item for item in self.input if item.type != CALL]
+        if other := next((item.type for item in said if item.type != "message"), None):
             raise InputError(f"Only messages can be asked about; the input has an item of the type {other!r}.")
-        return split_conversation([(item.role, item.read_text()) for item in self.input if item.role in SIDES])
+        return split_conversation([(item.role, item.read_text()) for item in said if item.role in SIDES])
 
 
 @router.post("/responses")
@@ -120,7 +125,12 @@ async def respond(
         frames = translation.stream(events, stop, remember)
         return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
     return await answer_whole(
-        request, events, stop, locate(run), remember, lambda done: translation.describe_end(done, done["answer"], 0)
+        request,
+        translation.heed(events),
+        stop,
+        locate(run),
+        remember,
+        lambda done: translation.describe_end(done, done["answer"], 0),
     )
 
 
@@ -141,6 +151,18 @@ class Translation:
         self._workspace_id = workspace_id
         self._created = int(time.time())
         self._number = -1
+        self._calls: list[dict[str, Any]] = []
+        self._open: dict[str, dict[str, Any]] = {}
+        self._place: int | None = None
+        """The message's place among the items; None before it begins."""
+
+    async def heed(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+        """Yield the events of an answer that is described at its end."""
+        async with aclosing(events) as opened:
+            async for event in opened:
+                if event["type"] in ("tool_call", "tool_result"):
+                    list(self._work(event))
+                yield event
 
     async def stream(
         self,
@@ -154,12 +176,18 @@ class Translation:
             begun = self._describe("in_progress")
             yield self._encode("response.created", response=begun)
             yield self._encode("response.in_progress", response=begun)
-            yield self._encode("response.output_item.added", output_index=0, item=self._write("in_progress", []))
-            yield self._encode_part("response.content_part.added", part=_describe_text("", []))
             async with aclosing(events) as opened:
                 async for event in opened:
                     piece, offset = translate_text(event, sent, offset)
                     sent += piece
+                    if event["type"] in ("tool_call", "tool_result"):
+                        for frame in self._work(event):
+                            yield frame
+                    if self._place is None and (piece or event["type"] == "done"):
+                        self._place = len(self._calls)
+                        item = self._write("in_progress", [])
+                        yield self._encode("response.output_item.added", output_index=self._place, item=item)
+                        yield self._encode_part("response.content_part.added", part=_describe_text("", []))
                     if piece:
                         yield self._encode_part("response.output_text.delta", delta=piece, logprobs=[])
                     if event["type"] == "done":
@@ -186,11 +214,43 @@ class Translation:
             "total_tokens": tokens["total_tokens"],
         }
         content = [_describe_text(text, self._cite(done, offset))]
-        return self._describe(status, output=[self._write(status, content)], usage=usage)
+        place = len(self._calls) if self._place is None else self._place
+        message = self._write(status, content)
+        return self._describe(status, output=[*self._calls[:place], message, *self._calls[place:]], usage=usage)
+
+    def _work(self, event: ToolCalled | ToolReturned) -> Iterator[bytes]:
+        """Yield what a call of a tool, or its result, becomes."""
+        if event["type"] == "tool_call":
+            item = {
+                "id": f"mcp_{self._run_id}_{len(self._calls)}",
+                "type": CALL,
+                "server_label": "askgraph",
+                "name": event["name"],
+                "arguments": orjson.dumps(event["arguments"]).decode(),
+                "status": "in_progress",
+                "output": None,
+                "error": None,
+                "approval_request_id": None,
+            }
+            self._open[event["call_id"]] = item
+            self._calls.append(item)
+        else:
+            item = self._open.pop(event["call_id"])
+            item |= {"status": "completed", "output": spell_result(event)}
+        index = self._calls.index(item)
+        index += self._place is not None and index >= self._place
+        place = {"output_index": index, "item_id": item["id"]}
+        if item["status"] == "in_progress":
+            yield self._encode("response.output_item.added", output_index=index, item=item)
+            yield self._encode("response.mcp_call.in_progress", **place)
+            yield self._encode("response.mcp_call_arguments.done", arguments=item["arguments"], **place)
+        else:
+            yield self._encode("response.mcp_call.completed", **place)
+            yield self._encode("response.output_item.done", output_index=index, item=item)
 
     def _end(self, done: Done, text: str, offset: int) -> list[bytes]:
         response = self.describe_end(done, text, offset)
-        [item] = response["output"]
+        [item] = [item for item in response["output"] if item["type"] == "message"]
         [part] = item["content"]
         return [
             *(
@@ -199,7 +259,7 @@ class Translation:
             ),
             self._encode_part("response.output_text.done", text=text, logprobs=[]),
             self._encode_part("response.content_part.done", part=part),
-            self._encode("response.output_item.done", output_index=0, item=item),
+            self._encode("response.output_item.done", output_index=self._place, item=item),
             self._encode(f"response.{response['status']}", response=response),
         ]
 
@@ -251,7 +311,7 @@ class Translation:
         ]
 
     def _encode_part(self, kind: str, **more: Any) -> bytes:
-        return self._encode(kind, item_id=f"msg_{self._run_id}", output_index=0, content_index=0, **more)
+        return self._encode(kind, item_id=f"msg_{self._run_id}", output_index=self._place, content_index=0, **more)
 
     def _encode(self, kind: str, **more: Any) -> bytes:
         self._number += 1

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from domain.documents import Citation
-from domain.events import Done, Event
+from domain.events import Done, Event, ToolReturned
 from domain.text.markers import find_markers
 
 CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
@@ -24,6 +24,12 @@ def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
         # A stopped run may have written nothing that was streamed.
         return event["answer"], 0
     return "", offset
+
+
+def spell_result(result: ToolReturned) -> str:
+    """Write what a tool of the agent came to, for protocols that know results as text."""
+    sources = f"Sources: {', '.join(map(str, result['sources']))}" if result["sources"] else ""
+    return "\n".join(filter(None, (result["text"], sources)))
 
 
 class Mark(NamedTuple):
