@@ -4,14 +4,14 @@ A turn copies its profile into the state. So a saved run records its settings, a
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.errors import UnknownMode
 from domain.execution.budget import Budget
 from domain.model_names import ModelName
-from domain.state import REMEMBERED_TURNS
+from domain.state import REMEMBERED_TURNS, Task
 from domain.text.complexity import is_complex
 from domain.text.languages import Language
 
@@ -97,6 +97,8 @@ class RerankKnobs(_Knobs):
 class ResearchKnobs(_Knobs):
     """Settings of the research agent."""
 
+    tasks: list[Task] = list(get_args(Task))
+    """What a question has to ask for, as the language model that routes sees it, for the agent to work."""
     rounds: int = Field(0, ge=0, le=20)
     """Times that its model is asked which tools to use; 0: there is no agent."""
     calls: int = Field(6, ge=1, le=16)
@@ -184,6 +186,9 @@ class Profile(_Knobs):
     """Check every claim of the answer against the sources it cites, and repair or withdraw those without support."""
 
 
+_COMPUTES = ResearchKnobs(tasks=["compute"], rounds=3)
+"""Three rounds: columns and values of a table are looked at, computed with, and a wrong query is mended."""
+
 MODES: dict[str, Profile] = {
     "fast": Profile(
         name="fast",
@@ -191,10 +196,11 @@ MODES: dict[str, Profile] = {
         grade=GradeKnobs(max_retries=0),
         budget=Budget(seconds=60, tokens=50_000, dollars=0.05),
     ),
-    "standard": Profile(name="standard", budget=Budget(seconds=120, tokens=100_000, dollars=0.05)),
+    "standard": Profile(name="standard", research=_COMPUTES, budget=Budget(seconds=120, tokens=100_000, dollars=0.05)),
     "thorough": Profile(
         name="thorough",
         rerank=RerankKnobs(keep=8),
+        research=_COMPUTES,
         verify=True,
         budget=Budget(seconds=300, tokens=200_000, dollars=0.25),
     ),

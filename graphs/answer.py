@@ -104,7 +104,7 @@ EDGES: Mapping[str, str | tuple[Router, dict[Hashable, str]]] = {
     "describe": (decide_description, {"described": END, "ambiguous": "ask_back"}),
     "ask_back": END,
     "retrieve": "rerank",
-    "rerank": (decide_research, {"mode researches": "work", "mode does not": "grade"}),
+    "rerank": (decide_research, {"agent works": "work", "no agent": "grade"}),
     "work": (decide_work, {"uses tools": "use_tool", "has enough": "grade"}),
     "use_tool": (decide_next_round, {"rounds left": "work", "none left": "grade"}),
     "grade": (

@@ -71,10 +71,11 @@ def decide_sufficiency(
     return "something is missing" if retries else "sufficient"
 
 
-@depends_on(knobs=("research.rounds",))
-def decide_research(state: AnswerState) -> Literal["mode researches", "mode does not"]:
-    """Let the agent search on where the mode has one."""
-    return "mode researches" if profile_of(state).research.rounds else "mode does not"
+@depends_on("task", knobs=("research.rounds", "research.tasks"))
+def decide_research(state: AnswerState) -> Literal["agent works", "no agent"]:
+    """Let the agent search on and compute where the mode has one for what the question asks for."""
+    knobs = profile_of(state).research
+    return "agent works" if knobs.rounds and state["task"] in knobs.tasks else "no agent"
 
 
 @depends_on("work")

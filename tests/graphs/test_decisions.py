@@ -1,13 +1,14 @@
 """Every conditional edge, at and around each of its thresholds."""
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, cast, get_args
 
 import pytest
 
 from domain.execution.budget import Budget
 from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile, ResearchKnobs
-from domain.state import AnswerState, ExecutedStep, Failure, Route, Usage, blank_question
+from domain.state import AnswerState, ExecutedStep, Failure, Route, Task, Usage, blank_question
 from graphs.decisions import (
     decide_answer,
     decide_description,
@@ -32,6 +33,7 @@ def make_state(
     grade: GradeKnobs | None = None,
     budget: Budget | None = None,
     research: int = 0,
+    tasks: Sequence[Task] = get_args(Task),
     **fields: Any,
 ) -> AnswerState:
     profile = Profile(
@@ -39,7 +41,7 @@ def make_state(
         grade=grade or GradeKnobs(sufficient=SUFFICIENT, caveat=CAVEAT, max_retries=MAX_RETRIES),
         budget=budget or Budget(tokens=SPENT),
         verify=verify,
-        research=ResearchKnobs(rounds=research),
+        research=ResearchKnobs(rounds=research, tasks=list(tasks)),
     )
     used = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=0, cost=0.0, estimated=False)
     steps = [ExecutedStep(node="grade", ms=1000.0, warnings=[], usage=[used])]

@@ -33,6 +33,8 @@ WAYS: list[tuple[str, dict[str, Any], str]] = [
     ("retrieve", {}, "rerank"),
     ("rerank", {}, "grade"),
     ("rerank", {"research": 2}, "work"),
+    ("rerank", {"research": 2, "tasks": ["compute"], "task": "compute"}, "work"),
+    ("rerank", {"research": 2, "tasks": ["compute"], "task": "look_up"}, "grade"),
     ("work", {"work": [CALLING]}, "use_tool"),
     ("work", {"work": [ENOUGH]}, "grade"),
     ("use_tool", {"work": [CALLING], "research": 2}, "work"),

@@ -54,6 +54,21 @@ async def test_the_agent_is_asked_no_more_often_than_its_mode_allows(settings: S
     assert done["outcome"] in ANSWERS
 
 
+async def test_the_standard_mode_computes_with_the_tables_of_the_library(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        await services.library.ingestion.add("default", "stock.csv", b"part,weight\nbolt,12\nnut,5\nscrew,9\n")
+        server.behaviour.replies = [
+            json.dumps({"route": "needs_retrieval", "standalone_question": "", "task": "compute", "queries": []})
+        ]
+        server.behaviour.tool_calls = [
+            [{"name": "calculate", "arguments": {"sql": "SELECT sum(weight) FROM t1", "documents": ["stock.csv"]}}]
+        ]
+        done, events = await ask_for_events(services, "What do all parts of the stock weigh?")
+        state = await read_state(services, done)
+    assert [event["name"] for event in events if event["type"] == "tool_call"] == ["calculate"]
+    assert any("26" in source.get("computed", "") for source in state["sources"])
+
+
 async def test_an_agent_whose_model_fails_answers_from_what_there_is(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.faults = [None, "length"]  # type: ignore[list-item]
