@@ -20,7 +20,7 @@ from app.api.operating import cache, costs, health, metrics
 from app.api.people import session, sign_in
 from app.api.perimeter.errors import register_error_handlers
 from app.api.perimeter.perimeter import BodyLimit, Perimeter, TraceRequests
-from app.api.protocols import mcp, openai, openai_responses, ui
+from app.api.protocols import ag_ui, mcp, openai, openai_responses, ui
 from app.api.protocols.agent_server.routes import AGENT_SERVER
 from app.api.schema.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
@@ -52,7 +52,7 @@ ROUTERS = (
     metrics.router,
 )
 
-DIALECTS = (openai.router, openai_responses.router, ui.router, mcp.router, *AGENT_SERVER)
+DIALECTS = (openai.router, openai_responses.router, ui.router, ag_ui.router, mcp.router, *AGENT_SERVER)
 """Other protocols, which others document."""
 
 MAX_BODY = 1_000_000

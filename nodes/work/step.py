@@ -3,6 +3,7 @@
 It writes no answer: generate does, from the numbered sources that the tools have brought.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -73,13 +74,22 @@ async def work(state: WorkInput, runtime: Runtime[Context]) -> WorkUpdate:
         reply = await ask_or_none(model, _ask_model(model, state, context), context.ledger, "The research ended early")
     calls = reply.calls[: profile_of(state).research.calls] if reply else []
     said = reply.text if reply else ""
-    return WorkUpdate(work=[*state["work"], WorkRound(text=said, calls=[_note(call) for call in calls])])
+    return WorkUpdate(work=[*state["work"], WorkRound(text=said, calls=_note(calls, state["work"]))])
 
 
-def _note(call: ToolCall) -> WorkCall:
-    return WorkCall(
-        id=call.id, name=call.name, arguments=dict(call.arguments), problem=call.problem, result="", sources=[]
-    )
+def _note(calls: Sequence[ToolCall], before: Sequence[WorkRound]) -> list[WorkCall]:
+    """Return the calls as the state keeps them. Some servers count them anew in each round, and clients tell them
+    apart by their ids."""
+    taken = {call["id"] for each in before for call in each["calls"]}
+    noted: list[WorkCall] = []
+    for place, call in enumerate(calls, 1):
+        name = call.id if call.id and call.id not in taken else f"{call.id or 'call'}-{len(before) + 1}-{place}"
+        taken.add(name)
+        arguments = dict(call.arguments)
+        noted.append(
+            WorkCall(id=name, name=call.name, arguments=arguments, problem=call.problem, result="", sources=[])
+        )
+    return noted
 
 
 async def _ask_model(model: ChatModel, state: WorkInput, context: Context) -> ModelReply:

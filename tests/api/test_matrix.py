@@ -138,6 +138,17 @@ ENDPOINTS: dict[str, Endpoint] = {
             }
         },
     ),
+    "post /ag-ui": Endpoint(
+        "ask",
+        IN_WORKSPACE
+        | {
+            "json": {
+                "threadId": "t",
+                "runId": "r",
+                "messages": [{"id": "1", "role": "user", "content": "What does the lawn of the Kestrel need?"}],
+            }
+        },
+    ),
     "get /api/ui/chat/{chat_id}/stream": Endpoint("ask", IN_WORKSPACE),
     # Tools say by themselves what is unknown: tests/protocols/test_mcp_dialect.py.
     "post /mcp": Endpoint("ask", {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}),
@@ -186,6 +197,7 @@ LISTS = {
     "get /api/runs": "vault",
     "post /api/replays": "vault",
     "get /api/search": "vault",
+    "post /ag-ui": "vault",
     "get /api/ingestions": "later.md",
 }
 """Endpoints that list documents, files or questions, each with a word of what is hidden from others."""

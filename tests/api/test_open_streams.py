@@ -68,6 +68,11 @@ def list_streams() -> dict[str, tuple[str, Json, Json]]:
             {"assistant_id": "standard", "input": {"question": say("stateless")}},
             {},
         ),
+        "ag_ui": (
+            "/ag-ui",
+            {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": say("ag_ui")}]},
+            {},
+        ),
         "ui": ("/api/ui/chat", {"id": "chat", "messages": chat}, {}),
         "mcp": (
             "/mcp",

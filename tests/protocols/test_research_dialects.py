@@ -1,15 +1,19 @@
 """What clients of other protocols see of the research agent's work, by the types of their own SDKs."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
+from ag_ui.core import Event, RunAgentInput, UserMessage
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage, convert_to_messages
 from langgraph_sdk import get_client
 from openai import AsyncOpenAI
 from openai.types.responses.response_output_item import McpCall
+from pydantic import TypeAdapter
 
 from app.serving.application import make_app
 from app.settings import read_settings
@@ -17,12 +21,17 @@ from app.wiring.services import open_services
 from tests.asking import with_models
 from tests.conftest import HANDBOOK, create_database
 from tests.http_client import run_app
+from tests.protocols.examples import read_example
+from tests.protocols.node_clients import needs_node, run_code
 from tests.wire.openai import OpenAIServer, serve_openai
 from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-QUESTION = "How long is the warranty of the Falke?"
+QUESTION = "How many months is the warranty of the Falke?"
+
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 @dataclass(frozen=True)
@@ -120,3 +129,49 @@ async def test_responses_have_an_item_for_each_call(served: Served) -> None:
         said: Any = [{"role": "user", "content": question}, *(item.to_dict() for item in final.output)]
         again = await client.responses.create(model="fast", input=[*said, {"role": "user", "content": QUESTION}])
         assert "36 months" in again.output_text
+
+
+async def run_agent(served: Served, text: str, mode: str) -> tuple[int, list[Any]]:
+    """Return the status and the events of a run that `HttpAgent` would ask for, by the protocol's own types."""
+    message = UserMessage(id="m", content=text)
+    given = RunAgentInput(thread_id="mine", run_id="first", messages=[message], state={}, tools=[], context=[])
+    async with httpx.AsyncClient(base_url=served.address, timeout=60) as client:
+        body = given.model_dump(by_alias=True, mode="json")
+        response = await client.post("/ag-ui", params={"mode": mode}, json=body)
+    frames = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: ")]
+    return response.status_code, [EVENT.validate_json(frame) for frame in frames]
+
+
+async def test_ag_ui_hears_of_steps_calls_and_sources(served: Served) -> None:
+    served.plan()
+    _, events = await run_agent(served, "Who handles claims of the Falke?", "research")
+    kinds = [event.type.value for event in events]
+    assert (kinds[0], kinds[-1]) == ("RUN_STARTED", "RUN_FINISHED")
+    assert {(event.thread_id, event.run_id) for event in (events[0], events[-1])} == {("mine", "first")}
+    begun = [event.step_name for event in events if event.type == "STEP_STARTED"]
+    assert begun == [event.step_name for event in events if event.type == "STEP_FINISHED"]
+    assert begun.count("use_tool") == 2
+    results = {event.tool_call_id: event.content for event in events if event.type == "TOOL_CALL_RESULT"}
+    calls = [event for event in events if event.type == "TOOL_CALL_START"]
+    assert [event.tool_call_name for event in calls] == ["search", "list_documents", "none"]
+    assert [event.tool_call_id for event in calls] == list(results)
+    arguments = next(event for event in events if event.type == "TOOL_CALL_ARGS")
+    assert json.loads(arguments.delta) == {"queries": ["battery of the Falke"]}
+    text = [kind for kind in kinds if kind.startswith("TEXT_MESSAGE_")]
+    assert (text[0], text[-1], set(text[1:-1])) == ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END", {"TEXT_MESSAGE_CONTENT"})
+    answer = "".join(event.delta for event in events if event.type == "TEXT_MESSAGE_CONTENT")
+    assert "Petra Lindqvist" in answer
+    state = [event.snapshot for event in events if event.type == "STATE_SNAPSHOT"][-1]
+    assert (state["outcome"], state["citations"][0]["title"]) == ("answered", "Station handbook")
+    assert await run_agent(served, "Why?", "none") == (422, [])
+
+
+@needs_node
+async def test_the_example_of_the_page_runs_with_ag_uis_own_client(served: Served) -> None:
+    served.plan()
+    example = read_example("AG-UI", "js").replace("http://127.0.0.1:8000", served.address)
+    # The client checks that what was begun is ended, in the protocol's order.
+    said = await run_code(example.replace("mode=standard", "mode=research"))
+    assert "36 months" in said
+    assert "Station handbook" in said
+    assert served.model.behaviour.tool_calls == [], "the agent has worked"

@@ -7,7 +7,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from app.api.dependencies import needs
 from app.api.perimeter.errors import respond_to_error
@@ -17,6 +17,17 @@ from domain.people.access import Right
 
 _KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
 """Headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""
+
+
+def refuse_invalid_plainly(error: RequestValidationError) -> Response:
+    """Say what is wrong with a request in plain text."""
+    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+    return PlainTextResponse("; ".join(problems), 422)
+
+
+def refuse_plainly(error: AskgraphError, status: int) -> Response:
+    """Say it in plain text, for SDKs that show that of a response that failed."""
+    return PlainTextResponse(error.message, status)
 
 
 def refuse_in(

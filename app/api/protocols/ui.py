@@ -10,8 +10,6 @@ from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
@@ -37,11 +35,10 @@ from app.api.protocols.client_conversations import (
     remember_answer,
     split_conversation,
 )
-from app.api.protocols.refusing import refuse_in
+from app.api.protocols.refusing import refuse_in, refuse_invalid_plainly, refuse_plainly
 from app.api.protocols.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schema.schemas import WorkspaceId
 from app.support.cancelling import finish
-from domain.errors import AskgraphError
 from domain.events import Done, Event, data_of
 from domain.people.access import Caller
 from domain.scope import Scope
@@ -50,17 +47,9 @@ MOST_MESSAGES = 1000
 PROTOCOL = {"x-vercel-ai-ui-message-stream": "v1"}
 
 
-def _refuse_invalid(error: RequestValidationError) -> Response:
-    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
-    return PlainTextResponse("; ".join(problems), 422)
-
-
-def _refuse(error: AskgraphError, status: int) -> Response:
-    """Say it in plain text, which is what the SDK shows of a response that failed."""
-    return PlainTextResponse(error.message, status)
-
-
-router = APIRouter(prefix="/api/ui/chat", route_class=refuse_in(_refuse_invalid, _refuse), include_in_schema=False)
+router = APIRouter(
+    prefix="/api/ui/chat", route_class=refuse_in(refuse_invalid_plainly, refuse_plainly), include_in_schema=False
+)
 
 
 _OURS = {"dynamic": True, "providerExecuted": True}

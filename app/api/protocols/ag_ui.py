@@ -1,0 +1,192 @@
+"""AG-UI, the protocol of CopilotKit and other interfaces for agents: `/ag-ui`. https://docs.ag-ui.com
+
+The client keeps the conversation and sends all of it. Threads and runs have the names that it gives them; ours stand in
+the state.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.answering.requests import AcceptedRun, Ask, read_events
+from app.api.asking.sse import STREAM_HEADERS
+from app.api.asking.streams import PING_SECONDS, locate
+from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
+from app.api.protocols.client_conversations import (
+    SIDES,
+    Conversation,
+    Part,
+    join_text,
+    remember_answer,
+    split_conversation,
+)
+from app.api.protocols.refusing import refuse_in, refuse_invalid_plainly, refuse_plainly
+from app.api.protocols.translating import encode_data, spell_result, translate_text
+from app.api.schema.schemas import WorkspaceId
+from app.support.cancelling import finish
+from domain.events import Event, data_of
+from domain.scope import Scope
+
+MOST_MESSAGES = 1000
+
+TOLD = ("outcome", "outcome_reasons", "confidence", "verification", "warnings")
+"""What the state tells of an answer, besides its citations."""
+
+router = APIRouter(
+    prefix="/ag-ui", route_class=refuse_in(refuse_invalid_plainly, refuse_plainly), include_in_schema=False
+)
+
+
+class Message(BaseModel):
+    """A message of the conversation."""
+
+    role: str
+    content: str | list[Part] | None = None
+
+    def read_text(self) -> str:
+        """Return the message's text. Raises `InputError` where it holds anything else."""
+        return join_text(self.content, ("text",), "\n") if isinstance(self.content, list) else self.content or ""
+
+
+class RunInput(BaseModel):
+    """The fields of a run's input that are used. Tools of the client and its state have no meaning here."""
+
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel)
+
+    thread_id: str = Field(max_length=200)
+    run_id: str = Field(max_length=200)
+    messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
+
+
+@router.post("")
+@begins_run
+async def run_agent(
+    body: RunInput,
+    request: Request,
+    conversations: ConversationsDep,
+    mode: str = "standard",
+    workspace: WorkspaceId | None = None,
+) -> Response:
+    """Answer the last question of a conversation. A client that leaves has stopped its run."""
+    # A message without text holds nothing but calls of tools.
+    heard = [(each.role, each.read_text()) for each in body.messages if each.role in SIDES and each.content]
+    exchanges, question = split_conversation(heard)
+    caller, manager = get_caller(request), get_run_manager(request)
+    scope = Scope(caller.enter(workspace), groups=caller.groups)
+    conversation = Conversation(conversations, scope.workspace_id, caller, exchanges, question)
+    ask = Ask(
+        question=question,
+        scope=scope,
+        thread_id=await conversation.find_thread(),
+        mode=mode,
+        history=conversation.make_turns(),
+        caller=caller,
+    )
+    run = await manager.start(ask)
+    await conversation.go_on()
+    frames = Translation(body, run).stream(
+        read_events(manager.follow(run)),
+        partial(manager.stop, run.workspace_id, run.run_id),
+        lambda answer: remember_answer(conversations, conversation.asked, answer, run.thread_id),
+    )
+    return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
+
+
+class Translation:
+    """One answer in the protocol's events."""
+
+    def __init__(self, body: RunInput, run: AcceptedRun) -> None:
+        self._names = {"threadId": body.thread_id, "runId": body.run_id}
+        self._state: dict[str, Any] = {"run_id": run.run_id, "thread_id": run.thread_id, "citations": []}
+        self._run_id = run.run_id
+        self._step = ""
+        self._written = 0
+        """Messages of the answer that were begun: tools that are called later end one."""
+        self._is_open = False
+
+    async def stream(
+        self,
+        events: AsyncGenerator[Event],
+        stop: Callable[[], Awaitable[object]],
+        remember: Callable[[str], Awaitable[None]],
+    ) -> AsyncGenerator[bytes]:
+        """Yield the frames. Calls `stop` where the client leaves before the end."""
+        sent, offset, ended = "", 0, False
+        try:
+            yield encode_data({"type": "RUN_STARTED", **self._names})
+            async with aclosing(events) as opened:
+                async for event in opened:
+                    piece, offset = translate_text(event, sent, offset)
+                    sent += piece
+                    ended = event["type"] in ("done", "error")
+                    if event["type"] == "done":
+                        await remember(sent)
+                    for each in (*self._write(piece), *self._translate(event)):
+                        yield encode_data(each)
+        finally:
+            if not ended:
+                await finish(stop)
+
+    def _write(self, piece: str) -> Iterator[dict[str, Any]]:
+        if not piece:
+            return
+        if not self._is_open:
+            self._is_open, self._written = True, self._written + 1
+            yield {"type": "TEXT_MESSAGE_START", "messageId": self._message_id, "role": "assistant"}
+        yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": self._message_id, "delta": piece}
+
+    @property
+    def _message_id(self) -> str:
+        return f"{self._run_id}-{self._written}"
+
+    def _translate(self, event: Event) -> Iterator[dict[str, Any]]:
+        """Yield the protocol's events for an event, besides its text."""
+        match event["type"]:
+            case "thinking":
+                yield from self._end_step()
+                self._step = event["step"]
+                yield {"type": "STEP_STARTED", "stepName": self._step}
+            case "tool_call":
+                yield from self._end_text()
+                call = {"toolCallId": event["call_id"]}
+                yield {"type": "TOOL_CALL_START", **call, "toolCallName": event["name"]}
+                yield {"type": "TOOL_CALL_ARGS", **call, "delta": orjson.dumps(event["arguments"]).decode()}
+                yield {"type": "TOOL_CALL_END", **call}
+            case "tool_result":
+                result = {"toolCallId": event["call_id"], "content": spell_result(event), "role": "tool"}
+                yield {"type": "TOOL_CALL_RESULT", "messageId": f"{self._run_id}-{event['call_id']}", **result}
+            case "sources":
+                yield self._tell(citations=event["citations"])
+            case "verification" | "correction" | "waiting":
+                yield {"type": "CUSTOM", "name": event["type"], "value": data_of(event)}
+            case "done":
+                yield from self._end_text()
+                yield from self._end_step()
+                told = {name: value for name, value in event.items() if name in TOLD}
+                yield self._tell(citations=event["citations"], **told)
+                outcome = {"type": "cancelled" if event["stopped"] else "success"}
+                yield {"type": "RUN_FINISHED", **self._names, "outcome": outcome}
+            case "error":
+                yield {"type": "RUN_ERROR", "message": event["message"], "code": event["code"]}
+
+    def _tell(self, **changed: Any) -> dict[str, Any]:
+        self._state |= changed
+        return {"type": "STATE_SNAPSHOT", "snapshot": self._state}
+
+    def _end_step(self) -> Iterator[dict[str, Any]]:
+        if self._step:
+            yield {"type": "STEP_FINISHED", "stepName": self._step}
+            self._step = ""
+
+    def _end_text(self) -> Iterator[dict[str, Any]]:
+        if self._is_open:
+            yield {"type": "TEXT_MESSAGE_END", "messageId": self._message_id}
+            self._is_open = False
