@@ -212,10 +212,10 @@ class RunManager:
             raise UnknownRun(_describe_unknown(run_id))
         return status
 
-    async def require(self, asker: Scope, run_id: str) -> None:
-        """Raise `UnknownRun` where the asker may not read what the run might have been shown."""
-        if run_id not in await self._parts.queue.list_readable(asker, [run_id]):
-            raise UnknownRun(_describe_unknown(run_id))
+    async def require(self, asker: Scope, *run_ids: str) -> None:
+        """Raise `UnknownRun` where the asker may not read what one of the runs might have been shown."""
+        if hidden := set(run_ids) - await self._parts.queue.list_readable(asker, run_ids):
+            raise UnknownRun(_describe_unknown(min(hidden)))
 
     async def cancel(self, caller: Caller, asker: Scope, run_id: str) -> RunStatus:
         """Stop a run on behalf of a caller, who has asked it or has the right `admin`. Returns its status then.

@@ -91,15 +91,17 @@ class RunExecution:
             self.broadcast.close()
 
     async def _note_showing(self) -> None:
-        """Note which documents have been shown, for as long as the run goes on."""
+        """Note which documents have been shown, for as long as the run goes on, and those of the turns that it was
+        given, which it may repeat."""
         noted = set[str]()
         while True:
             await asyncio.sleep(SHOWN_SECONDS)
             showing = {each["document_id"] for each in list_sent(self._answer.sent)}
-            if showing > noted:
+            turns = {turn["run_id"] for turn in self._answer.turns}
+            if showing | turns > noted:
                 with suppress(AskgraphError):
-                    await self._parts.queue.note_showing(self._lease, showing)
-                    noted = showing
+                    await self._parts.queue.note_showing(self._lease, showing, turns)
+                    noted = showing | turns
 
     def stop(self) -> None:
         """End the run with what it has written so far."""

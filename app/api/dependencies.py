@@ -188,8 +188,9 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                     is_over = caller.until is not None and caller.until <= time()
                     if is_over or await identify_again() != caller:
                         raise Unauthenticated("This token has expired. Sign in again.")
-                    for workspace_id, run_id in followed:
-                        await get_run_manager(request).require(Scope(workspace_id, groups=caller.groups), run_id)
+                    for workspace_id in {workspace_id for workspace_id, _ in followed}:
+                        run_ids = [run_id for within, run_id in followed if within == workspace_id]
+                        await get_run_manager(request).require(Scope(workspace_id, groups=caller.groups), *run_ids)
 
                 standing = await read_services(request).limits.count_request(caller)
                 if standing is not None:

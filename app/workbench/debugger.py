@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
 
+from app.answering.following import note_followed
 from app.answering.parts import RunParts
 from app.support.cancelling import end_tasks, finish
 from app.workbench.explain.passages import list_left_out
@@ -156,6 +157,8 @@ class Debugger:
         fleet = self.make_fleet()
         async with self._count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)
+            for each in planned:
+                note_followed(asker.workspace_id, each.summary.run_id)
             yield Planning(type="plan", plan=plan, budget=budget)
 
             def report(done: int, total: int) -> None:

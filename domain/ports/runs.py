@@ -99,8 +99,8 @@ class RunQueue(Protocol):
         nothing stored, where the lease was lost or the run had ended."""
         ...
 
-    async def note_showing(self, lease: Lease, document_ids: Collection[str]) -> None:
-        """Store which documents a run that goes on has shown so far."""
+    async def note_showing(self, lease: Lease, document_ids: Collection[str], turns: Collection[str]) -> None:
+        """Store which documents a run that goes on has shown so far, and those of the runs whose turns it was given."""
         ...
 
     async def hand_back(self, lease: Lease) -> None:

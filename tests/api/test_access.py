@@ -1,5 +1,6 @@
 """Access follows the documents of each turn, as they are now, in every way that leads to it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ import pytest_asyncio
 
 from app.access import authentication
 from app.access.authentication import Authenticator
+from app.answering import run_execution
 from app.api.perimeter import watching
 from app.serving.application import make_app
 from app.wiring.services import Services
+from app.workbench.fleet.fleet import Fleet
 from domain.errors import Unauthenticated
 from domain.people.access import RIGHTS, Caller
 from tests.http_client import open_client
@@ -214,6 +217,69 @@ async def test_groups_hold_for_each_revision(door: Door) -> None:
     for groups, status in ((["a"], 404), (["b"], 200)):
         door.enter("new", *groups)
         assert (await door.read("GET", f"/api/runs/{run['run_id']}"))[0] == status
+
+
+async def test_a_run_under_way_is_hidden_with_what_its_conversation_holds(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_execution, "SHOWN_SECONDS", 0.02)
+    safe = await door.add("safe.md", SAFE)
+    await door.add("lawn.md", LAWN)
+    door.enter("ann", "a")
+    thread = (await door.ask())["thread_id"]
+    queue, goes_on = door.services.runs.queue, asyncio.Event()
+    end = queue.end
+
+    async def end_later(*given: Any, **more: Any) -> bool:
+        await goes_on.wait()
+        return await end(*given, **more)
+
+    monkeypatch.setattr(queue, "end", end_later)
+    asking = asyncio.create_task(door.ask(OTHER, thread))
+
+    async def wait_for(status: int) -> None:
+        async with asyncio.timeout(5):
+            while True:
+                for run in await queue.list_unfinished("default", thread):
+                    if (await door.read("GET", f"/api/runs/{run.request.run_id}"))[0] == status:
+                        return
+                await asyncio.sleep(0.02)
+
+    try:
+        await wait_for(200)
+        await door.services.library.documents.set_groups("default", safe, ["b"])
+        await wait_for(404)
+    finally:
+        goes_on.set()
+        await asking
+
+
+@pytest.mark.parametrize("change", ["groups", "key"])
+async def test_a_replay_of_many_runs_ends_when_one_is_no_longer_for_its_reader(
+    door: Door, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    begun = asyncio.Event()
+
+    async def run(*given: Any, **more: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Fleet, "run", run)
+    safe = await door.add("safe.md", SAFE)
+    door.enter("ann", "a")
+    await door.ask()
+    body = {"set": {"profile.rerank.keep": 1}}
+    replaying = asyncio.create_task(door.read("POST", "/api/replays", json=body))
+    async with asyncio.timeout(5):
+        await begun.wait()
+        await asyncio.sleep(0.1)
+    assert not replaying.done()
+    if change == "groups":
+        await door.services.library.documents.set_groups("default", safe, ["b"])
+    door.is_out = change == "key"
+    # Cancels it where it takes longer.
+    status, said = await asyncio.wait_for(replaying, 5)
+    assert (status, "event: plan" in said, "event: report" in said) == (200, True, False)
 
 
 async def test_what_a_colleague_did_is_theirs(door: Door) -> None:

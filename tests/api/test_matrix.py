@@ -284,7 +284,7 @@ async def settle(services: Services, **ids: Mapping[str, str]) -> None:
     for workspace, each in ids.items():
         for _ in range(600):
             status = await services.library.ingestions.get(workspace, each["ingestion"])
-            if status is not None and status.state == "done":
+            if status is not None and status.progress.stage == "done":
                 break
             await asyncio.sleep(0.05)
         else:

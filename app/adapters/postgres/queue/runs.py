@@ -167,7 +167,11 @@ _END: LiteralString = f"""
 
 # What an earlier attempt has shown stays.
 _NOTE_SHOWING: LiteralString = f"""
-    UPDATE accepted_runs SET showing = ARRAY(SELECT DISTINCT unnest(showing || %(document_ids)s::text[]))
+    UPDATE accepted_runs SET showing = ARRAY(
+        SELECT unnest(showing || %(document_ids)s::text[]) UNION
+        SELECT document_id FROM run_documents
+        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(turns)s::text[]) AND shown
+    )
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND attempt = %(attempt)s AND {UNFINISHED}
 """
 
@@ -342,10 +346,14 @@ class PostgresRunQueue:
         self._release(lease)
         return row is not None
 
-    async def note_showing(self, lease: Lease, document_ids: Collection[str]) -> None:
+    async def note_showing(self, lease: Lease, document_ids: Collection[str], turns: Collection[str]) -> None:
         async with open_session(self._pool, lease.request.workspace_id) as session:
             await session.execute(
-                _NOTE_SHOWING, run_id=lease.request.run_id, attempt=lease.attempt, document_ids=sorted(document_ids)
+                _NOTE_SHOWING,
+                run_id=lease.request.run_id,
+                attempt=lease.attempt,
+                document_ids=sorted(document_ids),
+                turns=sorted(turns),
             )
 
     async def hand_back(self, lease: Lease) -> None:

@@ -468,7 +468,8 @@ CREATE TABLE accepted_runs (
     ended jsonb,
     ended_id text,
     stop_requested boolean NOT NULL DEFAULT false,
-    -- The documents that a run which goes on has shown so far; `run_documents` once it has ended.
+    -- The documents that a run which goes on has shown so far, and those of the turns that it was given. Once it has
+    -- ended, `run_documents` has them.
     showing text[] NOT NULL DEFAULT '{}',
     -- Sources that the answer does not cite, steps, and what was withdrawn.
     shown jsonb,
