@@ -82,7 +82,7 @@ async def add_documents(
     ingestion: IngestionDep,
     ingestions: IngestionsDep,
     caller: CallerDep,
-    files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
+    files: Annotated[list[UploadFile], File(min_length=1, description=f"Supported formats: {list_formats()}.")],
     workspace: Workspace,
     metadata: Annotated[
         str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')

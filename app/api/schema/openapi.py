@@ -32,7 +32,7 @@ EVERYWHERE = (400, 401, 403, 404, 413, 422, 429, 500, 503)
 
 _EVENT = {
     "type": "object",
-    "description": "A server-sent event. The last one is `done` or `error`.",
+    "description": "A server-sent event.",
     "properties": {
         "id": {"type": "string"},
         "event": {"type": "string"},
@@ -61,14 +61,20 @@ def respond_with_run(model: Any) -> Responses:
             "Location": "The address of the run.",
         }.items()
     }
-    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, one answer."
+    description = (
+        "Server-sent events, the last of them `done` or `error`; or, with `?stream=false` or "
+        "`Accept: application/json`, one answer."
+    )
     content = {MEDIA_TYPE: {"schema": _EVENT}}
     return {200: {"model": model, "description": description, "content": content, "headers": headers}}
 
 
 def respond_with_text(description: str, *media_types: str) -> Responses:
     """Document a response that is no JSON."""
-    schemas = {each: {"type": "string"} | ({} if each.startswith("text/") else _BINARY) for each in media_types}
+    schemas: dict[str, Any] = {
+        each: {"type": "string"} | ({} if each.startswith("text/") else _BINARY) for each in media_types
+    }
+    schemas |= {each: _EVENT for each in media_types if each == MEDIA_TYPE}
     return {200: {"description": description, "content": {each: {"schema": schemas[each]} for each in media_types}}}
 
 
