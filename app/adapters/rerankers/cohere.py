@@ -90,7 +90,12 @@ class CohereReranker:
                     reply = await self._client.rerank(
                         model=self._model, query=replace_surrogates(question), documents=texts
                     )
+            except asyncio.CancelledError:
+                self._estimate(sink)
+                raise
             except (ApiError, ParsingError, httpx.HTTPError, TimeoutError, ValueError) as error:
+                if isinstance(error, TimeoutError | httpx.ReadTimeout):
+                    self._estimate(sink)
                 raise _translate(error, self._model) from error
         self._record(reply, sink)
         try:
@@ -125,6 +130,10 @@ class CohereReranker:
         units = getattr(billed, "search_units", None)
         cost = self._prices.price_rerank(self._model, units) if isinstance(units, int | float) else None
         sink.record(ModelUsage(self._model, 0, 0, cost))
+
+    def _estimate(self, sink: UsageSink) -> None:
+        """Record one search for a call that was given up, which is billed."""
+        sink.record(ModelUsage(self._model, 0, 0, self._prices.price_rerank(self._model, 1), estimated=True))
 
 
 def _translate(error: Exception, model: str) -> AskgraphError:

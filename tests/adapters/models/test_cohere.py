@@ -105,9 +105,11 @@ async def test_faults_become_ours(
     server: CohereServer, fault: Fault, expected: type[AskgraphError], requests: int
 ) -> None:
     server.behaviour.fault = fault
+    ledger = Ledger()
     async with connect(server, seconds=0.2 if fault == "stall" else 5) as reranker:
         with pytest.raises(expected) as raised:
-            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+            await reranker.score(SCOPE, QUESTION, PASSAGES, ledger)
+    assert [used.cost for used in ledger.usage if used.estimated] == ([0.002] if fault == "stall" else [])
     assert type(raised.value) is expected
     assert len(server.requests) == requests
     assert "rerank-v3.5" in raised.value.message
