@@ -15,6 +15,8 @@ from openai import AsyncOpenAI
 from openai.types.responses.response_output_item import McpCall
 from pydantic import TypeAdapter
 
+from app.api.protocols.agent_server.messages import make_human
+from app.api.protocols.agent_server.translation import Translation
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import open_services
@@ -103,6 +105,27 @@ async def test_langgraph_shows_calls_and_results_as_messages(served: Served) -> 
     [first, second] = [update["use_tool"]["messages"] for update in updates if "use_tool" in update]
     assert [message["type"] for message in first] == ["ai", "tool", "tool"]
     assert [message["type"] for message in second] == ["ai", "tool"]
+
+
+async def test_langgraphs_older_stream_of_messages_has_them_whole() -> None:
+    translation = Translation("r", "t", "research", ["messages"], [], make_human(QUESTION, "q"))
+    work: list[Any] = [
+        {"type": "thinking", "step": "use_tool"},
+        {"type": "tool_call", "call_id": "a", "name": "search", "arguments": {}},
+        {"type": "tool_call", "call_id": "b", "name": "outline", "arguments": {}},
+        {"type": "tool_result", "call_id": "b", "name": "outline", "text": "1. Warranty", "sources": []},
+        {"type": "tool_result", "call_id": "a", "name": "search", "text": "", "sources": [3, 4]},
+    ]
+    parts = [part for event in work for part in translation.translate(event)]
+    told = [(part.name, part.data[0]["type"], part.data[0]["content"]) for part in parts if "metadata" not in part.name]
+    assert told == [
+        ("messages/partial", "ai", ""),
+        ("messages/partial", "ai", ""),
+        ("messages/complete", "tool", "1. Warranty"),
+        ("messages/complete", "tool", "2 sources"),
+    ]
+    assert [call["id"] for call in parts[2].data[0]["tool_calls"]] == ["a", "b"]
+    assert [part.name for part in parts].count("messages/metadata") == 3
 
 
 async def test_responses_have_an_item_for_each_call(served: Served) -> None:
