@@ -147,7 +147,7 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
     await expect(page.locator(".correction .note")).to_contain_text("1 of 1 statement rewritten.")
     await expect(page.locator("del")).to_have_text("It is 30 [1].")
     await expect(page.locator(".answer")).to_have_text("It is 25 1.")
-    await expect(page.locator(".claims")).to_contain_text("Not supported (20 %): “It is 30.” It says 25.")
+    await expect(page.locator(".claims")).to_contain_text("Not supported: “It is 30.” It says 25.")
     await expect(page.locator(".facts summary")).to_contain_text("0 of 1 statement")
     await expect(page.locator(".facts summary")).to_contain_text("confidence 70 %")
     await expect(page.locator(".caveat")).to_be_visible()

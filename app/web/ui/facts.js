@@ -70,7 +70,7 @@ function Claims({ turn: { verification } }) {
       ${verification.claims.map((claim, number) => html`
         <li key=${number}>
           <span class=${claim.verdict === "supported" ? "right" : "wrong"}>${phrase(claim.verdict === "supported" ? "facts.supported" : "facts.unsupported")}</span>
-          ${` (${percent(claim.score)}): `}<bdi>“${visible(claim.text)}”</bdi>
+          : <bdi>“${visible(claim.text.replace(/^[-*+] |\*\*|`| ?\[[\d, ]+\]/g, ""))}”</bdi>
           ${claim.reason && html` <bdi class="soft">${visible(claim.reason)}</bdi>`}
         </li>`)}
     </ul>`;
