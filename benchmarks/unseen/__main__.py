@@ -1,4 +1,4 @@
-"""Assembles two practical sets about documents that nothing was tuned on: `python -m benchmarks.unseen FOLDER`.
+"""Assembles four practical sets about documents that nothing was tuned on: `python -m benchmarks.unseen FOLDER`.
 
 The questions were written by readers who knew nothing of the code, 80 a set, in other words than those of the
 documents. The documents are other people's and not kept here: they are fetched with the packages of Debian, PyPI and
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-SETS = ("first", "second")
+SETS = ("first", "second", "third", "fourth")
 HERE = Path(__file__).parent
 
 
