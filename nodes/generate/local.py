@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
+import numpy as np
+
 from domain.documents import Source
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.text.terms import find_terms
-from nodes.reading.questions import SEVERAL, asks_for
+from nodes.reading.questions import SEVERAL, asks_for, read_pair
 from nodes.reading.scoring import score_units
 from nodes.reading.units import Unit
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
@@ -20,6 +22,15 @@ from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 _ADDED = 0.07
 """Least probability of a further passage. Chosen low: a quote too many costs a reader less than one that
 is missing."""
+
+_NAMED = 0.5
+"""Share of a question that names an entry from which that is quoted from its beginning. Chosen by hand."""
+
+_CAPTION = 8
+"""Most words of a caption or title. Chosen by hand."""
+
+_ALONE = 0.9
+"""Share from which a question is about the entry and nothing in it. Chosen by hand."""
 
 _SAME = 0.75
 """Two sentences with this share of words in common (Jaccard) are about the same. Chosen: in a sentence of seven words,
@@ -47,15 +58,46 @@ class LocalFinder:
         said: int = 0,
         detailed: bool = False,
     ) -> list[Quote]:
+        compared = await self._compare(typed or question, sources, scope, LONG_ANSWER - said)
+        if compared:
+            return compared
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
         several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
-        passages = choose_passages(scored.units, scored.shares, most, budget, several=several)
+        passages = choose_passages(scored.units, scored.shares, most, budget, several=several, named=scored.named)
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_conflict(passages, conflict, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
+
+    async def find_nearest(
+        self, question: str, sources: Sequence[Source], *, scope: Scope, most: int, typed: str | None = None
+    ) -> list[Quote]:
+        scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
+        shares, nearest = scored.shares, list[Quote]()
+        while len(nearest) < most and shares.max(initial=0.0) > 0:
+            best = int(shares.argmax())
+            passage = Passage(best, best, 0, 0.0)
+            nearest += (
+                [_quote(scored.units, passage)]
+                if not (_announces(scored.units[best]) or _is_caption(scored.units[best]))
+                else []
+            )
+            shares = _drop_same(scored.units, shares, passage)
+            shares[[unit.source is scored.units[best].source for unit in scored.units]] = 0
+        return nearest
+
+    async def _compare(self, question: str, sources: Sequence[Source], scope: Scope, budget: int) -> list[Quote]:
+        """Return a passage on each of the two things that the question compares, under their names; nothing where it
+        compares no two, or one passage is on both."""
+        names, rest = read_pair(question)
+        found: list[Quote] = []
+        for name in names:
+            scored = await score_units(f"{name} {rest}".strip(), sources, self.unit_scorer, scope)
+            best = choose_passages(scored.units, scored.shares, 1, budget // 2, several=False, named=scored.named)
+            found += [replace(_quote(scored.units, passage), asked=f"#### {name}") for passage in best]
+        return found if len(found) > 1 and not _overlap(*found) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +112,16 @@ class Passage:
     """Probability that it holds the answer, if anything here does."""
 
 
-def choose_passages(units: Sequence[Unit], shares: Vector, most: int, budget: int, *, several: bool) -> list[Passage]:
+def choose_passages(
+    units: Sequence[Unit], shares: Vector, most: int, budget: int, *, several: bool, named: Vector | None = None
+) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
     added = _count_added_words(units)
+    named = np.zeros_like(shares) if named is None else named
     cost = _LONG_COST if several else _BRIEF_COST
     if several:
         shares = _even_out(units, shares)
@@ -85,7 +130,11 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, budget: in
         best = _find_best(units, shares, added, budget, cost, chosen)
         if best is None or (chosen and best.share < _ADDED):
             break
+        best = _quote_entry(units, shares, named, added, best, budget, chosen)
         chosen.append(best)
+        shares = _drop_same(units, shares, best)
+        if named[best.first : best.last + 1].max() >= _NAMED:
+            shares = shares * (named >= _NAMED)
         budget -= best.words
     if not several or not chosen:
         return chosen
@@ -163,7 +212,7 @@ def _find_best(
     best: Passage | None = None
     most = -math.inf
     for first, unit in enumerate(units):
-        share = 0.0
+        share, says = 0.0, False
         count = count_words(unit.introduction) + count_words(unit.text) + 1
         for last in range(first, len(units)):
             other = last > first and not _goes_on(units[last - 1], units[last])
@@ -173,15 +222,69 @@ def _find_best(
             if count > budget and (last > first or taken):
                 break
             share += float(shares[last])
-            if not _announces(units[last]) and share - cost * count > most:
+            says = says or not _is_caption(units[last])
+            if says and not _announces(units[last]) and share - cost * count > most:
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
 
 
+def _quote_entry(
+    units: Sequence[Unit],
+    shares: Vector,
+    named: Vector,
+    added: Sequence[int],
+    passage: Passage,
+    budget: int,
+    taken: Sequence[Passage],
+) -> Passage:
+    """Return the entry that answers, where the question names it, from its first words on as far as there is room; the
+    passage itself where the best of it would not be in that."""
+    best = max(range(passage.first, passage.last + 1), key=lambda position: float(shares[position]))
+    if named[best] < (_NAMED if units[best].kind == "definition" else _ALONE):
+        return passage
+    first = best
+    while first and _is_same_entry(units[first - 1], units[best]):
+        first -= 1
+    last = first
+    words = count_words(units[first].introduction) + count_words(units[first].text) + 1
+    while last + 1 < len(units) and _is_same_entry(units[last + 1], units[best]) and words + added[last + 1] <= budget:
+        last += 1
+        words += added[last]
+    is_held = (named[best] >= _ALONE or best <= last) and words <= budget
+    is_held = is_held and not any(p.first <= last and first <= p.last for p in taken)
+    return Passage(first, last, words, float(shares[first : last + 1].sum())) if is_held else passage
+
+
+def _is_same_entry(one: Unit, other: Unit) -> bool:
+    if one.source is not other.source or one.heading != other.heading:
+        return False
+    return other.kind != "definition" or one.block == other.block
+
+
+def _drop_same(units: Sequence[Unit], shares: Vector, passage: Passage) -> Vector:
+    """Return the shares, those of 0 that say the same as the passage in another file."""
+    said = [find_terms(unit.text) for unit in units[passage.first : passage.last + 1]]
+    document = units[passage.first].source["document_id"]
+    dropped = shares.copy()
+    for place, unit in enumerate(units):
+        terms = find_terms(unit.text)
+        if unit.source["document_id"] != document and any(
+            len(terms & each) >= _SAME * max(len(terms | each), 1) for each in said
+        ):
+            dropped[place] = 0
+    return dropped
+
+
 def _announces(unit: Unit) -> bool:
     """Return True for a unit that announces the next: it is quoted with that or not at all."""
     return unit.text.endswith(":")
+
+
+def _is_caption(unit: Unit) -> bool:
+    """Return True for a caption, a title or a line that says nothing by itself."""
+    text = unit.text.strip(" >*_#`")
+    return unit.kind == "paragraph" and text[-1:].isalnum() and len(text.split()) <= _CAPTION
 
 
 def _goes_on(unit: Unit, following: Unit) -> bool:
@@ -197,6 +300,10 @@ def _count_added_words(units: Sequence[Unit]) -> list[int]:
         for before, unit in pairwise(units)
     )
     return [0, *between]
+
+
+def _overlap(one: Quote, other: Quote) -> bool:
+    return one.number == other.number and one.start < other.end and other.start < one.end
 
 
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:

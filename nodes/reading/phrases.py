@@ -31,6 +31,12 @@ def read_phrases(language: Language, kind: str, table: str | None = None) -> Map
 
 
 @cache
+def read_patterns(language: Language, kind: str, name: str) -> list[re.Pattern[str]]:
+    """Return the patterns of one phrase, in the order in which they are tried."""
+    return [re.compile(text, re.IGNORECASE) for text in read_file(language, "reading")[kind][name]]
+
+
+@cache
 def read_courtesies() -> re.Pattern[str]:
     """Return the pattern of one courtesy, in any language, with the punctuation after it."""
     texts = [text for language in LANGUAGES for text in read_file(language, "reading")["talk"]["courtesies"]]

@@ -21,6 +21,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms
+from nodes.reading.names import find_named
 from nodes.reading.questions import asks_for
 from nodes.reading.units import Unit, split_units
 
@@ -35,9 +36,12 @@ _SHORTEST, _PART = 4, 0.4
 """A word that is part of a longer one ("Urlaub" in "Urlaubstage") counts in part, if it has this many letters and is
 this share of the longer word. Chosen by hand."""
 
+_OWN = 0.25
+"""What a term adds to the share of the question that names it: "-x" has no term to be found by. Chosen by hand."""
+
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85])
+WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85, 4.0])
 """One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_confidence.py`
 (docs/decisions/11-quotes-and-verification.md)."""
 
@@ -53,6 +57,8 @@ class ScoredUnits:
     """Shape (units,). Log-odds that are comparable between questions."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
+    named: Vector
+    """Shape (units,). Share of the question that names the very entry which the unit is in."""
     similarity: float
     """The highest `Closeness.whole` of a unit, or relevance of a source where that is not known."""
 
@@ -74,7 +80,9 @@ async def score_units(
     log_odds = (features @ WEIGHTS).astype(np.float32)
     odds = np.exp(log_odds - log_odds.max(initial=-np.inf)) if units else log_odds
     highest = float(features[:, 1].max(initial=0.0))
-    return ScoredUnits(list(units), odds / odds.sum() if units else odds, log_odds, described.wanted, highest)
+    return ScoredUnits(
+        list(units), odds / odds.sum() if units else odds, log_odds, described.wanted, described.named, highest
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,7 @@ class _Described:
     units: Sequence[Unit]
     wanted: Mapping[str, float]
     features: Vector
+    named: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,9 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     # A row says nothing without its header, nor an item without its lead-in: their words are its own.
     held = [find_terms(unit.whole, language) for unit in units]
     wanted = weigh_terms(question, typed, held, language)
-    return _Described(units, wanted, describe(question, units, held, wanted, language))
+    features = describe(question, units, held, wanted, language)
+    own = [find_named(question, unit, language)[1] is True for unit in units]
+    return _Described(units, wanted, features, features[:, -1] * own)
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
@@ -156,6 +167,7 @@ def describe(
     - where the question asks for a figure: 1 if the unit has one, else -1
     - share of the question's terms that a neighbouring unit holds
     - relevance of the found chunk that the unit is in; 0 for text that was added around the chunk
+    - share of the question's terms that name the entry which the unit is in; half of it in an entry within that one
     """
     asks_amount = asks_for(question, "amount")
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
@@ -176,6 +188,7 @@ def describe(
                 asks_amount * (1 if _FIGURE.search(unit.text) else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),
+                _find_naming(question, unit, wanted, language),
             )
         )
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(WEIGHTS))
@@ -196,6 +209,12 @@ def weigh_terms(
     }
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
+
+
+def _find_naming(question: str, unit: Unit, wanted: Mapping[str, float], language: Language) -> float:
+    terms, own = find_named(question, unit, language)
+    share = len(terms & wanted.keys()) / max(len(wanted), 1)
+    return share * (0.5 if own is None else 1) + (_OWN if own and unit.kind == "definition" else 0)
 
 
 def _find_relevance(unit: Unit) -> float:

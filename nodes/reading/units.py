@@ -130,7 +130,7 @@ def _split(text: str, block: Block, language: str) -> Iterator[Span]:
         yield from (part for part in block.parts if is_row(text[slice(*part)]))
     elif block.parts:
         for start, end in block.parts:
-            if len(text[start:end].split()) <= _LONGEST_ITEM or block.kind == "definition":
+            if len(text[start:end].split()) <= _LONGEST_ITEM:
                 yield start, end
             else:
                 yield from split_paragraph(text, start, end, language)

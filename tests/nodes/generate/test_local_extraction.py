@@ -269,3 +269,48 @@ def test_a_rival_does_not_make_an_answer_too_long() -> None:
     assert add_conflict([best, second], conflict, 3, 72) == [best, conflict]
     assert add_conflict([best, second], conflict, 3, 71) == [best, second]
     assert add_conflict([best, conflict], conflict, 2, 72) == [best, conflict]
+
+
+SETTINGS = source(
+    3,
+    "## Connections\n\n`reserved_connections` (`integer`)\n: Keeps three connections for superusers. The default is "
+    "three connections.\n\n`connections` (`integer`)\n: Limits the connections at once. The default is 100.\n\n"
+    "`connections_file` (`string`)\n: Names the file of connections. The default is none.",
+    title="Settings of the server",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "said"),
+    [
+        ("default of connections", "`connections` (`integer`)", "100"),
+        ("reserved_connections", "`reserved_connections` (`integer`)", "superusers"),
+        ("what is connections_file?", "`connections_file` (`string`)", "Names the file"),
+    ],
+)
+async def test_a_named_entry_is_quoted_and_no_neighbour_of_a_longer_name(
+    question: str, name: str, said: str, embedder: OnnxEmbedder
+) -> None:
+    [quote] = await quotes_of(question, [SETTINGS], embedder)
+    assert render_quote(quote, "[3]").startswith(f"{name}\n: ")
+    assert said in quote.text
+
+
+async def test_two_things_that_are_compared_are_quoted_under_their_names(embedder: OnnxEmbedder) -> None:
+    question = "What is the difference between connections and reserved_connections?"
+    one, other = await quotes_of(question, [SETTINGS], embedder)
+    assert (one.asked, other.asked) == ("#### connections", "#### reserved_connections")
+    assert "at once" in one.text
+    assert "superusers" in other.text
+
+
+async def test_a_caption_alone_is_no_answer(embedder: OnnxEmbedder) -> None:
+    guide = source(1, "Example 6.5. Automatic update script\n\n```sh\nyes | updater --all\n```")
+    [quote] = await quotes_of("automatic update script", [guide], embedder)
+    assert "updater --all" in quote.text
+
+
+async def test_what_two_files_say_is_quoted_once(embedder: OnnxEmbedder) -> None:
+    text = "The canteen opens at half past eleven and closes at two."
+    quotes = await quotes_of("When does the canteen open?", [source(1, text), source(2, text)], embedder)
+    assert len(quotes) == 1

@@ -1,0 +1,57 @@
+"""Tells which entry of a manual a question names: a term with its definition, a section or a document called so.
+
+A name counts only as a whole: what "SQLITE_BUSY" is does not stand under "SQLITE_BUSY_RECOVERY", nor "VACUUM FULL"
+under "VACUUM" alone.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from domain.text.languages import Language
+from domain.text.terms import find_terms
+from nodes.reading.units import Unit
+
+_WORD = re.compile(r"(?<![\w-])--?[^\W\d_][\w-]*|\\\w+|\w+")
+_ASIDE = re.compile(r"\s*(?:\([^()]*\)|\[.*|<.*|=.*|…)")
+"""What stands behind a name in a term or a heading: its type, its arguments, its place in a manual."""
+_NUMBER = re.compile(r"#*\s*(?:(?:\d+\.)*\d+\.?\s+|\(\d+\)\s+)?")
+_LONGEST = 6
+"""Words of a name; a longer heading is a sentence."""
+
+
+@lru_cache(maxsize=20_000)
+def _read_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in lower case. Options keep their dashes, those of a letter also their case."""
+    words = _WORD.findall(text.replace("`", "").replace("*", ""))
+    return tuple(word if len(word) == 2 and word[0] == "-" else word.casefold() for word in words)
+
+
+@lru_cache(maxsize=20_000)
+def _read_names(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names that a term or a heading gives, without what stands behind them. A term may give several."""
+    parts = [_NUMBER.sub("", text, count=1)] if text.startswith("#") else text.split(", ")
+    names = (_read_words(_ASIDE.sub(" ", part)) for part in parts)
+    return tuple(name for name in names if 0 < len(name) <= _LONGEST)
+
+
+def _holds(words: Sequence[str], name: Sequence[str]) -> bool:
+    return any(tuple(words[at : at + len(name)]) == tuple(name) for at in range(len(words) - len(name) + 1))
+
+
+def find_named(question: str, unit: Unit, language: Language) -> tuple[frozenset[str], bool | None]:
+    """Return the terms of the names of the unit's place that the question has in full, and whether the innermost of its
+    places is among these; None where that is a term with a definition which the question does not name."""
+    asked = _read_words(question)
+    above = (unit.source["text"][slice(*span)] for span in unit.above)
+    path = [
+        *(f"# {each}" for each in (unit.source["title"], *unit.source["heading_path"])),
+        *(each for each in above if each.startswith("#")),
+    ]
+    is_term = unit.kind == "definition" and bool(unit.introduction)
+    if is_term:
+        path.append(unit.introduction)
+    named = [part for part in path if any(_holds(asked, name) for name in _read_names(part))]
+    terms = frozenset[str]().union(*(find_terms(part, language) for part in named))
+    own = bool(named) and named[-1] is path[-1]
+    return terms, None if is_term and not own else own
