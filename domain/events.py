@@ -107,7 +107,7 @@ class Answer(TypedDict):
     outcome: Outcome | None
     """None where the run was stopped before it had one."""
     abstained: bool
-    """True where the documents did not answer: `outcome` is `abstained`."""
+    """True where the documents did not answer: `outcome` is `abstained`, or `showed_passages`."""
     outcome_reasons: list[Reason]
     """Why the outcome is no plain `answered`, in codes; `answer` says it in words."""
     framing: Framing

@@ -9,10 +9,15 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Outcome = Literal["answered", "answered_with_caveat", "abstained", "asked_back", "declined", "conversed"]
+Outcome = Literal[
+    "answered", "answered_with_caveat", "showed_passages", "abstained", "asked_back", "declined", "conversed"
+]
 
 ANSWERS: tuple[Outcome, ...] = ("answered", "answered_with_caveat")
 """The outcomes that state something from the documents."""
+
+ABSTENTIONS: tuple[Outcome, ...] = ("showed_passages", "abstained")
+"""The outcomes that do not answer what was asked of the documents. The first shows where the answer may stand."""
 
 Limit = Literal["seconds", "tokens", "dollars"]
 """A limit of a run's budget."""
@@ -23,9 +28,7 @@ class NothingFound(TypedDict):
 
     code: Literal["nothing_found"]
     searched: str
-    """The first query."""
-    nearest: list[str]
-    """Titles, with the heading, of at most three places, nearest first."""
+    """The question as it was searched for, without words of its conversation."""
     scope_is_empty: bool
     """True where there was no document to search."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from app.support.metrics import count_run
 from domain.documents import Citation
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
+from domain.outcome import ABSTENTIONS
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord, Shown, StepTime, ToolUse, Withdrawal
 from domain.state import (
@@ -55,7 +56,7 @@ def make_done(
         answer=state["answer"],
         citations=state["citations"],
         outcome=state["outcome"],
-        abstained=state["outcome"] == "abstained",
+        abstained=state["outcome"] in ABSTENTIONS,
         outcome_reasons=state["outcome_reasons"],
         framing=state["framing"],
         route=state["route"],

@@ -19,7 +19,7 @@ from app.evaluation.sets import Message, Question
 from app.wiring.services import Services
 from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
-from domain.outcome import find_claimed
+from domain.outcome import ABSTENTIONS, find_claimed
 from domain.profile import Profile
 from domain.scope import Scope
 from domain.state import (
@@ -89,7 +89,7 @@ class Outcome(BaseModel):
     @property
     def answered(self) -> bool:
         """True where the answer states something and cites it."""
-        return bool(self.citations)
+        return bool(self.citations) and not self.abstained
 
 
 class Asking:
@@ -192,7 +192,7 @@ class Asking:
             standalone=state["standalone_question"],
             queries=state["queries_tried"],
             answer=state["answer"],
-            abstained=state["outcome"] == "abstained",
+            abstained=state["outcome"] in ABSTENTIONS,
             relevance=await self._find_relevance(question, state),
             facts_shown=all(find_facts(question, "\n".join(source["text"] for source in state["sources"]))),
             opening=state["framing"]["opening"],

@@ -35,6 +35,8 @@ class Routed:
     """What to describe, of a question about the library; empty: the library itself, or what was talked about last."""
     points_back: bool = False
     """True where the subject is what was talked about last."""
+    asks: bool = False
+    """True where it asks for something and addresses nobody. It is small talk only where the library has nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,13 @@ class AnswerFinder(Protocol):
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
         sources. `scope` is where these are from; `said` are the words that the answer has already; a `detailed` answer
         may be long, whatever is asked for."""
+        ...
+
+    async def find_nearest(
+        self, question: str, sources: Sequence[Source], *, scope: Scope, most: int, typed: str | None = None
+    ) -> list[Quote]:
+        """Return the units that most probably answer, at most `most` and one of a source, the best first: where nothing
+        is sure, people look there."""
         ...
 
 

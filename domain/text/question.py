@@ -42,8 +42,10 @@ def fold_line(text: str) -> str:
 
 
 def add_carried(question: str, words: Sequence[str]) -> str:
-    """Return the question with words of its conversation behind it: "How long is it valid? (warranty Lindenhof W2)"."""
-    return f"{question} ({' '.join(words)})" if words else question
+    """Return the question with words of its conversation behind it: "How long is it valid? (warranty Lindenhof W2)".
+    A question without a final mark gets one, by which `split_carried` tells them from what was typed."""
+    mark = "" if question.endswith(("?", ".", "!")) else "?"
+    return f"{question}{mark} ({' '.join(words)})" if words else question
 
 
 def split_carried(question: str) -> tuple[str, str]:

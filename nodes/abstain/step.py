@@ -1,11 +1,11 @@
-"""abstain: say that the documents do not answer, and what was searched."""
-
-from collections.abc import Sequence
+"""abstain: show where the answer may stand, or say that the documents do not answer."""
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Source, name_place
+from domain.documents import Citation, Source, name_place
+from domain.events import Sources
+from domain.library.citations import cite
 from domain.outcome import (
     BudgetSpent,
     Framing,
@@ -16,25 +16,24 @@ from domain.outcome import (
     RetriesSpent,
 )
 from domain.state import ExecutedStep, Level, Turn
-from domain.text.question import split_carried
 from domain.text.terms import analyse, find_terms
-from nodes.context import Context, profile_of
+from nodes.context import Context, profile_of, scope_of
+from nodes.prompting.answerers import LOCAL
 from nodes.sources.titles import list_recent
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.missing import list_missing
+from nodes.writing.passages import MOST, show_passages
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
-
-_NEAREST = 3
-"""Places that an abstention names."""
 
 
 class AbstainInput(AnsweringInput):
     """The part of the state that abstain reads."""
 
-    queries_tried: list[str]
+    corrected_question: str
     sources: list[Source]
     confidence: float
+    graded_by: str
     missing: list[str]
     retries: int
     steps: list[ExecutedStep]
@@ -47,35 +46,53 @@ class AbstainUpdate(TypedDict):
     outcome: Outcome
     outcome_reasons: list[Reason]
     framing: Framing
+    citations: list[Citation]
     confidence: float
     level: Level
     turns: list[Turn]
 
 
 async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:
-    """Abstain, and name the first query and the nearest places, so that the reader can look there or ask otherwise."""
-    reasons = await _find_reasons(state, runtime.context)
+    """Show the passages that come nearest; where none is about the question, say that the documents do not answer."""
+    context, profile = runtime.context, profile_of(state)
+    reasons = await _find_reasons(state, context)
     writer = AnswerWriter(runtime.stream_writer)
-    writer.write(wording_of(profile_of(state), state["language"]).abstain(reasons))
+    wording = wording_of(profile, state["language"])
+    # A model has read them all, and found nothing. A profile with a sentence of its own wants that and nothing else.
+    shows = state["graded_by"] == LOCAL and profile.generate.fallback is None
+    near = [source for source in state["sources"] if shows and _is_near(state["question"], source)]
+    quotes = (
+        await context.judges.finder.find_nearest(state["corrected_question"], near, scope=scope_of(state), most=MOST)
+        if near
+        else []
+    )
+    outcome: Outcome = "showed_passages" if quotes else "abstained"
+    framing = Framing(opening=0, closing=0)
+    if quotes:
+        reasons = [reason for reason in reasons if reason["code"] != "nothing_found"]
+        runtime.stream_writer(
+            Sources(type="sources", citations=[cite(s, statements=[state["question"]]) for s in near])
+        )
+        style = profile.generate.citation_style
+        framing = show_passages(writer, state["question"], quotes, near, reasons, wording, style)
+    else:
+        writer.write(wording.abstain(reasons))
     return AbstainUpdate(
         answer=writer.text,
-        outcome="abstained",
+        outcome=outcome,
         outcome_reasons=reasons,
-        framing=Framing(opening=0, closing=0),
+        framing=framing,
+        citations=writer.citations,
         confidence=0.0,
         level="none",
-        turns=finish_turn(state, writer.text, [], "abstained"),
+        turns=finish_turn(state, writer.text, writer.citations, outcome, framing),
     )
 
 
 async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     profile = profile_of(state)
-    searched, _ = split_carried((state["queries_tried"] or [state["question"]])[0])
-    nearest = _name_nearest(searched, state["sources"])
     is_empty = not state["sources"] and await list_recent(state, context, 1) == []
-    reasons: list[Reason] = [
-        NothingFound(code="nothing_found", searched=searched, nearest=nearest, scope_is_empty=is_empty)
-    ]
+    reasons: list[Reason] = [NothingFound(code="nothing_found", searched=state["question"], scope_is_empty=is_empty)]
     if state["sources"]:
         reasons.append(LowConfidence(code="low_confidence", confidence=state["confidence"]))
         reasons += list_missing(state["question"], state["missing"])
@@ -87,17 +104,16 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     return reasons
 
 
-def _name_nearest(searched: str, sources: Sequence[Source]) -> list[str]:
-    """Return title and heading of the sources that have half of the question's words at least: others are about
-    something else, and naming them would send the reader there in vain."""
-    terms = set(analyse(searched))
-    near = [
-        name_place(source["title"], source["heading_path"][-1:])
-        for source in sources
-        if 2 * len(terms & find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}"))
-        >= max(len(terms), 1)
-    ]
-    return list(dict.fromkeys(near))[:_NEAREST]
+def _is_near(question: str, source: Source) -> bool:
+    """Return True for a source that has half of the question's words at least: another is about something else, and
+    would send the reader there in vain."""
+    terms = set(analyse(question))
+    held = find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}")
+    return 2 * len(terms & held) >= max(len(terms), 1)
 
 
-STEP = Step(run=abstain, label="Finding nothing that answers", knobs=SPEAKS | {"grade.max_retries"})
+STEP = Step(
+    run=abstain,
+    label="Finding nothing that answers",
+    knobs=SPEAKS | {"grade.max_retries", "generate.citation_style"},
+)

@@ -74,9 +74,7 @@ async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeU
             return _finish(state, writer, None, [], [], choices)
     extracts = summarise(subject.sections, state["subject"]) if subject else []
     if subject is None or not extracts:
-        reasons: list[Reason] = [
-            NothingFound(code="nothing_found", searched=state["subject"], nearest=[], scope_is_empty=False)
-        ]
+        reasons: list[Reason] = [NothingFound(code="nothing_found", searched=state["subject"], scope_is_empty=False)]
         writer.write(wording.library.not_found.format(subject=state["subject"]))
         return _finish(state, writer, "abstained", reasons, [])
     sources = [_show_section(number, extract) for number, extract in enumerate(extracts, 1)]

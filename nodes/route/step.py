@@ -130,11 +130,11 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     if routing is None:
         try:
             routed = await context.judges.router.route(question, follow_up=bool(turns))
-            kind, reason, update["subject"] = routed.route, routed.reason, routed.subject
+            kind, reason, asks, update["subject"] = routed.route, routed.reason, routed.asks, routed.subject
         except EmbedderUnavailable as error:
             context.ledger.warn(f"The question was searched for without being classified: {error.message}")
-            kind, reason = "needs_retrieval", "it could not be classified"
-        if kind == "out_of_scope" and await _is_covered(question, update, context):
+            kind, reason, asks = "needs_retrieval", "it could not be classified", False
+        if (kind == "out_of_scope" or asks) and await _is_covered(question, update, context):
             kind, reason = "needs_retrieval", "the documents have its words"
         standalone = question
         if kind == "needs_retrieval":

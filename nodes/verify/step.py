@@ -11,10 +11,11 @@ from domain.events import Verified
 from domain.outcome import ANSWERS, BesideQuestion, Framing, Outcome, Reason, judge_answer
 from domain.text.languages import Language
 from nodes.context import Context, profile_of, scope_of
+from nodes.prompting.answerers import LOCAL
 from nodes.prompting.messages import PICTURES
 from nodes.step import Step
 from nodes.wording.notices import read_catalogue
-from nodes.writing.claims import check_claims, is_miscited
+from nodes.writing.claims import check_claims, is_miscited, trust_quotes
 from nodes.writing.judging import PROMPT, judge_claims
 from nodes.writing.pictures import draw_pictures
 
@@ -29,6 +30,7 @@ class VerifyInput(TypedDict):
     outcome_reasons: list[Reason]
     framing: Framing
     citations: list[Citation]
+    answered_by: str
     sources: list[Source]
     scope: dict[str, Any]
     profile: dict[str, Any]
@@ -51,6 +53,8 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     context = runtime.context
     answer, sources = state["answer"], state["sources"]
     claims, score = await check_claims(answer, state["framing"], sources, context.judges.verifier)
+    if state["answered_by"] == LOCAL:
+        trust_quotes(claims, sources)
     outcome, reasons = state["outcome"], state["outcome_reasons"]
     if claims and (model := context.models.judge) is not None:
         pictures = await draw_pictures(model, sources, scope_of(state), profile_of(state), context)

@@ -23,9 +23,14 @@ class Abstention(_Texts):
 
     sentence: str
     searched: str
-    nearest: str
     nothing_close: str
     no_documents: str
+
+
+class Passages(_Texts):
+    """The texts around passages that may answer."""
+
+    opening: str
 
 
 class Caveat(_Texts):
@@ -129,6 +134,7 @@ class Wording(_Texts):
     """The texts of one language."""
 
     abstention: Abstention
+    passages: Passages
     caveat: Caveat
     correction: Correction
     lists: Lists
@@ -142,23 +148,18 @@ class Wording(_Texts):
         """Return the same texts with an abstention of the profile's own, if it has one."""
         if sentence is None:
             return self
-        alone = Abstention(sentence=sentence, searched="", nearest="", nothing_close="", no_documents="")
+        alone = Abstention(sentence=sentence, searched="", nothing_close="", no_documents="")
         return self.model_copy(update={"abstention": alone})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
-        """Return an abstention: the sentence and, where the profile has none of its own, what was searched and
-        what came nearest, if that is known."""
+        """Return an abstention: the sentence and, where the profile has none of its own, what was searched."""
         texts = self.abstention
         said = [texts.sentence]
         for reason in reasons:
             if reason["code"] != "nothing_found":
                 continue
             said.append(texts.searched.format(query=reason["searched"]))
-            if reason["nearest"]:
-                titles = self.lists.separator.join(map(self._quote, reason["nearest"]))
-                said.append(texts.nearest.format(titles=titles))
-            else:
-                said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
+            said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
         return " ".join(filter(None, said))
 
     def open(self, reasons: Sequence[Reason]) -> str:

@@ -68,6 +68,14 @@ async def check_claims(
     return claims, round(score, 4)
 
 
+def trust_quotes(claims: Iterable[Claim], sources: list[Source]) -> None:
+    """Let every claim of a quoted answer stand, as what the documents say: unless its source gives orders."""
+    ordering = find_ordering(sources)
+    for claim in claims:
+        if claim["markers"] and not ordering.intersection(claim["markers"]):
+            claim |= {"verdict": "supported", "reason": _QUOTED, "score": 1.0, "sources": list(claim["markers"])}
+
+
 def is_miscited(claim: Claim) -> bool:
     """Return True for a statement that is right, and cites none of the sources that say so."""
     is_right = claim["kind"] == "statement" and claim["verdict"] == "supported"

@@ -32,7 +32,7 @@ QUESTIONS = [
     {
         "id": "deposit",
         "library": "staff",
-        "question": "How high is the deposit for a company bicycle?",
+        "question": "How high is the deposit for a bicycle?",
         "type": "numeric",
         "answerable": True,
         "must": [["40 euros", "€40"]],

@@ -232,6 +232,7 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
                 "outcome_reasons": [],
                 "framing": {"opening": 0, "closing": 0},
                 "citations": state["citations"],
+                "answered_by": "model",
                 "sources": state["sources"],
                 "scope": state["scope"],
                 "profile": state["profile"],

@@ -192,7 +192,7 @@ def test_retry(query: str, confidence: float, tokens: int, answerer: str, edge: 
 
 
 @pytest.mark.parametrize("verify", [True, False])
-@pytest.mark.parametrize("outcome", ["answered", "answered_with_caveat", "abstained", None])
+@pytest.mark.parametrize("outcome", ["answered", "answered_with_caveat", "showed_passages", "abstained", None])
 @pytest.mark.parametrize("failure", [FAILURE, None])
 def test_answer(verify: bool, outcome: Outcome | None, failure: Failure | None) -> None:
     edge = decide_answer(make_state(verify=verify, outcome=outcome, failure=failure))

@@ -132,11 +132,11 @@ class Denier:
         pass
 
 
-async def test_another_verifier_withdraws_what_it_denies(services: Services, library: dict[str, str]) -> None:
+async def test_a_quote_stands_whatever_another_verifier_says(services: Services, library: dict[str, str]) -> None:
     denier = Denier()
-    # Not a whole sentence, which would stand whatever a verifier says.
+    # Not a whole sentence, which no verifier would find in its source.
     plugged = plug(services, finder=LastWords(), grader=Doubtful(0.9), verifier=denier)
     done = await ask(plugged, mode="thorough")
     assert denier.seen
-    assert {claim["reason"] for claim in done["verification"]["claims"]} == {"I doubt it."}
-    assert done["abstained"]
+    assert {claim["verdict"] for claim in done["verification"]["claims"]} == {"supported"}
+    assert not done["abstained"]

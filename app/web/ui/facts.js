@@ -37,6 +37,7 @@ function summarise({ done, verification }, cited) {
   const claims = verification?.status === "skipped" ? [] : verification?.claims ?? [];
   const held = claims.filter(({ verdict }) => verdict === "supported").length;
   const outcome = done.stopped ? phrase("facts.stopped")
+    : done.outcome === "showed_passages" ? phrase("facts.unsure")
     : done.abstained || done.outcome === "abstained" ? phrase("facts.not_answered")
     : cited ? phrase("sources", { count: cited }) : phrase("facts.no_sources");
   return [

@@ -72,7 +72,8 @@ class LocalRouter:
         lead = LEAD * 2 if follow_up else LEAD
         if route == "needs_retrieval" or score < NEAREST or score - documents < lead:
             return _search(rest, follow_up=follow_up)
-        return Routed(route, f"It is {kind}.")
+        asks = phrases["asks"].search(rest) is not None and phrases["address"].search(rest) is None
+        return Routed(route, f"It is {kind}.", asks=asks)
 
     def find_request(self, question: str) -> Routed | None:
         """Return how to route a request about the library itself: which documents there are, or a summary."""

@@ -41,7 +41,7 @@ LONGEST_FRAGMENT = 8
 _SEARCHED = ("needs_retrieval", "about_library")
 """Routes of the turns that are about documents."""
 
-_UNANSWERED = ("abstained", "asked_back", "declined")
+_UNANSWERED = ("showed_passages", "abstained", "asked_back", "declined")
 
 LONGEST_PICK = 8
 """Words of a reply that picks a choice; a longer one is a question of its own. Chosen, as above."""
@@ -55,7 +55,7 @@ class LocalRewriter:
         standalone = make_standalone(question, turns)
         asked, _ = split_carried(standalone)
         # A question made of the last one needs none of its words again.
-        query = add_background(question, turns) if asked == question else asked
+        query = add_background(question, turns) if asked.rstrip("?") == question.rstrip("?") else asked
         named = any(turn["route"] in _SEARCHED for turn in turns)
         phrases = read_phrases(detect_language(question) or "en", "followup")
         return Rewrite(standalone, query, unclear=not named and phrases["dangling"].search(question) is not None)

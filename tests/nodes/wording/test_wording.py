@@ -13,8 +13,8 @@ from nodes.wording.notices import Wording, read_catalogue, wording_of
 ENGLISH = read_catalogue("en")
 
 
-def found(nearest: list[str], *, empty: bool = False) -> NothingFound:
-    return NothingFound(code="nothing_found", searched="the price", nearest=nearest, scope_is_empty=empty)
+def found(searched: str = "the price", *, empty: bool = False) -> NothingFound:
+    return NothingFound(code="nothing_found", searched=searched, scope_is_empty=empty)
 
 
 def list_texts(value: Any, path: str = "") -> dict[str, str]:
@@ -56,12 +56,11 @@ def test_notices_fill_in_what_the_english_ones_do(language: Language) -> None:
     [
         ([NothingQuotable(code="nothing_quotable")], "The documents do not answer this."),
         (
-            [found(["A", "B"]), RetriesSpent(code="retries_spent", retries=2)],
-            "The documents do not answer this. I searched for “the price”. The nearest I found is in “A”, “B”.",
+            [found(), RetriesSpent(code="retries_spent", retries=2)],
+            "The documents do not answer this. I searched for “the price”. Nothing I found comes close.",
         ),
-        ([found([])], "The documents do not answer this. I searched for “the price”. Nothing I found comes close."),
         (
-            [found([], empty=True)],
+            [found(empty=True)],
             "The documents do not answer this. I searched for “the price”. There was nothing to search in: no "
             "documents have been added here, or none match what was chosen.",
         ),
@@ -92,15 +91,15 @@ def test_corrections(statements: int, rewritten: int, withdrawn: int, text: str)
     assert ENGLISH.correct(statements=statements, rewritten=rewritten, withdrawn=withdrawn) == text
 
 
-def test_titles_are_no_templates() -> None:
-    assert "“{query}”" in ENGLISH.abstain([found(["{query}"])])
+def test_questions_are_no_templates() -> None:
+    assert "“{query}”" in ENGLISH.abstain([found("{query}")])
 
 
 def test_a_profile_has_a_language_and_may_have_a_sentence_of_its_own() -> None:
     german = Profile(name="own", language="de")
     own = Profile(name="own", generate=GenerateKnobs(fallback="Not in our files."))
     assert wording_of(german, "de") == read_catalogue("de")
-    assert wording_of(own, "en").abstain([found([])]) == "Not in our files."
+    assert wording_of(own, "en").abstain([found()]) == "Not in our files."
     assert wording_of(own, "en").caveat == ENGLISH.caveat
 
 

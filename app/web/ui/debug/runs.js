@@ -6,7 +6,7 @@ import { ago, count, percent, short, visible } from "../../lib/text.js";
 import { Fleet } from "./fleet.js";
 
 const SINCE = { "24h": "the last day", "7d": "the last week", "30d": "the last month", "365d": "the last year" };
-const OUTCOMES = ["answered", "answered_with_caveat", "abstained", "asked_back", "declined", "conversed"];
+const OUTCOMES = ["answered", "answered_with_caveat", "showed_passages", "abstained", "asked_back", "declined", "conversed"];
 /** Choices that are one condition each. @type {Record<string, [string, string]>} */
 const CHECKS = {
   retried: ["rephrased", "retries > 0"],
