@@ -26,6 +26,8 @@ _KEPT = re.compile(
 )
 """Inline code, in which no sentence ends, citation markers, which belong to the sentence before them, and English
 abbreviations that the library takes for the end of a sentence."""
+_MARKED_END = re.compile(r"(?<=1\])\.\s+(?=\d)")
+"""The end of a sentence behind a marker, as `_cover` leaves it, where a figure begins the next."""
 _LINE = re.compile(r"[^\n]+")
 
 
@@ -84,8 +86,10 @@ def _recall_ends(words: str, language: str) -> tuple[int, ...]:
 
 
 def _cut(words: str, language: str) -> tuple[int, ...]:
-    found = (each["end_index"] for each in get_sentence_boundaries(language, words))
-    ends = [*(end for end in found if end < len(words)), len(words)]
+    found = {each["end_index"] for each in get_sentence_boundaries(language, words)}
+    # German has ordinals, so the library sees none in "37 Euro [1]. 22,80 Euro".
+    found.update(full_stop.end() for full_stop in _MARKED_END.finditer(words))
+    ends = [*sorted(end for end in found if end < len(words)), len(words)]
     # Marks alone are no sentence, such as the colon of "did not yet offer zstd.:": they belong to the one before them.
     return tuple(end for end, following in pairwise(ends) if any(map(str.isalnum, words[end:following])))
 

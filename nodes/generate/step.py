@@ -60,7 +60,7 @@ Rules:
 
 BRIEF = """
 - Where one thing is asked for, say it and the conditions that decide it, in at most 60 words; where several are, in at
-  most 160. Leave out what was not asked for: readers can open the source."""
+  most 160, unless a list is longer. Leave out what was not asked for: readers can open the source."""
 """Added for modes whose answers are brief. Quotes without a model have limits of about this size."""
 
 NEAREST = """
@@ -73,7 +73,8 @@ TASKS: Mapping[Task, str] = {
     "compare": """
 - Compare point by point, each thing by its name; a table where that is clearer.""",
     "list": """
-- Name all that the sources hold of what is asked for, and say whether they show that these are all.""",
+- Name all that the sources hold of what is asked for, in a short line each, and say whether they show that these are
+  all.""",
     "compute": """
 - Show the calculation in a line.""",
     "summarise": """

@@ -26,6 +26,7 @@ def pieces(text: str) -> list[str]:
         ("他来了。我走了！好", ["他来了。", "我走了！", "好"]),
         ("It is slow. Old ones did not offer zstd.:", ["It is slow.", "Old ones did not offer zstd.:"]),
         ("the first result . the second result .", ["the first result .", "the second result ."]),
+        ("Er kostet dich 37 Euro [12]. 22,80 Euro gelten sonst.", ["Er kostet dich 37 Euro [12].", "22,80 Euro gelten sonst."]),
         ("It is so.[1] That too [2]. And this. [3] End.", ["It is so.[1]", "That too [2].", "And this. [3]", "End."]),
     ],
 )  # fmt: skip
