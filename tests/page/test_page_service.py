@@ -108,6 +108,16 @@ async def test_what_the_documents_do_not_say_is_not_answered(page: Page, site: s
     assert await page.locator(".turn").all_text_contents() == before
 
 
+async def test_where_an_answer_may_stand_opens_at_its_place(page: Page, site: str) -> None:
+    await page.goto(site)
+    await ask(page, "Who invented the lithium cells and the weather?")
+    await expect(page.locator(".answer")).to_contain_text("This may be it")
+    await expect(page.locator(".answer li strong").first).to_be_visible()
+    await expect(page.locator(".facts summary")).to_have_text("Nothing sure in the documents")
+    await page.locator(".answer .marker").first.click()
+    await expect(page.locator("mark").first).to_contain_text("lithium cells")
+
+
 async def test_the_same_question_comes_from_the_cache(page: Page, site: str) -> None:
     await page.goto(site)
     question = "How long does the battery of the Falke last?"

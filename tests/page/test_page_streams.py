@@ -280,6 +280,7 @@ async def test_a_focused_marker_keeps_the_focus_while_the_answer_grows(page: Pag
 ENDINGS: dict[str, dict[str, Any]] = {
     "answered": {},
     "abstained": {"outcome": "abstained", "abstained": True},
+    "unsure": {"outcome": "showed_passages", "abstained": True},
     "stopped": {"stopped": True},
     "degraded": {"warnings": ["The model did not answer; this is quoted."], "outcome": "answered_with_caveat"},
 }
@@ -308,18 +309,18 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
     correction = event("correction", reason="One statement was withdrawn.", answer="It is 25 [1].", citations=[cited])
     streams.append([*begun, event("content", token="It is 30 [1]."), correction, end])
     corrections = [{"reason": "One statement was withdrawn.", "withdrawn": "It is 30 [1]."}]
-    turns.append(turn("r-5", "corrected", end, sources=[read], steps=steps, corrections=corrections))
+    turns.append(turn("r-6", "corrected", end, sources=[read], steps=steps, corrections=corrections))
     failed = event("error", code="x", message="The database did not answer.", retryable=True)
     streams.append([*begun, event("content", token="So far"), failed])
     written = [{"reason": "x", "withdrawn": "So far"}]
-    turns.append(turn("r-6", "failed", failed, sources=[cited, read], corrections=written))
+    turns.append(turn("r-7", "failed", failed, sources=[cited, read], corrections=written))
     await page.goto(await script(*streams))
     for name in (*ENDINGS, "corrected", "failed"):
         await ask(page, name)
     before = await page.locator(".turn").all_text_contents()
     script.turns = turns
     await page.reload()
-    await expect(page.locator(".turn")).to_have_count(6)
+    await expect(page.locator(".turn")).to_have_count(7)
     assert await page.locator(".turn").all_text_contents() == before
     # Asked again, it is limited to the documents that it was limited to.
     script.replies = [[done("Again.", [])]]

@@ -59,7 +59,7 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
     strict = await replay_all(services, {"profile.grade.sufficient": 1.0, "profile.grade.caveat": 1.0})
     assert strict["plan"]["begins"] == {"after grade": 3}
     assert strict["flipped"]["outcome"] == 2
-    assert strict["outcomes"] == {"answered → abstained": 2}
+    assert strict["outcomes"] == {"answered → showed_passages": 2}
     assert {row["run_id"] for row in strict["runs"][:2]} == {first["run_id"], battery["run_id"]}
     assert strict["share_changed"] == round(2 / 3, 4)
     assert {row["run_id"] for row in strict["runs"]} == {first["run_id"], battery["run_id"], parrots["run_id"]}

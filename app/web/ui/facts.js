@@ -43,7 +43,7 @@ function summarise({ done, verification }, cited) {
   return [
     outcome,
     claims.length ? phrase("facts.held", { held, count: claims.length }) : "",
-    cited && !done.stopped ? phrase("confidence", { confidence: percent(done.confidence ?? 0) }) : "",
+    cited && !done.stopped && !done.abstained ? phrase("confidence", { confidence: percent(done.confidence ?? 0) }) : "",
     done.cached ? phrase("facts.cached") : "",
   ].filter(Boolean);
 }
