@@ -9,8 +9,9 @@ import re
 _REPLIER = r"(?:assistant|a\.?i\.?|chat ?bot|language model|llm|askgraph|gpt)"
 _ORDERS = re.compile(
     # Revokes the rules, in the languages of known attacks.
-    # Not the "ignore rules" of a program, which are a thing and no order.
-    r"\b(?:ignore(?!\s+(?:rule|pattern|file|list)s?\b)|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instructions?|rules|prompts?|guidelines|sources)\b"
+    # Not the "ignore rules" of a program, which are a thing and no order, nor "don't forget the rules".
+    r"\b(?:ignore(?!\s+(?:rule|pattern|file|list)s?\b)|disregard|(?<!n't )(?<!n’t )(?<!not )forget|override|bypass)\b"
+    r"[^.\n]{0,40}\b(?:instructions?|rules|prompts?|guidelines|sources)\b"
     r"|\b(?:ignorier\w*|vergiss|missachte)\b[^.\n]{0,40}\b(?:anweisung|regel|vorgabe|befehl)\w*"
     r"|\b(?:ignore[rz]?|oublie[rz]?)\b[^.\n]{0,40}\b(?:consignes?|instructions?|règles?)\b"
     r"|\b(?:ignora|olvida)\b[^.\n]{0,40}\b(?:instrucciones|reglas)\b"

@@ -9,6 +9,7 @@ from domain.outcome import Framing, Reason
 from domain.ports.judgement import Quote
 from domain.profile import CitationStyle
 from domain.text.hyperlinks import strip_links
+from domain.text.languages import Language, detect_language
 from domain.text.markers import render_marker, strip_markers
 from domain.text.snippets import find_snippet, show_snippet
 from domain.text.terms import find_terms
@@ -39,14 +40,15 @@ def show_passages(
     by_number = {source["number"]: source for source in sources}
     writer.write(wording.passages.opening)
     opening = len(writer.text)
-    asked = find_terms(question)
+    language = detect_language(question) or "en"
+    asked = find_terms(question, language)
     for place, quote in enumerate(quotes, 1):
         source = by_number[quote.number]
         citation = cite(source, [(quote.start, quote.end)])
         name = _flatten(name_place(citation["title"], citation["heading_path"][-1:]))
         said = quote.text if not quote.lead else f"{quote.lead.rstrip(':')}: {quote.text}"
         marker = render_marker(quote.number, source["chunk_id"], style)
-        writer.write(f"\n\n{place}. {name} {marker}\n\n   {_mark_words(_cut(said, question), asked)}")
+        writer.write(f"\n\n{place}. {name} {marker}\n\n   {_mark_words(_cut(said, question), asked, language)}")
         writer.cite(citation)
     closing = wording.close(reasons)
     writer.write(closing)
@@ -62,5 +64,5 @@ def _flatten(text: str) -> str:
     return " ".join(_MARKS.sub(" ", strip_links(strip_markers(text), [])).split())
 
 
-def _mark_words(text: str, asked: frozenset[str]) -> str:
-    return _WORD.sub(lambda word: f"**{word[0]}**" if find_terms(word[0]) & asked else word[0], text)
+def _mark_words(text: str, asked: frozenset[str], language: Language) -> str:
+    return _WORD.sub(lambda word: f"**{word[0]}**" if find_terms(word[0], language) & asked else word[0], text)
