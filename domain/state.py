@@ -182,6 +182,8 @@ class PerQuestion(TypedDict):
     """The thing to describe; empty: the library itself."""
     focus: list[str]
     """Ids of the documents that the conversation is about. They are preferred, never required."""
+    outline: list[str]
+    """The sections of the document that a model is to summarise; empty for anything else."""
     unclear: bool
     """True where the question points to something that was never named."""
     choices: list[Choice]
@@ -272,6 +274,7 @@ def blank_question() -> PerQuestion:
         language="en",
         subject="",
         focus=[],
+        outline=[],
         unclear=False,
         choices=[],
         listed=[],

@@ -101,7 +101,10 @@ EDGES: Mapping[str, str | tuple[Router, dict[Hashable, str]]] = {
     ),
     "converse": END,
     "decline": END,
-    "describe": (decide_description, {"described": END, "ambiguous": "ask_back"}),
+    "describe": (
+        decide_description,
+        {"described": END, "ambiguous": "ask_back", "a model writes": "generate"},
+    ),
     "ask_back": END,
     "retrieve": "rerank",
     "rerank": (decide_research, {"agent works": "work", "no agent": "grade"}),
@@ -127,7 +130,10 @@ EDGES: Mapping[str, str | tuple[Router, dict[Hashable, str]]] = {
         },
     ),
     "generate": (decide_answer, {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"}),
-    "degrade": (decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"}),
+    "degrade": (
+        decide_remedy,
+        {"answer otherwise": "generate", "quote the document": "describe", "nothing to answer from": "abstain"},
+    ),
     "verify": (decide_support, {"supported": END, "unsupported claims": "reconcile"}),
     "reconcile": (decide_repair, {"reconciled": END, "nothing is left": "degrade"}),
     "abstain": END,

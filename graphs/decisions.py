@@ -90,10 +90,12 @@ def decide_next_round(state: AnswerState) -> Literal["rounds left", "none left"]
     return "rounds left" if len(state["work"]) < profile_of(state).research.rounds else "none left"
 
 
-@depends_on("choices")
-def decide_description(state: AnswerState) -> Literal["described", "ambiguous"]:
-    """Ask back where the name of what to describe may mean several things."""
-    return "ambiguous" if state["choices"] else "described"
+@depends_on("choices", "outcome")
+def decide_description(state: AnswerState) -> Literal["described", "ambiguous", "a model writes"]:
+    """Ask back where the name of what to describe may mean several things. Have a model write what is not answered."""
+    if state["choices"]:
+        return "ambiguous"
+    return "described" if state["outcome"] else "a model writes"
 
 
 @depends_on(
@@ -126,10 +128,13 @@ def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifi
     return "mode verifies" if verifies else "mode does not"
 
 
-@depends_on("failure", "confidence", knobs=("grade.sufficient", "grade.caveat"))
-def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "nothing to answer from"]:
-    """Answer by other means where the sources are good enough; else abstain."""
-    return "answer otherwise" if can_answer(state) else "nothing to answer from"
+@depends_on("failure", "confidence", "outline", "answerer", knobs=("grade.sufficient", "grade.caveat"))
+def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "quote the document", "nothing to answer from"]:
+    """Answer by other means where the sources are good enough; else abstain. Without a model, a summary is quoted as
+    describe does it."""
+    if not can_answer(state):
+        return "nothing to answer from"
+    return "quote the document" if state["outline"] and state["answerer"] == LOCAL else "answer otherwise"
 
 
 @depends_on("verification")

@@ -16,8 +16,9 @@ from nodes.context import Context
 from nodes.describe.summary import Section, join_sections
 from nodes.sources.search import search
 
-CHUNKS_READ = 200
-"""Chunks of a document that are read. Chosen: some forty pages, more than a summary has quotes of."""
+CHUNKS_QUOTED, CHUNKS_WRITTEN = 200, 3000
+"""Chunks of a document that are read, for quotes, and for a model that writes. Chosen: some forty pages, more than a
+summary has quotes of; and six hundred, of which the model sees the outline and parts."""
 
 DOCUMENTS_READ = 1000
 """Documents whose names are compared; of more, those that the search finds are compared as well.
@@ -54,14 +55,14 @@ class Subject:
     sections: list[Section]
 
 
-async def read_document(document_id: str, scope: Scope, context: Context) -> Subject | None:
-    """Return a whole document. None where it is gone, or outside the scope."""
-    passages = await context.library.read_outline(scope, document_id, CHUNKS_READ)
+async def read_document(document_id: str, scope: Scope, context: Context, chunks: int) -> Subject | None:
+    """Return a document, of which at most so many chunks. None where it is gone, or outside the scope."""
+    passages = await context.library.read_outline(scope, document_id, chunks)
     return Subject(passages[0].title, join_sections(passages)) if passages else None
 
 
 async def find_subject(
-    name: str, scope: Scope, knobs: RetrievalKnobs, context: Context
+    name: str, scope: Scope, knobs: RetrievalKnobs, context: Context, chunks: int
 ) -> tuple[Subject | None, list[Choice]]:
     """Return the document or the section that the name most likely means, or several documents to choose from, where a
     single word names them all alike. Neither where nothing resembles the name."""
@@ -71,7 +72,7 @@ async def find_subject(
     candidates = await search(name, "", scope, knobs, context)
     passages = await context.library.read_passages(scope, [candidate["chunk_id"] for candidate in candidates])
     chosen = _choose_document(name, passages, listed)
-    found = await read_document(chosen, scope, context) if chosen else None
+    found = await read_document(chosen, scope, context, chunks) if chosen else None
     return (Subject(found.title, _choose_sections(name, found)) if found else None), []
 
 

@@ -34,6 +34,15 @@ HANDICAP = 12
 AGAIN = 0.5
 """Factor by which a further sentence of a section is worth less than the one before it. Chosen: sections take turns."""
 
+_CHARACTERS = 3
+"""Characters that a token has at least, in most languages."""
+_TAG = 150
+"""Characters that name a source."""
+_LEAST = 300
+"""Characters of a section that a model needs to say what it is about. Chosen."""
+_OUTLINED = 150
+"""Headings of an outline. Chosen: two pages of them."""
+
 _AMOUNT = re.compile(r"[$€£]\s?\d|\d\s?(?:[€£%]|(?:euro|dollar|percent|prozent)s?\b)", re.IGNORECASE)
 _FIGURE = re.compile(r"\d")
 _ITEM = re.compile(r"^\s*(?:[-*+•>:]|\(?\d{1,3}[.)])\s+")
@@ -117,6 +126,45 @@ def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
         for number, section in enumerate(sections)
         if taken[number]
     ]
+
+
+def choose_passages(sections: Sequence[Section], subject: str, tokens: int) -> list[Section]:
+    """Return each section cut to its share of so many tokens, so that all fit: the blocks from the beginning on, or
+    from its best sentence on where the beginning does not reach it. Where there are too many sections, those of the
+    deepest levels are left out."""
+    room = tokens * _CHARACTERS
+    while len(sections) * (_LEAST + _TAG) > room and len(levels := {len(each.heading_path) for each in sections}) > 1:
+        sections = [each for each in sections if len(each.heading_path) < max(levels)]
+    left, passages = room - len(sections) * _TAG, dict[int, Section]()
+    # What short sections leave goes to the longer ones.
+    for count, place in enumerate(sorted(range(len(sections)), key=lambda place: len(sections[place].text))):
+        section = _cut(sections[place], subject, left // (len(sections) - count))
+        passages[place] = section
+        left -= len(section.text)
+    return [passages[place] for place in sorted(passages)]
+
+
+def outline(sections: Sequence[Section], title: str) -> list[str]:
+    """Return the headings of the sections, indented by their level."""
+    lines = dict.fromkeys(
+        "  " * level + heading
+        for section in sections
+        for level, heading in enumerate(each for each in section.heading_path if each != title)
+    )
+    return [*list(lines)[:_OUTLINED], *([f"… and {len(lines) - _OUTLINED} more"] if len(lines) > _OUTLINED else [])]
+
+
+def _cut(section: Section, subject: str, most: int) -> Section:
+    if len(section.text) <= most:
+        return section
+    blocks = list(read_blocks(section.text))
+    best = max(_weigh(0, section, set(analyse(subject)), 0.0), key=lambda unit: unit.worth, default=None)
+    first = 0
+    if best is not None and best.end > most:
+        first = max((block.start for block in blocks if block.start <= best.start), default=0)
+    ends = [block.end for block in blocks if block.start >= first and block.end - first <= most]
+    last = max(ends, default=first + most)
+    return Section(section.passage, section.heading_path, section.text[first:last], section.start + first)
 
 
 def clean_item(text: str) -> str:

@@ -107,6 +107,7 @@ class GenerateInput(AnsweringInput):
     answer: str
     failure: Failure | None
     set_aside: list[Source]
+    outline: list[str]
 
 
 class GenerateUpdate(TypedDict):
@@ -337,7 +338,7 @@ def _write_prompt(
             instructions=instructions,
         ),
         *show_turns(state["turns"], knobs.remembered_turns),
-        ask_about(sources, state["standalone_question"], knobs.source_label, pictures),
+        ask_about(sources, state["standalone_question"], knobs.source_label, pictures, state["outline"]),
     ]
 
 

@@ -82,13 +82,19 @@ def ask(template: str, **fields: object) -> Message:
 
 
 def ask_about(
-    sources: Sequence[Source], question: str, label: SourceLabel = "tag", pictures: Sequence[Picture] = ()
+    sources: Sequence[Source],
+    question: str,
+    label: SourceLabel = "tag",
+    pictures: Sequence[Picture] = (),
+    outline: Sequence[str] = (),
 ) -> Message:
-    """Return the user message that shows the sources, and pictures of their pages, and then asks the question."""
+    """Return the user message that shows the sources, pictures of their pages, and the outline of the document that
+    they are from, and then asks the question."""
     asked = ask(
-        "{sources}\n\n{pictures}Question: {question}",
+        "{sources}\n\n{pictures}{outline}Question: {question}",
         sources=show_sources(sources, label),
         pictures=name_pictures(pictures, sources),
+        outline=write("All sections of the document:\n{lines}\n\n", lines="\n".join(outline)) if outline else "",
         question=question,
     )
     return show_pictures(asked, pictures)

@@ -77,7 +77,7 @@ def test_a_question_about_something_never_named_is_asked_back(unclear: bool, doc
 
 def test_a_name_of_several_things_is_asked_back() -> None:
     assert decide_description(make_state(choices=[{"label": "A", "document_id": "a"}])) == "ambiguous"
-    assert decide_description(make_state()) == "described"
+    assert decide_description(make_state(outcome="answered")) == "described"
 
 
 @pytest.mark.parametrize(

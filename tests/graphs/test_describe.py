@@ -3,8 +3,11 @@
 import pytest
 
 from app.answering.requests import Ask, collect
+from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done, Event
+from tests.asking import LARGE
+from tests.graphs.test_answer_with_model import serve
 
 GUIDE = b"""# Travel guide
 
@@ -171,3 +174,48 @@ async def test_what_a_long_section_says_in_its_second_chunk_is_quoted_where_it_s
     [citation] = done["citations"]
     assert text[citation["start"] : citation["end"]].endswith("4,800 euros a year.")
     assert citation["text"].endswith("4,800 euros a year.")
+
+
+def make_long_guide() -> bytes:
+    """Three hundred chunks: more than fit into a prompt, with what matters at the end of each section."""
+    talk = "People travel for many reasons, and every one of them is welcome in this company. "
+    parts = [
+        f"## Part {part}\n\n" + f"{talk * 12}\n\n" * 6 + f"A journey of kind {part} costs at most {part * 111} dollars."
+        for part in range(1, 31)
+    ]
+    return ("# Long guide\n\n" + "\n\n".join(parts)).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "question"), [("travel.md", "summarise the travel guide"), ("long.md", "What does the long guide say?")]
+)
+async def test_a_model_writes_the_summary_from_the_outline_and_every_section(
+    settings: Settings, name: str, question: str
+) -> None:
+    async with serve(settings) as (services, server):
+        await services.library.ingestion.add("default", name, GUIDE if name == "travel.md" else make_long_guide())
+        server.behaviour.model_replies = {LARGE: "It says what journeys cost [2]."}
+        done, events = await ask_in_a_thread(services, question)
+    assert steps_of(events) == ["route", "describe", "generate"]
+    assert (done["outcome"], done["answered_by"], len(done["citations"])) == ("answered", LARGE, 1)
+    prompt = server.requests[-1]["messages"][-1]["content"]
+    shown, _, rest = prompt.rpartition("</source>")
+    if name == "travel.md":
+        wanted = ["Budget", "Booking"], ["1,850 dollars", "80 dollars a day", "Navan"]
+    else:
+        wanted = [f"Part {part}" for part in range(1, 31)], [f" {part * 111} dollars" for part in range(1, 31)]
+    headings, facts = wanted
+    assert all(heading in rest for heading in headings)
+    assert all(fact in shown for fact in facts)
+    assert services.models.tokens.count(prompt) < 8_500
+
+
+async def test_a_summary_is_quoted_where_its_model_fails(settings: Settings) -> None:
+    async with serve(settings, model_faults={LARGE: "cut"}) as (services, _):
+        await services.library.ingestion.add("default", "guides/travel.md", GUIDE)
+        done, events = await ask_in_a_thread(services, "summarise the travel guide")
+    assert steps_of(events) == ["route", "describe", "generate", "degrade", "describe"]
+    assert (done["outcome"], done["answered_by"]) == ("answered", "local")
+    assert "**Budget:**" in done["answer"]
+    assert [event["answer"] for event in events if event["type"] == "correction"] == [done["answer"]]
+    assert [each["instead"] for each in done["degraded"]] == ["local"]
