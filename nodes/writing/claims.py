@@ -72,7 +72,7 @@ def trust_quotes(claims: Iterable[Claim], sources: list[Source]) -> None:
     """Let every claim of a quoted answer stand, as what the documents say: unless its source gives orders."""
     ordering = find_ordering(sources)
     for claim in claims:
-        if claim["markers"] and not ordering.intersection(claim["markers"]):
+        if not ordering.intersection(claim["markers"]):
             claim |= {"verdict": "supported", "reason": _QUOTED, "score": 1.0, "sources": list(claim["markers"])}
 
 
