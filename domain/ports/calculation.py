@@ -26,6 +26,16 @@ class Calculation:
     """What `used` leaves out, as a sentence."""
 
 
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """What a table holds for a question: passages of its rows, each with what they say to the question, as a table.
+    A figure stands with the first of the rows that it was computed from."""
+
+    found: tuple[tuple[Passage, str], ...]
+    certainty: float
+    """How surely the table, its rows and its columns are meant, 0-1."""
+
+
 class Calculator(Protocol):
     """Answers queries in SQL over the tables of documents, which are the relations `t1`, `t2` and so on, in the order
     of the documents. `tables` lists them.
@@ -35,4 +45,10 @@ class Calculator(Protocol):
 
     async def calculate(self, scope: Scope, sql: str, document_ids: Sequence[str]) -> Calculation:
         """Run a query that only reads. It sees the documents that are named, and in scope."""
+        ...
+
+    async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
+        """Return what a table of the documents holds for a question that names rows and columns, or asks for the
+        greatest, the least, the number, the sum or the mean; None where it does not tell which are meant. Documents
+        that are not in scope, or too long, are passed over. Raises no `CalculationError`."""
         ...

@@ -118,6 +118,8 @@ async def _judge(state: GradeInput, context: Context) -> tuple[Grading, str]:
         )
         if grading is not None:
             return grading, model.name
+    if looked_up := max((source["score"] for source in sources if "computed" in source), default=0.0):
+        return Grading(confidence=looked_up), LOCAL
     local = await context.judges.grader.grade(
         question,
         context.read_cosines(_restore_relevance(sources, state["candidates"])),

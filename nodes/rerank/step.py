@@ -16,6 +16,7 @@ from nodes.context import Context, profile_of, scope_of
 from nodes.ranking.diversity import diversify
 from nodes.ranking.model_ranking import PROMPT
 from nodes.ranking.ranking import rank_candidates
+from nodes.sources.looking_up import look_up
 from nodes.sources.neighbours import SPARE, number_sources, widen_sources
 from nodes.sources.optional import query_or_default
 from nodes.step import Step
@@ -50,8 +51,9 @@ class RerankUpdate(TypedDict):
 
 
 async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
-    """Turn candidates into sources: the best for the question, and those of each further query besides. Where the
-    reranker fails, keep the fused order, with a warning."""
+    """Turn candidates into sources: the best for the question, and those of each further query besides. Without a
+    model that writes, the rows of tables that the question names come before them. Where the reranker fails, keep the
+    fused order, with a warning."""
     context = runtime.context
     profile = profile_of(state)
     knobs = profile.rerank
@@ -80,6 +82,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             context.ledger,
             "Sources were left as they are cut",
         )
+    if context.models.large is None and not state["retries"]:
+        looked_up = await look_up(state["corrected_question"], sources, scope, context)
+        sources = number_sources([*looked_up, *sources])
     candidates = [candidate for ranking in rankings for candidate, _ in ranking] or state["candidates"]
     return RerankUpdate(
         candidates=candidates,

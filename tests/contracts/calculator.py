@@ -127,6 +127,53 @@ class CalculatorContract:
         assert "Falke | 1200.5" in caught.value.message
         assert "Amsel | 80" in caught.value.message
 
+    @pytest.mark.parametrize(
+        ("question", "line"),
+        [
+            ("What is the price of the Amsel sensor?", "Amsel | $80 | 1,400 | 21 June 2020"),
+            ("price of the sensors Amsel and Uhu", "Uhu | $310 | — | 5 May 2021"),
+            ("Which sensor has the highest price?", "Falke | $1,200.50 | 12 | 3 March 2019"),
+            ("Rain in Malmo on 14 February 2024", "2024-02-14 | Malmo | 3.4"),
+            ("the least rain in Kiel in 2024", "2024-01-01 | Kiel | 1.1"),
+            ("How many stations are in Sweden?", "Malmo | Sweden"),
+            ("What is the total rain in Kiel in January 2024?", "2024-01-01 … 2024-01-27 | Kiel | 33.6"),
+            ("How many days of rain are there for Malmo?", "Malmo | 28"),
+        ],
+    )
+    async def test_a_question_that_names_rows_and_columns_is_looked_up(
+        self, calculator: Calculator, tables: dict[str, str], question: str, line: str
+    ) -> None:
+        found = await calculator.look_up(SCOPE, question, [tables["notes.md"], tables["prices.md"], tables["rain.csv"]])
+        assert found is not None
+        assert found.certainty > 0.6
+        passage, table = found.found[0]
+        assert line in table.split("\n")
+        first = passage.text.split("\n")[0]
+        assert first in FILES["rain.csv"].replace(",", " | ") or f"| {first} |" in FILES["prices.md"]
+
+    @pytest.mark.parametrize(
+        "question",
+        [
+            "What does the Dohle sensor cost?",
+            "Rain in Kiel on 14 March 2024",
+            "Which sensor is the best for a garden?",
+            "How do I calibrate a sensor?",
+            "Who wrote the notes?",
+        ],
+    )
+    async def test_a_question_about_something_else_is_not(
+        self, calculator: Calculator, tables: dict[str, str], question: str
+    ) -> None:
+        found = await calculator.look_up(SCOPE, question, list(tables.values()))
+        assert found is None or found.certainty < 0.6
+
+    async def test_only_documents_in_scope_are_looked_through(
+        self, calculator: Calculator, tables: dict[str, str]
+    ) -> None:
+        question = "What does the Amsel sensor cost?"
+        assert await calculator.look_up(Scope("other"), question, [tables["prices.md"]]) is None
+        assert await calculator.look_up(SCOPE, question, []) is None
+
     async def test_nothing_is_read_outside_the_scope(self, calculator: Calculator, tables: dict[str, str]) -> None:
         asked = [tables["prices.md"]]
         for scope in (Scope("other"), Scope("default", (tables["rain.csv"],))):

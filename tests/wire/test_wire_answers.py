@@ -85,6 +85,7 @@ async def answer(model: OpenAIChat, question: str) -> str:
                 nearest="",
                 checked="",
                 length="brief",
+                brief=generate.BRIEF,
                 tone="plain",
                 instructions="",
             ),

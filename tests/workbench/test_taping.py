@@ -17,7 +17,7 @@ from app.workbench.tapes.taping import Player, describe, fill, play, record
 from domain.documents import Box, Line, Passage
 from domain.errors import CalculationError, NotOnTape
 from domain.execution.tapes import Call, Tape
-from domain.ports.calculation import Calculation
+from domain.ports.calculation import Calculation, LookUp
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
@@ -116,12 +116,16 @@ async def test_a_calculation_is_played_without_a_worker(context: Context, monkey
                 raise reply
             return reply
 
+        async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
+            return LookUp(((passage, "2024 | 7"),), 0.9) if document_ids else None
+
     calls: list[Call] = []
     recorded = record(replace(context, calculator=Calculating()), calls).calculator
     assert recorded is not None
     found = await recorded.calculate(Scope("a"), "SELECT * FROM t1", ["d1"])
     with pytest.raises(CalculationError):
         await recorded.calculate(Scope("a"), "SELECT * FROM t2", ["d1"])
+    looked_up = [await recorded.look_up(Scope("a"), "rain in 2024", documents) for documents in (["d1"], [])]
     encoded, _ = encode_tape(Tape(describe(context), calls, []))
     assert encoded is not None
     tape = decode_tape(encoded)
@@ -130,6 +134,7 @@ async def test_a_calculation_is_played_without_a_worker(context: Context, monkey
     assert await played.calculate(Scope("a"), "SELECT * FROM t1", ["d1"]) == found
     with pytest.raises(CalculationError, match="No table"):
         await played.calculate(Scope("a"), "SELECT * FROM t2", ["d1"])
+    assert [await played.look_up(Scope("a"), "rain in 2024", documents) for documents in (["d1"], [])] == looked_up
     with pytest.raises(NotOnTape):
         await played.calculate(Scope("a"), "SELECT 1", [])
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from app.adapters.calculation.jobs import Result, Used, run_query
+from app.adapters.calculation.jobs import LookedUp, Result, Used, run_look_up, run_query
 from app.ingest.parser_workers import ParserWorkers
 from domain.documents import Passage
 from domain.errors import CalculationError, CostlyDocument
-from domain.ports.calculation import Calculation
+from domain.ports.calculation import Calculation, LookUp
 from domain.ports.library import Library
 from domain.scope import Scope
 from domain.text.blocks import Span
@@ -25,6 +25,8 @@ WORKER_SECONDS = 8.0
 """Computing time of a worker for one query: for reading the tables, and for what holds up SQLite's own limit."""
 MAX_CHARACTERS = 5_000_000
 """Size of the documents of one query."""
+LOOKED_THROUGH, LOOKED_THROUGH_HERE = 500_000, 20_000
+"""Size of those that are looked through for a question, and without a worker: it takes some milliseconds."""
 PASSAGES = 3
 """Passages that show the rows of a query."""
 BUDGET = 1_500
@@ -61,6 +63,43 @@ class SqliteCalculator:
             raise CalculationError("The query took too much time or memory.") from error
         used, note = await self._show(scope, result, texts, asked)
         return Calculation(result.columns, result.rows, result.is_cut, used, note)
+
+    async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
+        asked = list(dict.fromkeys(document_ids))
+        read = await asyncio.gather(*(self._library.read_text(scope, document_id) for document_id in asked))
+        room = LOOKED_THROUGH
+        texts: dict[str, str] = {}
+        for document_id, text in zip(asked, read, strict=True):
+            if text and len(text) <= room:
+                texts[document_id] = text
+                room -= len(text)
+        if not texts:
+            return None
+        listed = await self._library.list_documents(replace(scope, document_ids=tuple(texts)), len(texts))
+        names = {document.id: f"{document.title} {document.source}" for document in listed.documents}
+        job = partial(run_look_up, question, [names.get(each, "") for each in texts], list(texts.values()))
+        try:
+            is_short = sum(map(len, texts.values())) <= LOOKED_THROUGH_HERE
+            found: LookedUp | None = job() if is_short else await self._workers.run(job, owner=scope.workspace_id)
+        except CostlyDocument:
+            return None
+        if found is None:
+            return None
+        document_id, text = list(texts.items())[found.document]
+        places = [place for place, _ in _join(found.spans)]
+        said = [
+            [line for line, row in zip(found.lines, found.spans, strict=False) if _holds(place, row)]
+            for place in places
+        ]
+        if len(found.lines) < len(found.spans):  # a figure of all of them
+            places, said = places[:1], [list(found.lines)]
+        chunks = await asyncio.gather(
+            *(self._library.read_outline(scope, document_id, BUDGET, each) for each in places)
+        )
+        passages = (_cut(over, text, place, found.lead) for over, place in zip(chunks, places, strict=True))
+        shown = ("\n".join(filter(None, [found.head, *lines])) for lines in said)
+        placed = tuple((each, says) for each, says in zip(passages, shown, strict=True) if each is not None)
+        return LookUp(placed, found.certainty) if placed else None
 
     async def _name(self, scope: Scope, document_ids: Sequence[str]) -> list[str]:
         """Return the sources of documents, by which the tables' list names them."""
@@ -108,6 +147,10 @@ def _join(spans: Sequence[Span]) -> list[tuple[Span, int]]:
             joined.append(((start, min(end, start + BUDGET)), [(start, end)]))
     joined.sort(key=lambda each: min(rank[row] for row in each[1]))
     return [(span, len(rows)) for span, rows in joined]
+
+
+def _holds(place: Span, row: Span) -> bool:
+    return place[0] <= row[0] < place[1]
 
 
 def _cut(over: Sequence[Passage], text: str, span: Span, lead: str) -> Passage | None:

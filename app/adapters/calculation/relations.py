@@ -54,6 +54,7 @@ _FIGURE = re.compile(r"[-+−]?(?<![\w.,])\d[\d.,]{0,30}(?<=\d)")
 _DAY = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}|\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4}"
 )
+_DAY_OR_MONTH = re.compile(rf"\d{{4}}-\d\d(?!\S)|{_DAY.pattern}|[A-Z][a-z]{{2,8}} \d{{4}}")
 _CURRENCIES = frozenset("$€£¥")
 
 T = TypeVar("T")
@@ -116,6 +117,30 @@ def find_day(text: str) -> str | None:
             if day := _date_reader(form)(found[0]):
                 return day
     return None
+
+
+def find_days(text: str) -> list[tuple[str, str]]:
+    """Return the dates and months that a text names, as it writes them, each with how cells have it: 2024-03-31."""
+    found: list[tuple[str, str]] = []
+    for written in _DAY_OR_MONTH.findall(text):
+        days = (day for form in _DATES if (day := _date_reader(form)(written)))
+        found += [(written, day) for day in [next(days, None)] if day]
+    return found
+
+
+def is_record(relation: Relation, text: str) -> bool:
+    """Return True where the rows stand in the text as lists."""
+    return not is_row(text[slice(*relation.spans[0])].split("\n", 1)[0])
+
+
+def read_cells(relation: Relation, text: str, row: int) -> list[str]:
+    """Return the cells of a row as they stand in the text."""
+    written = text[slice(*relation.spans[row])]
+    if is_record(relation, text):
+        items = {item["key"]: item["value"] for item in map(_ITEM.fullmatch, written.split("\n")) if item}
+        return [str(relation.rows[row][0] or ""), *(items.get(column.name, "") for column in relation.columns[1:])]
+    cells = [_clean(cell) for cell in split_cells(written)]
+    return (cells + [""] * len(relation.columns))[: len(relation.columns)]
 
 
 def _find_relations(text: str) -> Iterator[Relation]:

@@ -1,0 +1,378 @@
+"""Finds, without a language model, the rows of tables that a question names, and what it asks of them.
+
+A row is named by a cell whose words stand in the question, a column by its header. The share of the question that a
+table so explains, and the share of the cell that the question says, tell how surely it is meant.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from statistics import fmean
+
+from app.adapters.calculation.jobs import LookedUp
+from app.adapters.calculation.relations import Relation, find_days, is_record, read_cells, read_relations
+from domain.ports.calculation import Value
+from domain.text.languages import Language, detect_language, read_file
+from domain.text.terms import analyse_in
+
+_MOST_ROWS, _MOST_CELLS = 8, 8
+_LONGEST_ROW = 350
+"""Size of what is shown. Of a wider row only the cells are shown that name it, and those of the columns asked for."""
+_FULL, _PARTLY = 0.99, 0.5
+"""Share of its words that have to stand in the question: of one of many cells; of a sole cell, and of a header."""
+_YEARS = range(1500, 2200)
+_CODE = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of the question by its terms: the whole first, then the parts of a compound."""
+
+    terms: tuple[str, ...]
+    is_name: bool
+    """True for a code, figure, date or name: a table that lacks it is about something else."""
+    is_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    words: tuple[_Word, ...]
+    aggregates: Mapping[str, frozenset[str]]
+    """What is asked of several rows, by the names in table `tables.aggregates` of the language's `reading.toml`, with
+    the terms that say so."""
+    terms: frozenset[str]
+    """Those of all words, also of the ones that name an aggregate."""
+    measured: frozenset[str]
+    """What a superlative measures: a temperature where "hottest" is said."""
+
+
+@dataclass(slots=True)
+class _Table:
+    """A relation with the terms of its headers, and the rows and columns of each term of its cells."""
+
+    relation: Relation
+    headers: list[frozenset[str]]
+    caption: frozenset[str]
+    places: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+def look_up(question: str, names: Sequence[str], texts: Sequence[str]) -> LookedUp | None:
+    """Return what tables of the texts hold for the question: of the one that is most surely meant, of equals the first.
+    `names` are those of the documents."""
+    language = detect_language(question) or "en"
+    asked = _take_apart(question, language)
+    best: LookedUp | None = None
+    for number, (name, text) in enumerate(zip(names, texts, strict=True)):
+        called = frozenset(analyse_in(language, name))
+        for table in _read_tables(text, language):
+            found = _Reading(table, asked, called).answer(number, text)
+            if found and (best is None or found.certainty > best.certainty):
+                best = found
+    return best
+
+
+def _take_apart(question: str, language: Language) -> _Question:
+    data = _read_phrases(language)
+    words = []
+    rest = question
+    for written, day in find_days(question):
+        words.append(_Word((day,), is_name=True))
+        rest = rest.replace(written, " ")
+    terms = frozenset(analyse_in(language, rest))
+    measures = (analyse_in(language, measured) for measured, pattern in data.measures if pattern.search(rest))
+    measured = frozenset(term for each in measures for term in each)
+    aggregates = {
+        name: frozenset(analyse_in(language, " ".join(found)))
+        for name, pattern in data.aggregates.items()
+        if (found := pattern.findall(rest))
+    }
+    for pattern in (*data.aggregates.values(), data.kinds):
+        rest = pattern.sub(" ", rest)
+    for number, token in enumerate(rest.split()):
+        own = analyse_in(language, token)
+        has_digit = any(map(str.isdigit, token))
+        bare = token.strip("\"'`“”(),.?!:;")
+        # In German all nouns begin like names.
+        is_capital = bare[:1].isupper() and number > 0 and language != "de"
+        is_code = has_digit or _CODE.search(bare) is not None
+        parts = [tuple(own)] if has_digit and own else [(term,) for term in own]
+        words += [_Word(part, is_code or is_capital, is_code) for part in parts]
+    return _Question(tuple(dict.fromkeys(words)), aggregates, terms, measured)
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrases:
+    aggregates: Mapping[str, re.Pattern[str]]
+    measures: Sequence[tuple[str, re.Pattern[str]]]
+    kinds: re.Pattern[str]
+
+
+@cache
+def _read_phrases(language: Language) -> _Phrases:
+    data = read_file(language, "reading")["tables"]
+    return _Phrases(
+        {name: _compile(words) for name, words in data["aggregates"].items()},
+        [(measured, _compile(words)) for measured, words in data["measures"]],
+        _compile(data["kinds"]),
+    )
+
+
+def _compile(words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=4)
+def _read_tables(text: str, language: Language) -> tuple[_Table, ...]:
+    tables = []
+    for relation in read_relations(text):
+        headers = [frozenset(analyse_in(language, column.name)) for column in relation.columns]
+        table = _Table(relation, headers, frozenset(analyse_in(language, relation.caption)))
+        for row, values in enumerate(relation.rows):
+            for column, value in enumerate(values):
+                if value is not None:
+                    named, found = _read_cell(value, relation.columns[column].kind, language)
+                    table.sizes[row, column] = len(named)
+                    for term in found:
+                        table.places[term].append((row, column))
+        tables.append(table)
+    return tuple(tables)
+
+
+def _read_cell(value: Value, kind: str, language: Language) -> tuple[Collection[str], Collection[str]]:
+    """Return the terms of a cell, and all that it is found by."""
+    text = str(value)
+    if kind == "date":
+        return text[:10].split(), dict.fromkeys((text[:10], text[:7], text[:4]))
+    if kind == "number":
+        number = [str(int(value)) if isinstance(value, float) and value.is_integer() else text]
+        return number, number
+    terms = dict.fromkeys(analyse_in(language, text))
+    return terms, terms
+
+
+class _Reading:
+    """A question read as one about a table."""
+
+    def __init__(self, table: _Table, question: _Question, called: frozenset[str]) -> None:
+        self._table, self._question, self._relation = table, question, table.relation
+        self._context = called | table.caption
+        self._said: dict[int, dict[int, list[_Word]]] = {}
+        """The words of the question that stand in cells, by row and column."""
+        self._rows = self._choose_rows()
+        self._named = self._find_naming(self._rows[0]) if self._rows else {}
+        """The columns by whose cells the rows are named, and how fully."""
+        if len(self._rows) == 1 and not self._named and not question.aggregates:
+            self._named = self._find_naming(self._rows[0], _PARTLY)
+        self._rows = self._add_rows() if self._named else []
+        shares = {c: len(h & question.terms) / len(h) for c, h in enumerate(table.headers) if h}
+        self._columns = {column: share for column, share in shares.items() if share >= _PARTLY}
+        """The columns that the question names by their header, and how fully."""
+        # Rows that are named one by one are shown, and "total limit" may be the name of a column.
+        headers = [table.headers[column] for column, share in self._columns.items() if share >= _FULL]
+        names = {tuple(word for column in self._named for word in self._said[row][column]) for row in self._rows}
+        is_each = len(self._rows) == 1 or len(names) > 1
+        self._aggregates = [
+            name
+            for name, said in question.aggregates.items()
+            if not self._rows or not (is_each or (said and any(said < header for header in headers)))
+        ]
+
+    def _choose_rows(self) -> list[int]:
+        """Return the rows whose cells the question says most fully, with the rarest words."""
+        rarity: dict[_Word, float] = {}
+        for word in self._question.words:
+            whole, *parts = (self._table.places.get(term, []) for term in word.terms)
+            held = whole or (set(parts[0]).intersection(*parts[1:]) if parts else ())
+            for row, column in held:
+                self._said.setdefault(row, {}).setdefault(column, []).append(word)
+            rarity[word] = math.log(1 + len(self._relation.rows) / max(1, len({row for row, _ in held})))
+        # A figure is of rows that are surely meant.
+        least = _FULL if self._question.aggregates else 0.0
+        scores = {
+            row: sum(
+                share * sum(map(rarity.__getitem__, words))
+                for column, words in said.items()
+                if (share := self._cover(row, column)) >= least
+            )
+            for row, said in self._said.items()
+        }
+        most = max(scores.values(), default=0.0)
+        return sorted(row for row, score in scores.items() if score > most - 1e-9)
+
+    def _cover(self, row: int, column: int) -> float:
+        """Return the share of a cell that the question says."""
+        count = sum(len(word.terms) for word in self._said[row][column])
+        return min(1.0, count / max(1, self._table.sizes[row, column]))
+
+    def _find_naming(self, row: int, least: float = _FULL) -> dict[int, float]:
+        """Return the columns whose cells name the row, with the share of each that the question says."""
+        return {column: share for column in self._said[row] if (share := self._cover(row, column)) >= least}
+
+    def _add_rows(self) -> list[int]:
+        """Return the rows with those that other words name in one of the same columns: "plan A and plan B"."""
+        first = self._said[self._rows[0]]
+        added = set(self._rows)
+        for column in self._find_naming(self._rows[0]):
+            others = {c: first[c] for c in self._named if c != column}
+            named = {
+                row: set(said[column])
+                for row, said in self._said.items()
+                if column in said
+                and self._cover(row, column) >= _FULL
+                and all(said.get(c) == words for c, words in others.items())
+            }
+            if len(named) <= _MOST_ROWS:  # and none by a part of the words of another: "plan" beside "plan A"
+                added.update(row for row, words in named.items() if not any(words < other for other in named.values()))
+        return sorted(added)
+
+    def answer(self, document: int, text: str) -> LookedUp | None:
+        """Return what the table holds for the question; None where it does not tell which rows or columns are meant."""
+        sure = self._judge()
+        if sure == 0:
+            return None
+        if self._rows and not self._aggregates:
+            return self._show(document, text, self._rows, sure) if len(self._rows) <= _MOST_ROWS else None
+        rows = self._rows or range(len(self._relation.rows))
+        for aggregate in self._aggregates:
+            if aggregate == "count":
+                if self._counts(is_whole=not self._rows):
+                    return self._state(document, rows, "count", len(rows), sure)
+                continue
+            column = self._find_time() if aggregate in ("latest", "earliest") else self._find_measure()
+            values = {} if column is None else {row: self._relation.rows[row][column] for row in rows}
+            known = {row: value for row, value in values.items() if value is not None}
+            if column is None or not known:
+                continue
+            if aggregate in ("sum", "avg"):
+                numbers = [value for value in known.values() if not isinstance(value, str)]
+                figure = math.fsum(numbers) if aggregate == "sum" else fmean(numbers)
+                name = f"{aggregate}({self._relation.columns[column].name})"
+                return self._state(document, list(known), name, figure, sure)
+            # They are all numbers, or all dates.
+            best = (max if aggregate in ("most", "latest") else min)(known.values(), key=_in_order)
+            extreme = [row for row, value in known.items() if value == best]
+            if len(extreme) <= _MOST_ROWS:
+                return self._show(document, text, extreme, sure, column)
+        return None
+
+    def _judge(self) -> float:
+        """Return how surely the question is about the table, 0-1."""
+        in_rows = {word for row in self._rows for said in self._said[row].values() for word in said}
+        about = self._context.union(*self._table.headers)
+        explained = [
+            w for w in self._question.words if w in in_rows or about.issuperset(w.terms) or w.terms[0] in about
+        ]
+        left = set(self._question.words).difference(explained)
+        if not explained or any(word.is_name for word in left):
+            return 0.0
+        has_code = any(word.is_code for word in in_rows)
+        is_vague = not has_code and (left or len(explained) == 1)
+        if is_vague and not self._aggregates and not self._columns.keys() - self._named.keys():
+            return 0.0  # No column is asked for, so what the question asks may not be here.
+        return len(explained) / len(self._question.words) * max(self._named.values(), default=1.0)
+
+    def _counts(self, *, is_whole: bool) -> bool:
+        """Return True where nothing is said of what is counted but by which cells, or what the rows are: a word of
+        another header would be a further condition."""
+        rows = self._relation.rows
+        keys = [c for c in range(len(self._relation.columns)) if len({row[c] for row in rows}) == len(rows)]
+        own = self._context.union(*(self._table.headers[column] for column in [*self._named, *keys]))
+        others = frozenset[str]().union(*self._table.headers) - own
+        in_rows = {word for row in self._rows[:1] for said in self._said[row].values() for word in said}
+        left = [word for word in self._question.words if word not in in_rows]
+        return not any(others.intersection(word.terms) for word in left) and not (
+            is_whole and any(own.isdisjoint(word.terms) for word in left)
+        )
+
+    def _find_time(self) -> int | None:
+        return next((column for column in range(len(self._relation.columns)) if self._is_time(column)), None)
+
+    def _is_time(self, column: int) -> bool:
+        if self._relation.columns[column].kind == "date":
+            return True
+        values = [row[column] for row in self._relation.rows]
+        return self._relation.columns[column].kind == "number" and all(v is None or v in _YEARS for v in values)
+
+    def _find_measure(self) -> int | None:
+        """Return the column of figures that the question names; else the only one."""
+        numbers = [
+            place
+            for place, column in enumerate(self._relation.columns)
+            if column.kind == "number" and place not in self._named and not self._is_time(place)
+        ]
+        wanted = self._question.terms | self._question.measured
+        said = {place: len(self._table.headers[place] & wanted) for place in numbers}
+        best = max(numbers, default=None, key=lambda p: (said[p] / max(1, len(self._table.headers[p])), said[p]))
+        if best is not None and said[best]:
+            return best
+        return best if len(numbers) == 1 and not self._question.measured else None
+
+    def _show(
+        self, document: int, text: str, rows: Sequence[int], sure: float, column: int | None = None
+    ) -> LookedUp | None:
+        relation = self._relation
+        spans = tuple(relation.spans[row] for row in rows)
+        caption = _read_caption(relation.lead)
+        cells = [read_cells(relation, text, row) for row in rows]
+        width = len(relation.columns)
+        shown: Sequence[int] = range(width)
+        if width > _MOST_CELLS or max(len(" | ".join(row)) for row in cells) > _LONGEST_ROW:
+            asked = self._choose_columns() | (set() if column is None else {column})
+            if not asked:
+                return None
+            naming = sorted(self._named, key=self._named.__getitem__, reverse=True)[:1]
+            shown = sorted({*naming, *asked})
+            if len(shown) > _MOST_CELLS:
+                return None
+        names = [relation.columns[place].name for place in shown]
+        if is_record(relation, text):
+            kept = [
+                [f"- {name}: {row[p]}" for name, p in zip(names, shown, strict=True) if p and row[p]] for row in cells
+            ]
+            records = ("\n".join([f"{row[0]}:", *items]) for row, items in zip(cells, kept, strict=True))
+            return LookedUp(document, relation.lead, "", tuple(records), spans, sure)
+        lines = tuple(" | ".join(row[place] for place in shown) for row in cells)
+        return LookedUp(document, relation.lead, _write_head(names, caption), lines, spans, sure)
+
+    def _choose_columns(self) -> set[int]:
+        """Return the columns whose headers have most words of the question, for each of its words."""
+        in_rows = {word.terms[0] for row in self._rows for said in self._said[row].values() for word in said}
+        counts = {c: len(h & self._question.terms - in_rows) for c, h in enumerate(self._table.headers)}
+        chosen: set[int] = set()
+        for term in self._question.terms - in_rows:
+            columns = [column for column, header in enumerate(self._table.headers) if term in header]
+            most = max((counts[column] for column in columns), default=0)
+            chosen.update(column for column in columns if counts[column] == most)
+        return chosen - self._named.keys()
+
+    def _state(self, document: int, rows: Sequence[int], name: str, figure: float, sure: float) -> LookedUp | None:
+        """Return a figure computed from rows, below what it is of."""
+        relation = self._relation
+        named = sorted(self._named)
+        names = [relation.columns[column].name for column in named]
+        same = [_same([relation.rows[row][column] for row in rows]) for column in named]
+        shown = f"{figure:,.4f}".rstrip("0").rstrip(".") if isinstance(figure, float) else str(figure)
+        head = _write_head([*names, name], _read_caption(relation.lead))
+        spans = tuple(relation.spans[row] for row in rows)
+        return LookedUp(document, relation.lead, head, (" | ".join([*same, shown]),), spans, sure)
+
+
+def _in_order(value: Value) -> tuple[float, str]:
+    return (0.0, value) if isinstance(value, str) else (value or 0.0, "")
+
+
+def _same(values: Sequence[Value]) -> str:
+    texts = list(dict.fromkeys(map(str, values)))
+    return texts[0] if len(texts) == 1 else f"{min(texts)} … {max(texts)}"
+
+
+def _read_caption(lead: str) -> str:
+    return "\n".join(line for line in lead.split("\n") if "|" not in line)
+
+
+def _write_head(names: Sequence[str], caption: str) -> str:
+    return "\n".join(filter(None, (caption, " | ".join(names), " | ".join(["---"] * len(names)))))
