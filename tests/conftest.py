@@ -196,6 +196,7 @@ def computed_once() -> Iterator[None]:
 
     from app.adapters.embeddings.onnx import OnnxEmbedder
     from app.wiring import runs
+    from app.wiring.fingerprint import fingerprint_installation
     from graphs.answer import STEPS, build_answer_graph
 
     load = OnnxEmbedder.load
@@ -212,7 +213,7 @@ def computed_once() -> Iterator[None]:
     build = cache(lambda _, seconds: build_answer_graph(InMemorySaver(), seconds))
 
     def build_once(saver: Any, seconds: float) -> Any:
-        graph = build(tuple(map(id, STEPS.values())), seconds)
+        graph: Any = build(tuple(map(id, STEPS.values())), seconds)
         return graph.copy({"checkpointer": saver.with_allowlist(graph.checkpointer.serde._allowed_msgpack_modules)})
 
     types: dict[tuple[str, str], Any] = {}
@@ -229,7 +230,7 @@ def computed_once() -> Iterator[None]:
         patch.setattr(OnnxEmbedder, "load", load_once)
         patch.setattr(_utils, "dis", SimpleNamespace(get_instructions=instructions))
         patch.setattr(runs, "build_answer_graph", build_once)
-        patch.setattr(runs, "fingerprint_installation", cache(runs.fingerprint_installation))
+        patch.setattr(runs, "fingerprint_installation", cache(fingerprint_installation))
         patch.setattr(register, "TypeInfo", SimpleNamespace(fetch=fetch_once))
         patch.setattr(redis.utils, "get_lib_version", cache(redis.utils.get_lib_version))
         yield
