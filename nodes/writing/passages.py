@@ -22,9 +22,12 @@ MOST = 3
 _LENGTH = 180
 """Characters of a passage: about two lines."""
 
-_WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+_WORD = re.compile(r"(?<![@\w])[^\W_]++(?:[-'’.][^\W_]++)*+(?!@)")
+"""A word, but not of a mail address, which a mark would break."""
 _MARKS = re.compile(r"^[ \t]*(?:[-+•>#:]+|\d{1,3}[.)])[ \t]+|[*`~|\\<>\[\]]+|^[-=| :]{3,}$", re.MULTILINE)
 """Signs of Markdown that would be read as such outside of their block."""
+_TARGET = re.compile(r"\]\([^()\n]{0,500}\)")
+"""Where a link leads: two lines have no room for it."""
 
 
 def show_passages(
@@ -61,7 +64,8 @@ def _cut(text: str, question: str) -> str:
 
 
 def _flatten(text: str) -> str:
-    return " ".join(_MARKS.sub(" ", strip_links(strip_markers(text), [])).split())
+    text = _TARGET.sub("]", strip_markers(text))
+    return " ".join(_MARKS.sub(" ", strip_links(text, [text])).split())
 
 
 def _mark_words(text: str, asked: frozenset[str], language: Language) -> str:

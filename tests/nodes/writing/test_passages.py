@@ -1,0 +1,17 @@
+"""Passages that are shown where no answer is sure."""
+
+from domain.ports.judgement import Quote
+from nodes.wording.notices import read_catalogue
+from nodes.writing.passages import show_passages
+from nodes.writing.stream import AnswerWriter, discard
+from tests.sources import make_source
+
+
+def test_a_passage_is_plain_text_with_its_addresses_and_the_words_of_the_question_marked() -> None:
+    text = "- Ask [the *help* desk](https://example.org/desk) ![logo](logo.png) by mail to help@example.org."
+    writer = AnswerWriter(discard)
+    source = make_source(text, number=1, score=1.0)
+    show_passages(
+        writer, "mail of the help desk", [Quote(1, 0, len(text), text)], [source], [], read_catalogue("en"), "number"
+    )
+    assert "Ask the **help** **desk** logo by **mail** to help@example.org." in writer.text
