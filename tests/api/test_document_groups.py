@@ -165,6 +165,8 @@ async def test_documents_of_one_name_are_told_apart_by_groups(client: httpx.Asyn
     refused = await upload(client, "The canteen moves.")
     assert refused["code"] == "ambiguous_name"
     assert set(re.findall(UUID, refused["error"])) == set(ids.values())
+    unknown = (await client.delete("/api/documents/plans.md")).json()["error"]["message"]
+    assert set(re.findall(UUID, unknown)) == set(ids.values())
     changed = await upload(client, "The canteen moves.", "staff")
     assert (changed["status"], changed["document_id"]) == ("updated", ids["staff"])
     assert "closes" in (await client.get(f"/api/documents/{ids['board']}")).json()["text"]
