@@ -26,8 +26,9 @@ from nodes.writing.missing import list_missing
 from nodes.writing.passages import MOST, show_passages
 from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
 
-_MANY = 3
-"""Shared words that are enough, however long the question is."""
+_MANY, _SOME = 3, 2
+"""Words shared with a source, and with the passage that is shown of it, that are enough however long the question is.
+Chosen."""
 
 
 class AbstainInput(AnsweringInput):
@@ -63,21 +64,25 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
     wording = wording_of(profile, state["language"])
     # A model has read them all, and found nothing. A profile with a sentence of its own wants that and nothing else.
     shows = state["graded_by"] == LOCAL and profile.generate.fallback is None
-    near = [source for source in state["sources"] if shows and _is_near(state["corrected_question"], source)]
-    quotes = (
-        await context.judges.finder.find_nearest(state["corrected_question"], near, scope=scope_of(state), most=MOST)
+    question = state["corrected_question"]
+    near = {
+        each["number"]: each for each in state["sources"] if shows and _is_near(question, each, each["text"], _MANY)
+    }
+    found = (
+        await context.judges.finder.find_nearest(question, [*near.values()], scope=scope_of(state), most=MOST)
         if near
         else []
     )
+    quotes = [quote for quote in found if _is_near(question, near[quote.number], f"{quote.lead} {quote.text}", _SOME)]
     outcome: Outcome = "showed_passages" if quotes else "abstained"
     framing = Framing(opening=0, closing=0)
     if quotes:
         reasons = [reason for reason in reasons if reason["code"] != "nothing_found"]
         runtime.stream_writer(
-            Sources(type="sources", citations=[cite(s, statements=[state["question"]]) for s in near])
+            Sources(type="sources", citations=[cite(s, statements=[state["question"]]) for s in near.values()])
         )
         style = profile.generate.citation_style
-        framing = show_passages(writer, state["question"], quotes, near, reasons, wording, style)
+        framing = show_passages(writer, state["question"], quotes, [*near.values()], reasons, wording, style)
     else:
         writer.write(wording.abstain(reasons))
     return AbstainUpdate(
@@ -107,12 +112,12 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     return reasons
 
 
-def _is_near(question: str, source: Source) -> bool:
-    """Return True for a source that has half of the question's words, or three of a long one's: another is about
-    something else, and would send the reader there in vain."""
+def _is_near(question: str, source: Source, text: str, enough: int) -> bool:
+    """Return True for text of a source that has, with the name of its place, half of the question's words, or enough of
+    a long one's: another is about something else, and would send the reader there in vain."""
     terms = set(analyse(question))
-    held = find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}")
-    return len(terms & held) >= max(min((len(terms) + 1) // 2, _MANY), 1)
+    held = find_terms(f"{name_place(source['title'], source['heading_path'])} {text}")
+    return len(terms & held) >= max(min((len(terms) + 1) // 2, enough), 1)
 
 
 STEP = Step(

@@ -61,6 +61,7 @@ def test_a_question_begins_with_nothing_known() -> None:
         "language": "en",
         "subject": "",
         "focus": [],
+        "outline": [],
         "unclear": False,
         "choices": [],
         "listed": [],
