@@ -24,7 +24,7 @@ _LENGTH = 180
 
 _WORD = re.compile(r"(?<![@\w])[^\W_]++(?:[-'’.][^\W_]++)*+(?!@)")
 """A word, but not of a mail address, which a mark would break."""
-_MARKS = re.compile(r"^[ \t]*(?:[-+•>#:]+|\d{1,3}[.)])[ \t]+|[*`~|\\<>\[\]]+|^[-=| :]{3,}$", re.MULTILINE)
+_MARKS = re.compile(r"^[-=| :]{3,}$|^[ \t]*(?:[-+•>#:]+|\d{1,3}[.)])[ \t]+|[*`~|\\<>\[\]]+", re.MULTILINE)
 """Signs of Markdown that would be read as such outside of their block."""
 _TARGET = re.compile(r"\]\([^()\n]{0,500}\)")
 """Where a link leads: two lines have no room for it."""
@@ -49,7 +49,7 @@ def show_passages(
         source = by_number[quote.number]
         citation = cite(source, [(quote.start, quote.end)])
         name = _flatten(name_place(citation["title"], citation["heading_path"][-1:]))
-        said = quote.text if not quote.lead else f"{quote.lead.rstrip(':')}: {quote.text}"
+        said = quote.text if not quote.lead else f"{_flatten(quote.lead).rstrip(':')}: {quote.text}"
         marker = render_marker(quote.number, source["chunk_id"], style)
         writer.write(f"\n\n{place}. {name} {marker}\n\n   {_mark_words(_cut(said, question), asked, language)}")
         writer.cite(citation)

@@ -15,3 +15,12 @@ def test_a_passage_is_plain_text_with_its_addresses_and_the_words_of_the_questio
         writer, "mail of the help desk", [Quote(1, 0, len(text), text)], [source], [], read_catalogue("en"), "number"
     )
     assert "Ask the **help** **desk** logo by **mail** to help@example.org." in writer.text
+
+
+def test_a_row_stands_behind_the_names_of_its_columns() -> None:
+    text = "| arrival | 14 euros |"
+    writer = AnswerWriter(discard)
+    source = make_source(text, number=1, score=1.0)
+    quote = Quote(1, 0, len(text), text, lead="We pay:\n\n| Absence | Allowance |\n| --- | ---: |")
+    show_passages(writer, "what is paid", [quote], [source], [], read_catalogue("en"), "number")
+    assert "We pay: Absence Allowance: arrival 14 euros" in writer.text
