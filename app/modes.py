@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, UnknownMode
 from domain.library.similarity import Scale, adapt_limits
 from domain.profile import MODES, Profile
 
@@ -43,7 +43,23 @@ def read_modes(settings: Settings) -> dict[str, Profile]:
                 f"The mode {mode.name!r} waits {mode.models.timeout:g} s for its models, and every step ends after "
                 f"ASKGRAPH_MODEL_TIMEOUT, {settings.model_timeout:g} s. Raise that, or lower models.timeout."
             )
+    wanting = [name for name, mode in modes.items() if mode.rerank.method == "cross_encoder"]
+    if settings.cross_encoder is None and wanting:
+        logger.warning(
+            "ASKGRAPH_CROSS_ENCODER is not set, so these modes rerank by late interaction: %s.", ", ".join(wanting)
+        )
+        for name in wanting:
+            rerank = modes[name].rerank.model_copy(update={"method": "local"})
+            modes[name] = modes[name].model_copy(update={"rerank": rerank})
     return modes
+
+
+def find_mode(modes: Mapping[str, Profile], name: str) -> Profile:
+    """Return the mode of that name. Raises `UnknownMode`."""
+    if mode := modes.get(name):
+        return mode
+    pipeline = f" {name!r} ships and is off: ASKGRAPH_PROFILES={name} adds it." if name in _find_pipelines() else ""
+    raise UnknownMode(f"There is no mode {name!r}. There are: {', '.join(modes)}.{pipeline}")
 
 
 def fit_modes(modes: Mapping[str, Profile], embedder: str, scale: Scale | None) -> dict[str, Profile]:

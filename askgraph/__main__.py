@@ -14,6 +14,10 @@ def main() -> None:
     """
     installed = _HERE / "_service"
     sys.path.insert(0, str(installed if installed.is_dir() else _HERE.parent))
+    if sys.platform == "win32":
+        sys.exit(
+            "askgraph serves on Linux and macOS. On Windows, run it in WSL 2 or in a container; the client works here."
+        )
     from app.cli import main as run_command
 
     run_command()

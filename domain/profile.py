@@ -3,12 +3,10 @@
 A turn copies its profile into the state. So a saved run records its settings, and a fork may change any of them.
 """
 
-from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.errors import UnknownMode
 from domain.execution.budget import Budget
 from domain.model_names import ModelName
 from domain.state import REMEMBERED_TURNS, Task
@@ -214,10 +212,3 @@ MODES: dict[str, Profile] = {
     ),
 }
 """The modes that ship. A deployment adds its own through the `profiles` setting."""
-
-
-def find_mode(modes: Mapping[str, Profile], name: str) -> Profile:
-    """Return the mode of that name. Raises `UnknownMode`."""
-    if mode := modes.get(name):
-        return mode
-    raise UnknownMode(f"There is no mode {name!r}. There are: {', '.join(modes)}.")

@@ -13,12 +13,12 @@ from app.answering.following import Broadcast, follow_elsewhere, note_followed
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
+from app.modes import find_mode
 from app.support.cancelling import finish
 from domain.errors import Draining, Forbidden, UnknownRun, UnknownThread
 from domain.events import Event, Failed
 from domain.execution.streams import StreamedEvent
 from domain.people.access import Caller
-from domain.profile import find_mode
 from domain.runs import Lease, RunRequest, RunStatus
 from domain.scope import Scope
 from domain.state import TurnInput

@@ -81,9 +81,13 @@ async def _open_rerankers(
             cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
             stack.callback(cross_encoder.close)
             opened.rerankers["cross_encoder"] = cross_encoder
-        if any(mode.rerank.method == "cohere" for mode in modes.values()) and (
-            settings.cohere_api_key or settings.cohere_base_url
-        ):
+        by_cohere = [mode.name for mode in modes.values() if mode.rerank.method == "cohere"]
+        if by_cohere and not (settings.cohere_api_key or settings.cohere_base_url):
+            raise ConfigurationError(
+                f"The mode {by_cohere[0]!r} reranks with Cohere, and no key is set. Set COHERE_API_KEY, or "
+                "COHERE_BASE_URL for a server that wants none, or change the mode's rerank.method."
+            )
+        if by_cohere:
             # Importing the SDK takes as long as starting everything else, so only a deployment that uses it pays.
             from app.adapters.rerankers.cohere import CohereReranker
 
@@ -103,21 +107,7 @@ async def _open_rerankers(
             opened.checks["rerank"] = check_cohere
             if problem := await check_cohere():
                 logger.error("%s", problem)
-        _require_rerankers(modes, opened.rerankers)
         yield opened
-
-
-def _require_rerankers(modes: Mapping[str, Profile], rerankers: Mapping[str, Reranker]) -> None:
-    needs = {
-        "cross_encoder": "a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a folder that holds "
-        "model.onnx and tokenizer.json",
-        "cohere": "Cohere and no key is set. Set COHERE_API_KEY, or COHERE_BASE_URL for a server that wants none",
-    }
-    for mode in modes.values():
-        if mode.rerank.method in needs and mode.rerank.method not in rerankers:
-            raise ConfigurationError(
-                f"The mode {mode.name!r} reranks with {needs[mode.rerank.method]}, or change the mode's rerank.method."
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import sysconfig
 import venv
 from pathlib import Path
 
@@ -35,16 +34,15 @@ with Client(home=sys.argv[1]) as client:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment in which askgraph is installed from its wheel, beside a package `app` and a module
-    `domain` of somebody else. Its other packages are those of this environment."""
+    """The programs of an environment in which pip installed askgraph from its wheel, with the newest packages that it
+    allows, beside a package `app` and a module `domain` of somebody else."""
     folder = tmp_path_factory.mktemp("installed")
     [wheel] = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
     venv.create(folder / "venv", with_pip=False)
     programs = folder / "venv" / "bin"
-    install = ["pip", "--python", str(programs / "python"), "install", "-q", "--no-index", "--no-deps", "--no-compile"]
-    subprocess.run([sys.executable, "-m", *install, wheel], check=True)
+    install = ["pip", "--python", str(programs / "python"), "install", "-q", "--no-compile"]
+    subprocess.run([sys.executable, "-m", *install, wheel], check=True, cwd=folder)
     [packages] = (folder / "venv").glob("lib/python*/site-packages")
-    (packages / "shared.pth").write_text(sysconfig.get_path("purelib"))
     (packages / "app").mkdir()
     for file in ("app/__init__.py", "domain.py"):
         (packages / file).write_text("OWNER = 'another program'\n")
@@ -70,6 +68,16 @@ def test_the_command_works_beside_another_programs_packages(programs: Path, tmp_
     for command in ([programs / "askgraph"], [programs / "python", "-m", "askgraph"]):
         assert "Ask a question and stream the answer" in run(tmp_path, *command, "--help")
     assert "__start__" in run(tmp_path, programs / "askgraph", "graph", "--format", "mermaid")
+
+
+def test_it_answers_in_an_empty_folder_on_servers_of_its_own(programs: Path, tmp_path: Path) -> None:
+    here = {"HOME": "/nonexistent", "ASKGRAPH_HOME": str(tmp_path / "data")}
+    document = tmp_path / "falke.md"
+    document.write_text("# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.")
+    question = "How long is the warranty of the Falke?"
+    assert "The documents do not answer this." in run(tmp_path, programs / "askgraph", "ask", question, **here)
+    run(tmp_path, programs / "askgraph", "ingest", document, **here)
+    assert "36 months. [1]" in run(tmp_path, programs / "askgraph", "ask", question, **here)
 
 
 def test_a_program_with_an_app_of_its_own_starts_a_service(

@@ -59,7 +59,7 @@ async def stocked(settings: Settings, tmp_path: Path) -> AsyncIterator[Services]
     folder = write_cross_encoder(tmp_path / "cross-encoder")
     async with open_services(settings.model_copy(update={"cross_encoder": folder})) as services:
         await services.library.ingestion.add_paths("default", [Path(app.library.__file__).parent])
-        original = {name: read_modes(read_settings(profiles=Path(name)))[name] for name in NAMES}
+        original = {name: read_modes(read_settings(profiles=Path(name), cross_encoder=folder))[name] for name in NAMES}
         modes = fit_modes(original, services.library.embedder.name, None)
         # The tiny cross-encoder's probabilities say nothing, so its pipeline must not abstain by them.
         fused = modes["hybrid-corrective"]

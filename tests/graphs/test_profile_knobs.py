@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from app.modes import read_modes
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.errors import ConfigurationError
 from tests.asking import ask_for_state, vary
 from tests.tiny_cross_encoder import write_cross_encoder
 
@@ -62,12 +62,15 @@ async def test_only_complex_questions_are_scored_where_the_profile_says_so(with_
         assert complex_["sources"] == scored["sources"] != none["sources"]
 
 
-async def test_a_mode_without_its_cross_encoder_is_refused_at_start(settings: Settings, tmp_path: Path) -> None:
+def test_modes_without_their_cross_encoder_rerank_locally_with_one_warning(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     profiles = tmp_path / "modes.toml"
-    profiles.write_text('[exact]\nrerank.method = "cross_encoder"\n')
-    with pytest.raises(ConfigurationError, match=r"'exact' reranks with a cross-encoder.*ASKGRAPH_CROSS_ENCODER"):
-        async with open_services(settings.model_copy(update={"profiles": profiles})):
-            pass
+    profiles.write_text('[exact]\nrerank.method = "cross_encoder"\n[other]\nextends = "hybrid-corrective"\n')
+    modes = read_modes(settings.model_copy(update={"profiles": profiles}))
+    assert [modes[name].rerank.method for name in ("exact", "other")] == ["local", "local"]
+    [warning] = caplog.messages
+    assert "exact, other" in warning
 
 
 async def test_a_fork_into_a_reranker_that_is_not_there_keeps_the_search_order(services: Services) -> None:

@@ -78,7 +78,10 @@ async def open_servers(home: Path, *, postgres: bool = True, redis: bool = True)
     start.
     """
     if sys.platform != "linux":
-        raise ConfigurationError("The embedded servers run on Linux. Set DATABASE_URL and REDIS_URL.")
+        raise ConfigurationError(
+            "The embedded servers run on Linux. Elsewhere, set DATABASE_URL (Postgres with pgvector) and REDIS_URL "
+            "(Redis or Valkey)."
+        )
     folders = Folders.make(home)
     async with AsyncExitStack() as stack:
         database_url = await stack.enter_async_context(_running(Postgres(folders))) if postgres else None

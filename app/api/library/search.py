@@ -9,8 +9,9 @@ from app.api.dependencies import CallerScope, ModesDep, needs, read_services
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import PassageListBody
 from app.api.schema.schemas import WhereQuery
+from app.modes import find_mode
 from domain.library.where import Where
-from domain.profile import MOST_SOURCES, Profile, find_mode
+from domain.profile import MOST_SOURCES, Profile
 from domain.scope import Scope
 from domain.text.question import clean_question
 from nodes.context import Context

@@ -16,6 +16,7 @@ from app.cli.support.options import (
 )
 from app.cli.support.running import run, run_on_server
 from app.cli.support.server_client import ServerClient
+from app.support.terminal import err
 from domain.errors import UnknownWorkspace
 from domain.people.access import OWNER
 from domain.people.names import find_nearest
@@ -77,6 +78,11 @@ def ask(
                 _require_workspace(workspace, (each.id for each in await services.workspaces.list(OWNER)))
             if thread is not None and not create:
                 await services.runs.threads.require(workspace, thread)
+            if await services.library.documents.is_untouched(workspace):
+                err.print(
+                    "[yellow]No documents have been added here.[/yellow] `askgraph ingest FOLDER` adds yours; "
+                    "`askgraph serve` begins with a sample library."
+                )
             asked = Ask(
                 question, read_scope(workspace, document, where), thread, mode, threshold=threshold, limit=limit
             )

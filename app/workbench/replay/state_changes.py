@@ -8,10 +8,10 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.modes import merge_knobs
+from app.modes import find_mode, merge_knobs
 from domain.errors import StateError
 from domain.library.where import Where
-from domain.profile import Profile, find_mode
+from domain.profile import Profile
 from domain.scope import Scope, ScopeJson
 from domain.state import AnswerState
 from domain.text.question import clean_question
