@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-open-webui check bench load mutants lock clean
+.PHONY: help install install-dev run test test-llm test-open-webui check bench load mutants lock release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -83,6 +83,9 @@ mutants: install-dev ## change the code in thousands of ways and list the change
 
 lock: ## pin what pyproject.toml allows, with hashes and no registry names (needs uv)
 	@sh lock.sh
+
+release: install-dev ## prepare VERSION=1.0.0: changelog, recorded database, checks, dist/; a person tags
+	@sh release.sh $(VERSION)
 
 clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
 	rm -rf $(VENV) .venv-open-webui tests/protocols/node/node_modules .mypy_cache .ruff_cache .pytest_cache

@@ -51,6 +51,14 @@ async def test_upgrading_again_changes_nothing(database_url: str) -> None:
     assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == before
 
 
+async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
+    newer = "UPDATE alembic_version SET version_num = '9999' RETURNING version_num"
+    assert await fetch_value(database_url, newer) == "9999"
+    with pytest.raises(ConfigurationError, match="newer askgraph"):
+        await upgrade(database_url)
+    assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == "9999"
+
+
 async def test_two_processes_and_two_threads_upgrade_at_once(bare_url: str) -> None:
     code = (
         "import asyncio, sys; from app.adapters.postgres.migrations import upgrade; asyncio.run(upgrade(sys.argv[1]))"

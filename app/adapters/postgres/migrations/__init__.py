@@ -21,7 +21,7 @@ async def upgrade(database_url: str) -> None:
     If two processes do this at once, the second one waits.
 
     Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector, the database cannot hold every
-    text, or the role may not create the schema.
+    text or belongs to a newer version, or the role may not create the schema.
     """
     if not await _is_current(database_url):
         await asyncio.to_thread(_upgrade, database_url)
@@ -66,6 +66,7 @@ def find_newest() -> str:
 def _upgrade(database_url: str) -> None:
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
@@ -82,5 +83,7 @@ def _upgrade(database_url: str) -> None:
             command.upgrade(config, "head")
     except OperationalError as error:
         raise DatabaseUnavailable(f"The database could not be prepared: {error.orig}") from error
+    except CommandError as error:
+        raise ConfigurationError(f"The database belongs to a newer askgraph; upgrade this one. {error}") from error
     except ProgrammingError as error:
         raise ConfigurationError(f"The database schema could not be created: {error.orig}") from error
