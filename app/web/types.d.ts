@@ -38,6 +38,7 @@ type Ingestion = {
 };
 type Upload = { key: number; name: string; share: number; error: string };
 type Evidence = { turn: string; marker: number } | { document: string; page: number };
+type Topic = { question: string; name: string; of: string; document: string };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
   caller: any; signedOut: boolean; provider: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;

@@ -130,6 +130,10 @@ _NAMED = 3
 """Number of titles that a reply to small talk names; a list of all would be noise."""
 
 
+_REPEATED = 160
+"""Characters of a question that an abstention repeats. Chosen: about two lines."""
+
+
 class Wording(_Texts):
     """The texts of one language."""
 
@@ -158,7 +162,7 @@ class Wording(_Texts):
         for reason in reasons:
             if reason["code"] != "nothing_found":
                 continue
-            said.append(texts.searched.format(query=reason["searched"]))
+            said.append(texts.searched.format(query=_begin(reason["searched"])))
             said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
         return " ".join(filter(None, said))
 
@@ -239,6 +243,11 @@ class Wording(_Texts):
 
     def _quote(self, item: str) -> str:
         return self.lists.quoted.format(item=item)
+
+
+def _begin(question: str) -> str:
+    """Return the question, of a long one its beginning: whoever asked knows it."""
+    return question if len(question) <= _REPEATED else f"{question[:_REPEATED].rsplit(None, 1)[0]}…"
 
 
 def wording_of(profile: Profile, language: Language) -> Wording:

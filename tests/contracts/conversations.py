@@ -213,7 +213,9 @@ class ThreadStoreContract:
         assert (rest.thread_id, rest.turns) == ("one", 2)
         assert await threads.get(Scope("a"), "one") == rest
         assert await threads.get(Scope("b"), "one") is None
-        for words, found in {"100% TWO_": ["two"], "what of t": ["two", "three"], "t%": [], "_": ["two"]}.items():
+        found_by = {"100% TWO_": ["two"], "what of t": ["two", "three"], "t%": [], "_": ["two"]}
+        # An answer's words count as well.
+        for words, found in {**found_by, "36 Months [": ["two", "three", "one"]}.items():
             assert [c.thread_id for c in await threads.list(Scope("a"), 9, words=words)] == found, words
 
     async def test_a_conversation_has_the_name_that_it_is_given(self, threads: ThreadStore, queue: RunQueue) -> None:
@@ -244,6 +246,7 @@ class ThreadStoreContract:
             assert [name for name in names if await threads.is_open_to(asker, name)] == open_to
             assert await threads.is_open_to(asker, "nowhere")
         assert await threads.list(staff, 9, words="hidden") == []
+        assert {each.thread_id for each in await threads.list(staff, 9, words="36 months")} == {"both", "open"}
         assert [turn.request.run_id for turn in await queue.list_turns(staff, "both", 9)] == [
             run_id for run_id, lineage in runs.items() if lineage is found
         ]

@@ -67,6 +67,7 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
         document("e", title="A manual", source="m.pdf", media_type="application/pdf", pages=3),
     ]
     script.blocks = [{"kind": "paragraph", "start": 0, "end": 5, "text": "Words."}]
+    script.ingestions = [ingestion("i", state="done")]
     await page.goto(await script())
     await page.get_by_role("tab", name="Library").click()
     await page.locator(".left").get_by_role("button", name="A document").first.click()
@@ -78,6 +79,8 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await page.get_by_role("button", name="Delete A document").click()
     await page.get_by_role("button", name="Really delete A document").click()
     await expect(page.locator(".entry")).to_have_count(1)
+    # Its file, which was read within the hour, is not listed as one that arrives.
+    await expect(page.locator(".arrival")).to_have_count(0)
 
 
 async def test_no_word_of_a_table_is_broken(page: Page, script: Script) -> None:

@@ -35,7 +35,7 @@ async def list_threads(
     threads: ThreadsDep,
     caller: CallerDep,
     scope: CallerScope,
-    q: Annotated[str, Query(max_length=200, description="Words in the title or a question.")] = "",
+    q: Annotated[str, Query(max_length=200, description="Words in the title, a question or an answer.")] = "",
     mine: Annotated[bool, Query(description="Only those in which the caller has asked.")] = False,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     after: Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")] = None,

@@ -29,15 +29,17 @@ export function readAddress() {
 
 /** Shows a conversation, or a new one, and puts it into the address. @param {string | null} id */
 export function goTo(id) {
-  history.pushState(null, "", address(id ? `/t/${encodeURIComponent(id)}` : "/"));
+  // The entry of open evidence gives way: Back leads to the conversation, not to its evidence.
+  history[history.state?.evidence ? "replaceState" : "pushState"](null, "", address(id ? `/t/${encodeURIComponent(id)}` : "/"));
   return showThread(id);
 }
 
-/** Shows what the address names. Another workspace is another page. */
+/** Shows what the address names, without evidence. Another workspace is another page. */
 export function showAddress() {
   const { thread, workspace } = readAddress();
-  if (workspace === getState().workspace) showThread(thread);
-  else location.reload();
+  if (workspace !== getState().workspace) location.reload();
+  else if (thread === getState().thread?.id) setState({ evidence: null });
+  else showThread(thread);
 }
 
 /** From here on, questions go to the conversation with this id. @param {string | null} id */

@@ -4,18 +4,24 @@ import { address, fetchJson } from "./api.js";
 import { getState, setState } from "./store.js";
 import { listSources } from "./turns.js";
 
-/** @param {string} turn @param {number} marker */
-export function openCitation(turn, marker) {
-  setState({ evidence: { turn, marker }, tip: null });
+/** @param {Evidence} evidence */
+function open(evidence) {
+  // An entry of its own in the history, so that the browser's Back closes the pane, and does not leave the page.
+  if (!history.state?.evidence) history.pushState({ evidence: true }, "");
+  setState({ evidence, pane: "", tip: null });
 }
 
+/** @param {string} turn @param {number} marker */
+export const openCitation = (turn, marker) => open({ turn, marker });
+
 /** @param {string} document @param {number} page */
-export const openDocument = (document, page = 1) => setState({ evidence: { document, page }, pane: "", tip: null });
+export const openDocument = (document, page = 1) => open({ document, page });
 
 /** Closes the pane, and gives the focus back to the marker of what it showed. */
 export function closeEvidence() {
   const { evidence } = getState();
   setState({ evidence: null });
+  if (history.state?.evidence) history.back();
   if (!evidence || !("turn" in evidence)) return;
   const turn = document.querySelector(`[data-turn="${evidence.turn}"]`);
   const marker = turn?.querySelector(`.marker[data-marker="${evidence.marker}"], .chip[data-marker="${evidence.marker}"]`);

@@ -134,7 +134,7 @@ function nameThread(run) {
   const { thread } = getState();
   if (thread?.identity !== run.thread || thread.id === run.thread.id) return;
   setState({ thread: { ...thread, id: run.thread.id } });
-  history.replaceState(null, "", address(`/t/${encodeURIComponent(run.thread.id ?? "")}`));
+  history.replaceState(history.state, "", address(`/t/${encodeURIComponent(run.thread.id ?? "")}`));
 }
 
 /** Shows a run's events, on as many connections as it takes, each from where the one before it broke off.

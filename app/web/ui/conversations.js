@@ -1,4 +1,4 @@
-import { html, useRef, useState } from "../vendor/preact-htm.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { address } from "../lib/api.js";
 import { deleteThread, goTo, listThreads, renameThread } from "../lib/conversations.js";
 import { phrase } from "../lib/language.js";
@@ -6,7 +6,7 @@ import { setState, useStore } from "../lib/store.js";
 import { ago, short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
 
-/** The conversations, newest first, with a search over what was asked in them. */
+/** The conversations, newest first, with a search over what was asked and answered in them. */
 export function Conversations() {
   const threads = useStore((state) => state.threads);
   const more = useStore((state) => state.threadsNext);
@@ -30,6 +30,14 @@ export function Conversations() {
 /** @param {{thread: ThreadEntry, current: boolean}} props */
 function Entry({ thread, current }) {
   const [renaming, setRenaming] = useState(false);
+  const rename = useRef(/** @type {HTMLElement | null} */ (null));
+  const was = useRef(false);
+  useLayoutEffect(() => {
+    // The form took the focus with it. The button is shown only while its row has the focus.
+    if (was.current && !renaming) rename.current?.closest("li")?.querySelector("a")?.focus();
+    if (was.current && !renaming) rename.current?.focus();
+    was.current = renaming;
+  }, [renaming]);
   const { thread_id: id, title, updated_at, running } = thread;
   if (renaming) return html`<li><${Rename} id=${id} title=${title} close=${() => setRenaming(false)} /></li>`;
   const open = (event) => {
@@ -44,7 +52,7 @@ function Entry({ thread, current }) {
         <span class="soft">${running ? html`<span class="dot"></span>${phrase("conversations.answering")}` : ago(updated_at)}</span>
       </a>
       <span class="entry-actions">
-        <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>
+        <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" ref=${rename} onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>
         <${Confirm} of=${short(title, 60)} act=${() => deleteThread(id)} />
       </span>
     </li>`;
@@ -75,5 +83,6 @@ function Rename({ id, title, close }) {
 function focusOnce(input) {
   if (!input || input.dataset.focused) return;
   input.dataset.focused = "yes";
+  input.focus();
   input.select();
 }

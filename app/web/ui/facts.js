@@ -42,8 +42,9 @@ function summarise({ done, verification }, cited) {
     : cited ? phrase("sources", { count: cited }) : phrase("facts.no_sources");
   return [
     outcome,
-    claims.length ? phrase("facts.held", { held, count: claims.length }) : "",
-    cited && !done.stopped && !done.abstained ? phrase("confidence", { confidence: percent(done.confidence ?? 0) }) : "",
+    // What a check found says more than how likely an answer seemed before it was written.
+    claims.length ? phrase("facts.held", { held, count: claims.length })
+      : cited && !done.stopped && !done.abstained ? phrase("confidence", { confidence: percent(done.confidence ?? 0) }) : "",
     done.cached ? phrase("facts.cached") : "",
   ].filter(Boolean);
 }

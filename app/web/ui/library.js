@@ -14,9 +14,8 @@ export function Library() {
   const ingestions = useStore((state) => state.ingestions);
   const dismissed = useStore((state) => state.dismissed);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
-  const known = new Set(documents?.map(({ source }) => source));
-  // What has arrived is among the documents; what has failed stays, with the reason.
-  const shown = ingestions.filter((each) => !dismissed.includes(each.ingestion_id) && (each.state !== "done" || !known.has(each.source)));
+  // What has arrived is among the documents, or was deleted since; what has failed stays, with the reason.
+  const shown = ingestions.filter((each) => !dismissed.includes(each.ingestion_id) && each.state !== "done");
   return html`
     ${mayAdd && html`<${AddFiles} />`}
     ${(uploads.length > 0 || shown.length > 0) && html`

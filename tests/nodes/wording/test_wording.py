@@ -70,6 +70,14 @@ def test_an_abstention_says_what_was_searched(reasons: list[Reason], text: str) 
     assert ENGLISH.abstain(reasons) == text
 
 
+def test_of_a_long_question_the_beginning_is_repeated() -> None:
+    said = ENGLISH.abstain([found(f"Is it {'so ' * 600}?")])
+    assert len(said) < 300
+    assert "“Is it so so" in said
+    assert said.index("so…”") > 150
+    assert len(ENGLISH.abstain([found("x" * 2000)])) < 300
+
+
 def test_caveat_and_admission() -> None:
     low = LowConfidence(code="low_confidence", confidence=0.5)
     missing = MissingWords(code="missing_words", words=["Oslo", "2031"])
