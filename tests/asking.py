@@ -1,6 +1,8 @@
 """A question and its whole answer, and the models that are asked in most tests."""
 
 import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,12 +13,12 @@ from app.api.operating.health import readyz
 from app.history.thread_states import ThreadStates
 from app.modes import merge_knobs
 from app.settings import Settings
-from app.wiring.services import Services
+from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.profile import MODES, Profile
 from graphs.answer import AnswerGraph
 from nodes.wording.notices import read_catalogue
-from tests.wire.openai import OpenAIServer
+from tests.wire.openai import OpenAIServer, serve_openai
 
 _TEXTS = read_catalogue("en")
 ABSTENTION = _TEXTS.abstention.sentence
@@ -31,6 +33,35 @@ def with_models(settings: Settings, server: OpenAIServer, **changes: Any) -> Set
     models = {"model_small": SMALL, "model_large": LARGE, "model_judge": JUDGE}
     access = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url}
     return settings.model_copy(update=models | access | changes)
+
+
+@asynccontextmanager
+async def serve_models(
+    settings: Settings, documents: Mapping[str, bytes], *, changes: Mapping[str, Any] | None = None, **behaviour: Any
+) -> AsyncIterator[tuple[Services, OpenAIServer]]:
+    """Services with these documents, by name, whose models are behind a server that behaves so."""
+    async with (
+        serve_openai(**behaviour) as server,
+        open_services(with_models(settings, server, **(changes or {}))) as services,
+    ):
+        for name, content in documents.items():
+            await services.library.ingestion.add("default", name, content)
+        yield services, server
+
+
+def routing(question: str = QUESTION, route: str = "needs_retrieval") -> str:
+    """What a model says that routes a question."""
+    return json.dumps({"route": route, "standalone_question": question, "reason": ""})
+
+
+def grading(confidence: float) -> str:
+    """What a model says that grades sources."""
+    return json.dumps({"confidence": confidence, "missing": []})
+
+
+def steps_of(events: Iterable[Event]) -> list[str]:
+    """The steps that the events tell of."""
+    return [event["step"] for event in events if event["type"] == "thinking"]
 
 
 def with_graph(services: Services, graph: AnswerGraph) -> Services:
@@ -83,13 +114,17 @@ async def ask_for_events(
     return ended, events
 
 
-async def read_state(services: Services, ended: Done) -> dict[str, Any]:
-    """The last state of the turn's thread."""
-    place = {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-    return (await services.runs.graph.aget_state(place)).values  # type: ignore[arg-type]
+def place_of(thread_id: str) -> Any:
+    """Where the graph keeps the states of a thread of the default workspace."""
+    return {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
+
+
+async def read_state(services: Services, thread_id: str) -> dict[str, Any]:
+    """The last state of a thread of the default workspace."""
+    return (await services.runs.graph.aget_state(place_of(thread_id))).values
 
 
 async def ask_for_state(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, dict[str, Any]]:
     """The end of the turn, and the state that it left."""
     ended = await ask(services, question, **options)
-    return ended, await read_state(services, ended)
+    return ended, await read_state(services, ended["thread_id"])

@@ -17,7 +17,7 @@ from domain.ports.answers import EncodedAnswer
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Turn
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, read_state, with_models
 from tests.conftest import HANDBOOK
 from tests.contracts.answer_cache import get
 from tests.wire.openai import serve_openai
@@ -189,14 +189,7 @@ async def test_a_cached_turn_remembers_what_its_question_meant(services: Service
         second = await ask(services, "How long does the battery last?", thread_id=first["thread_id"])
         threads.append(second)
     assert [done["cached"] for done in threads] == [False, True]
-    states = [
-        (
-            await services.runs.graph.aget_state(
-                {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
-            )
-        ).values
-        for done in threads
-    ]
+    states = [await read_state(services, done["thread_id"]) for done in threads]
     meant = [[turn["standalone_question"] for turn in state["turns"]] for state in states]
     assert meant[0] == meant[1]
     assert states[1]["queries_tried"] == []

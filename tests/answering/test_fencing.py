@@ -10,7 +10,7 @@ from app.wiring.services import Services
 from domain.runs import RunRequest
 from domain.scope import Scope
 from domain.state import TurnInput
-from tests.asking import QUESTION, ask
+from tests.asking import QUESTION, ask, read_state
 
 
 async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored(
@@ -34,10 +34,7 @@ async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored
     async def write(attempt: int) -> list[str]:
         await services.runs.states.write(thread_id, adopt(turn, [], answered, "a test"), attempt=attempt)
         await services.runs.states.flush("default", thread_id)
-        snapshot = await services.runs.graph.aget_state(
-            {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
-        )
-        return [past["run_id"] for past in snapshot.values["turns"]]
+        return [past["run_id"] for past in (await read_state(services, thread_id))["turns"]]
 
     assert await write(1) == [answered["run_id"]]
     assert await write(2) == [run_id]

@@ -26,7 +26,7 @@ from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent, order_of
 from domain.runs import RunStatus
-from tests.asking import with_models
+from tests.asking import place_of, read_state, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -106,10 +106,7 @@ async def finish(process: Process, started: AcceptedRun) -> tuple[Done | Failed,
 
 
 async def read_turns(process: Process, thread_id: str) -> list[dict[str, Any]]:
-    state = await process.services.runs.graph.aget_state(
-        {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
-    )
-    return list(state.values["turns"])
+    return list((await read_state(process.services, thread_id))["turns"])
 
 
 async def test_a_run_goes_on_without_its_reader_and_is_followed_from_where_the_reader_was(
@@ -376,8 +373,8 @@ async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(
     started = await process.turns.start(Ask(QUESTION))
     await finish(process, started)
     graph = process.services.runs.graph
-    config = {"configurable": {"thread_id": started.thread_id, "workspace_id": "default"}}
-    state = await graph.aget_state(config)  # type: ignore[arg-type]
+    config = place_of(started.thread_id)
+    state = await graph.aget_state(config)
     then = datetime.now(UTC) + timedelta(hours=1)
     saver = graph.checkpointer
     assert isinstance(saver, BaseCheckpointSaver)

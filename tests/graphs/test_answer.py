@@ -19,7 +19,6 @@ from domain.errors import (
     UnknownDocument,
     UnknownMode,
 )
-from domain.events import Event
 from domain.library.where import Where
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Grade
@@ -29,12 +28,8 @@ from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
 from domain.text.languages import Language
 from graphs.answer import build_answer_graph
-from tests.asking import ask_for_events, with_search
+from tests.asking import ask_for_events, place_of, read_state, steps_of, with_search
 from tests.unit_scorers import DownUnitScorer
-
-
-def steps_of(events: list[Event]) -> list[str]:
-    return [event["step"] for event in events if event["type"] == "thinking"]
 
 
 async def test_a_question_is_answered_with_the_sentence_that_answers_and_its_place(
@@ -163,11 +158,7 @@ async def test_a_question_that_could_be_about_anything_is_searched_for_in_contex
     first, _ = await ask_for_events(services, f"How long is the warranty of the {subject}?")
     question = "How long does the battery last?"
     second, _ = await ask_for_events(services, question, thread_id=first["thread_id"])
-    state = (
-        await services.runs.graph.aget_state(
-            {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
-        )
-    ).values
+    state = await read_state(services, first["thread_id"])
     assert state["standalone_question"] == question
     assert state["query"] == f"{question} (warranty {subject})"
     assert months in state["sources"][0]["text"]
@@ -181,12 +172,11 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
         services, "How long is the warranty of the Falke?", thread_id=thread, mode="thorough"
     )
     assert answered["verification"]["claims"]
-    config = {"configurable": {"thread_id": thread, "workspace_id": "default"}}
-    state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
+    state = await read_state(services, thread)
     assert state["retries"] == 0
     assert state["queries_tried"] == [state["query"]]
     greeting, _ = await ask_for_events(services, "Thanks!", thread_id=thread)
-    state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
+    state = await read_state(services, thread)
     assert (greeting["verification"]["status"], greeting["verification"]["claims"]) == ("skipped", [])
     assert (state["sources"], state["candidates"], state["citations"], state["confidence"]) == ([], [], [], 0.0)
     assert [step["node"] for step in state["steps"]] == ["route", "converse"]
@@ -416,8 +406,9 @@ async def test_turns_that_another_version_wrote_differently_cost_their_thread_no
     services: Services, library: dict[str, str]
 ) -> None:
     first, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
-    config = {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
-    await services.runs.graph.aupdate_state(config, {"turns": [{"q": "old"}]}, as_node="reconcile")  # type: ignore[arg-type]
+    await services.runs.graph.aupdate_state(
+        place_of(first["thread_id"]), {"turns": [{"q": "old"}]}, as_node="reconcile"
+    )
     again, _ = await ask_for_events(
         services, "How long does the battery of the Falke last?", thread_id=first["thread_id"]
     )

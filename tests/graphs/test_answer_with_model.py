@@ -11,15 +11,23 @@ import pytest
 from langgraph.runtime import Runtime
 
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile
 from graphs.answer import build_answer_graph
 from nodes.verify.step import verify
-from tests.asking import ABSTENTION, CAVEAT, ask_for_events, with_graph, with_models
-from tests.wire.openai import OpenAIServer, serve_openai
+from tests.asking import (
+    ABSTENTION,
+    CAVEAT,
+    ask_for_events,
+    grading,
+    read_state,
+    routing,
+    serve_models,
+    with_graph,
+)
+from tests.wire.openai import OpenAIServer
 
-QUESTION = "How long is the warranty of the Falke?"
 HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
 
@@ -27,11 +35,8 @@ HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are han
 async def serve(
     settings: Settings, *, model_timeout: float = 5, **behaviour: Any
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with (
-        serve_openai(**behaviour) as server,
-        open_services(with_models(settings, server, model_timeout=model_timeout)) as services,
-    ):
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+    changes = {"model_timeout": model_timeout}
+    async with serve_models(settings, {"handbook.md": HANDBOOK}, changes=changes, **behaviour) as (services, server):
         # Steps ask one after the other, in the order in which the tests put down what the model says.
         in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
         yield replace(services, modes=in_order), server
@@ -166,14 +171,6 @@ async def test_a_bad_key_is_said_once_at_start(settings: Settings, caplog: pytes
     assert len([r for r in caplog.records if r.name == "askgraph.wiring"]) == 1
 
 
-def routing(question: str = QUESTION) -> str:
-    return json.dumps({"route": "needs_retrieval", "standalone_question": question, "reason": ""})
-
-
-def grading(confidence: float) -> str:
-    return json.dumps({"confidence": confidence, "missing": []})
-
-
 def limit_model(services: Services, seconds: float) -> Services:
     """The same services, with a graph that waits no longer than this for a model."""
     return with_graph(services, build_answer_graph(services.runs.graph.checkpointer, model_timeout=seconds))  # type: ignore[arg-type]
@@ -212,8 +209,7 @@ def test_every_step_has_time_left_after_its_model(seconds: float) -> None:
 async def test_what_the_model_had_judged_before_it_hung_stands(settings: Settings) -> None:
     async with serve(settings, model_timeout=60) as (services, server):
         first, _ = await ask_for_events(services)
-        config = {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
-        state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
+        state = await read_state(services, first["thread_id"])
         answer = "The Falke is under warranty for three years, 36 months [1]. " * 10
         server.behaviour.replies = [
             json.dumps(
@@ -324,8 +320,7 @@ async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Setting
     async with serve(settings) as (services, server):
         server.behaviour.replies = [routing(), grading(0.3), ABSTENTION]
         done, _ = await ask_for_events(services, mode="fast")
-        config = {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
-        state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
+        state = await read_state(services, done["thread_id"])
     assert state["outcome"] == "abstained"
     assert (state["confidence"], state["level"]) == (0.0, "none")
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.events import Done, Event
 from domain.execution.budget import Budget
 from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile
-from tests.asking import LARGE, SMALL, ask_for_events, with_models
-from tests.wire.openai import OpenAIServer, serve_openai
+from tests.asking import LARGE, SMALL, ask_for_events, serve_models, steps_of
+from tests.wire.openai import OpenAIServer
 
 SECOND, THIRD = "gpt-4o-mini", "gpt-4o"
 
@@ -25,21 +25,14 @@ CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by 
 async def serve(
     settings: Settings, fallbacks: tuple[str, ...] = (SECOND, THIRD), **behaviour: Any
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with (
-        serve_openai(**behaviour) as server,
-        open_services(with_models(settings, server, model_fallbacks=fallbacks)) as services,
-    ):
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        yield services, server
+    changes = {"model_fallbacks": fallbacks}
+    async with serve_models(settings, {"handbook.md": HANDBOOK}, changes=changes, **behaviour) as served:
+        yield served
 
 
 def own_mode(base: str = "fast", **knobs: Any) -> Profile:
     """A mode whose steps ask their models one after the other."""
     return MODES[base].model_copy(update={"name": "own", "speculate": False, "budget": Budget(), **knobs})
-
-
-def steps_of(events: list[Event]) -> list[str]:
-    return [event["step"] for event in events if event["type"] == "thinking"]
 
 
 def count_sources(events: list[Event]) -> list[int]:

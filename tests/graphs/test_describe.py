@@ -6,7 +6,7 @@ from app.answering.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done, Event
-from tests.asking import LARGE
+from tests.asking import LARGE, steps_of
 from tests.graphs.test_answer_with_model import serve
 
 GUIDE = b"""# Travel guide
@@ -45,10 +45,6 @@ async def ask_in_a_thread(services: Services, *questions: str) -> tuple[Done, li
 @pytest.fixture
 async def guide(services: Services, library: dict[str, str]) -> None:
     await services.library.ingestion.add("default", "guides/travel.md", GUIDE)
-
-
-def steps_of(events: list[Event]) -> list[str]:
-    return [event["step"] for event in events if event["type"] == "thinking"]
 
 
 @pytest.mark.usefixtures("guide")

@@ -1,17 +1,14 @@
 """Steps that a profile may give to the small model, over the wire."""
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.profile import Profile
-from tests.asking import ask_for_state, vary, with_models
-from tests.wire.openai import OpenAIServer, serve_openai
+from tests.asking import ask_for_state, routing, serve_models, vary
 
 QUESTION = "Who handles the claims?"
 DOCUMENTS = {
@@ -19,18 +16,7 @@ DOCUMENTS = {
     "manual.md": b"# Manual\n\nThe funnel of the Amsel rain gauge is cleaned every 8 weeks.\n",
     "notes.md": b"# Notes\n\nThe barometer was moved to room B204 in May.\n",
 }
-ROUTING = json.dumps({"route": "needs_retrieval", "standalone_question": QUESTION, "reason": ""})
-
-
-@asynccontextmanager
-async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with (
-        serve_openai(**behaviour) as server,
-        open_services(with_models(settings, server)) as services,
-    ):
-        for name, text in DOCUMENTS.items():
-            await services.library.ingestion.add("default", name, text)
-        yield services, server
+ROUTING = routing(QUESTION)
 
 
 def alone(**knobs: Any) -> Profile:
@@ -43,7 +29,7 @@ ONE = {"candidates": 1, "fusion": "rrf"}
 
 
 async def test_several_queries_are_searched_for_and_their_ranks_fused(settings: Settings) -> None:
-    async with serve(settings) as (services, server):
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.replies = [
             ROUTING,
             json.dumps({"queries": ["barometer room", "barometer moved", "where the barometer is", "a fourth"]}),
@@ -59,7 +45,7 @@ async def test_several_queries_are_searched_for_and_their_ranks_fused(settings: 
 
 async def test_a_made_up_answer_is_searched_for_by_its_meaning(settings: Settings) -> None:
     passage = "The barometer now stands in room B204, to which it was moved in the spring."
-    async with serve(settings) as (services, server):
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.replies = [ROUTING, json.dumps({"passage": passage})]
         _, state = await ask_for_state(
             services, QUESTION, profile=alone(retrieval={"candidates": 3, "fusion": "rrf", "expansion": "hyde"})
@@ -78,7 +64,7 @@ async def test_a_made_up_answer_is_searched_for_by_its_meaning(settings: Setting
 
 
 async def test_a_retry_is_not_expanded_again(settings: Settings) -> None:
-    async with serve(settings) as (services, server):
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.replies = [
             ROUTING,
             json.dumps({"queries": ["claims department"]}),
@@ -105,7 +91,7 @@ async def test_without_a_model_the_question_is_searched_for_alone(services: Serv
 
 
 async def test_a_model_that_fails_costs_the_expansion_only(settings: Settings) -> None:
-    async with serve(settings) as (services, server):
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.faults = [None, "policy"]  # type: ignore[list-item]
         done, state = await ask_for_state(services, QUESTION, profile=alone(retrieval={"expansion": "hyde"}))
     assert "Petra Lindqvist" in done["answer"]
@@ -114,7 +100,7 @@ async def test_a_model_that_fails_costs_the_expansion_only(settings: Settings) -
 
 
 async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
-    async with serve(settings) as (services, server):
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.replies = [
             ROUTING,
             json.dumps({"scores": [{"source": 2, "relevance": 0.9}, {"source": 1, "relevance": 0.4}]}),

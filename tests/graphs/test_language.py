@@ -14,7 +14,7 @@ from domain.profile import GradeKnobs, Profile
 from domain.text.languages import Language
 from nodes.wording import notices as wording
 from nodes.wording.notices import Wording, read_catalogue
-from tests.asking import ask_for_events, with_models
+from tests.asking import ask_for_events, steps_of, with_models
 from tests.wire.openai import serve_openai
 
 QUESTIONS = (
@@ -49,7 +49,7 @@ def read_decisions(done: Done, events: Sequence[Event]) -> dict[str, Any]:
     """Everything that was decided, and nothing that was said."""
     verification = done["verification"]
     return {
-        "steps": [event["step"] for event in events if event["type"] == "thinking"],
+        "steps": steps_of(events),
         "outcome": (done["outcome"], done["abstained"], done["outcome_reasons"]),
         "verification": (verification["status"], [claim["verdict"] for claim in verification["claims"]]),
         "citations": [(c["start"], c["end"]) for c in done["citations"]],
@@ -100,4 +100,4 @@ async def test_a_model_abstains_in_the_language_that_it_was_given(settings: Sett
         done, events = await ask_for_events(services, "How long is the warranty of the Falke?", profile=german)
     assert f"reply with exactly: {sentence}" in server.requests[-1]["messages"][0]["content"]
     assert (done["answer"], done["outcome"], done["confidence"]) == (sentence, "abstained", 0)
-    assert [event["step"] for event in events if event["type"] == "thinking"][-1] == "generate"
+    assert steps_of(events)[-1] == "generate"

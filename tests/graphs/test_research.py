@@ -5,19 +5,13 @@ from typing import Any
 
 from app.settings import Settings
 from domain.outcome import ANSWERS
-from domain.state import AnswerState
-from tests.asking import ask_for_events
-from tests.graphs.test_answer_with_model import HANDBOOK, grading, serve
+from tests.asking import ask_for_events, grading, read_state, steps_of
+from tests.graphs.test_answer_with_model import HANDBOOK, serve
 
 QUESTION = "How long is the warranty of the Amsel?"
 AMSEL = (
     b"# Amsel manual\n\nThe Amsel rain gauge has a warranty of 24 months. Its funnel must be cleaned every 8 weeks.\n"
 )
-
-
-async def read_state(services: Any, done: Any) -> AnswerState:
-    config = {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
-    return (await services.runs.graph.aget_state(config)).values  # type: ignore[no-any-return]
 
 
 async def test_the_agent_searches_until_it_has_enough_and_its_sources_are_cited(settings: Settings) -> None:
@@ -28,8 +22,8 @@ async def test_the_agent_searches_until_it_has_enough_and_its_sources_are_cited(
             [{"name": "read", "arguments": {"document": "amsel.md"}}, {"name": "burn", "arguments": {}}],
         ]
         done, events = await ask_for_events(services, QUESTION, mode="research")
-        state = await read_state(services, done)
-    steps = [event["step"] for event in events if event["type"] == "thinking"]
+        state = await read_state(services, done["thread_id"])
+    steps = steps_of(events)
     assert steps[:8] == ["route", "retrieve", "rerank", "work", "use_tool", "work", "use_tool", "work"]
     assert steps[8:10] == ["grade", "generate"]
     assert [len(each["calls"]) for each in state["work"]] == [1, 2, 0]
@@ -49,7 +43,7 @@ async def test_the_agent_is_asked_no_more_often_than_its_mode_allows(settings: S
         server.behaviour.tool_calls = [again] * 50
         done, events = await ask_for_events(services, mode="research")
     rounds = services.modes["research"].research.rounds
-    steps = [event["step"] for event in events if event["type"] == "thinking"]
+    steps = steps_of(events)
     assert steps.count("work") == steps.count("use_tool") == rounds
     assert done["outcome"] in ANSWERS
 
@@ -64,7 +58,7 @@ async def test_the_standard_mode_computes_with_the_tables_of_the_library(setting
             [{"name": "calculate", "arguments": {"sql": "SELECT sum(weight) FROM t1", "documents": ["stock.csv"]}}]
         ]
         done, events = await ask_for_events(services, "What do all parts of the stock weigh?")
-        state = await read_state(services, done)
+        state = await read_state(services, done["thread_id"])
     assert [event["name"] for event in events if event["type"] == "tool_call"] == ["calculate"]
     assert any("26" in source.get("computed", "") for source in state["sources"])
 
@@ -82,7 +76,7 @@ async def test_without_a_model_research_answers_like_a_mode_without_an_agent(ser
     done, events = await ask_for_events(services, mode="research")
     assert "36 months" in done["answer"]
     assert len(done["warnings"]) == 1
-    assert [event["step"] for event in events if event["type"] == "thinking"].count("work") == 1
+    assert steps_of(events).count("work") == 1
 
 
 async def test_a_document_that_tells_the_agent_to_call_a_tool_is_only_read(settings: Settings) -> None:
@@ -115,8 +109,8 @@ async def test_what_a_model_missed_is_searched_for_and_joins_the_sources(setting
         done, events = await ask_for_events(
             services, "How long is the warranty of the Falke, and how is it cleaned?", limit=1
         )
-        state = await read_state(services, done)
-    steps = [event["step"] for event in events if event["type"] == "thinking"]
+        state = await read_state(services, done["thread_id"])
+    steps = steps_of(events)
     assert steps == ["route", "retrieve", "rerank", "grade", "reformulate", "retrieve", "rerank", "grade", "generate"]
     text = [source["text"] for source in state["sources"]]
     assert any("36 months" in each for each in text)

@@ -2,7 +2,6 @@
 what is asked meanwhile."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,13 +9,11 @@ from typing import Any
 
 from app.answering.requests import Ask
 from app.settings import Settings
-from app.wiring.services import Services, open_services
-from domain.events import Event
-from tests.asking import ask_for_events, with_models
+from app.wiring.services import Services
+from tests.asking import QUESTION, ask_for_events, grading, place_of, routing, serve_models, steps_of
 from tests.conftest import HANDBOOK
-from tests.wire.openai import OpenAIServer, serve_openai
+from tests.wire.openai import OpenAIServer
 
-QUESTION = "How long is the warranty of the Falke?"
 UNCLEAR = "Tell me about the warranty of the Falke"
 """What the local judgement leaves to the model's, whatever that is."""
 WRITTEN = "The Falke has a warranty of 36 months [1]. " * 10
@@ -24,11 +21,8 @@ WRITTEN = "The Falke has a warranty of 36 months [1]. " * 10
 
 @asynccontextmanager
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with (
-        serve_openai(**behaviour) as server,
-        open_services(with_models(settings, server, model_timeout=20)) as services,
-    ):
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+    changes = {"model_timeout": 20}
+    async with serve_models(settings, {"handbook.md": HANDBOOK}, changes=changes, **behaviour) as (services, server):
         await services.models.judges.prepare()
         yield services, server
 
@@ -61,28 +55,11 @@ class Held:
             await self.arrived[self._until[name]].wait()
 
 
-def routing(route: str, question: str = QUESTION) -> str:
-    return json.dumps({"route": route, "standalone_question": question})
-
-
-def grading(confidence: float) -> str:
-    return json.dumps({"confidence": confidence, "missing": []})
-
-
-def steps_of(events: list[Event]) -> list[str]:
-    return [event["step"] for event in events if event["type"] == "thinking"]
-
-
 async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         Held(server, route="generate", grade="generate")
         done, events = await ask_for_events(services)
-        history = [
-            step
-            async for step in services.runs.graph.aget_state_history(
-                {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
-            )
-        ]
+        history = [step async for step in services.runs.graph.aget_state_history(place_of(done["thread_id"]))]
     assert names(server) == ["route", "grade", "generate"]
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
     kinds = [event["type"] for event in events if event["type"] != "content"]
@@ -102,7 +79,7 @@ async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: 
 async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(settings: Settings) -> None:
     async with serve(settings, rate=20) as (services, server):
         Held(server, route="generate")
-        server.behaviour.replies = [grading(0.9), WRITTEN, routing("conversational")]
+        server.behaviour.replies = [grading(0.9), WRITTEN, routing(route="conversational")]
         done, events = await ask_for_events(services, UNCLEAR)
         await asyncio.wait_for(server.abandoned.wait(), 10)
     assert names(server) == ["route", "grade", "generate", "converse"]
@@ -121,7 +98,7 @@ async def test_a_route_that_words_a_follow_up_otherwise_is_searched_for(settings
         first, _ = await ask_for_events(services, "Who handles warranty claims of the Falke?")
         server.requests.clear()
         Held(server, route="generate")
-        server.behaviour.replies = [grading(0.9), WRITTEN, routing("needs_retrieval", other)]
+        server.behaviour.replies = [grading(0.9), WRITTEN, routing(other)]
         done, _ = await ask_for_events(services, thread_id=first["thread_id"])
     assert names(server) == ["route", "grade", "generate", "grade", "generate"]
     assert done["standalone_question"] == other
@@ -133,7 +110,7 @@ async def test_a_route_that_words_a_follow_up_otherwise_is_searched_for(settings
 async def test_a_grade_that_disagrees_wins(settings: Settings) -> None:
     async with serve(settings, rate=20) as (services, server):
         Held(server, grade="generate")
-        server.behaviour.replies = [routing("needs_retrieval"), WRITTEN, grading(0.0)]
+        server.behaviour.replies = [routing(), WRITTEN, grading(0.0)]
         done, events = await ask_for_events(services, mode="fast")
         await asyncio.wait_for(server.abandoned.wait(), 10)
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "abstain"]
@@ -147,7 +124,7 @@ async def test_generate_begins_ahead_of_grade_where_retrieve_could_not_begin_ahe
         first, _ = await ask_for_events(services)
         server.requests.clear()
         Held(server, grade="generate")
-        server.behaviour.replies = [routing("needs_retrieval", "How long does the battery of the Falke last?")]
+        server.behaviour.replies = [routing("How long does the battery of the Falke last?")]
         done, _ = await ask_for_events(services, "And its battery?", thread_id=first["thread_id"])
     assert names(server) == ["route", "grade", "generate"]
     assert "14 months" in done["answer"]
@@ -156,7 +133,7 @@ async def test_generate_begins_ahead_of_grade_where_retrieve_could_not_begin_ahe
 async def test_nothing_runs_ahead_where_the_mode_forbids_it(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         quiet = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
-        server.behaviour.replies = [routing("conversational")]
+        server.behaviour.replies = [routing(route="conversational")]
         await ask_for_events(replace(services, modes=quiet), UNCLEAR)
     assert names(server) == ["route", "converse"]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.documents import Claim
 from domain.events import Event
 from domain.profile import MODES
-from tests.asking import JUDGE, LARGE, ask_for_events, with_models
-from tests.wire.openai import OpenAIServer, serve_openai
+from tests.asking import JUDGE, LARGE, ask_for_events, serve_models, steps_of
+from tests.wire.openai import OpenAIServer
 
 QUESTION = "What does the station log say about the sensors of the Falke?"
 RIGHT = [f"Sensor S{number} of the Falke was calibrated on day {number} by the crew." for number in range(1, 7)]
@@ -25,11 +25,8 @@ ANSWER = " ".join(f"{text.removesuffix('.')} [1]." for pair in zip(SAID, WRONG, 
 
 @asynccontextmanager
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with (
-        serve_openai(model_replies={LARGE: ANSWER}, **behaviour) as server,
-        open_services(with_models(settings, server, model_timeout=20)) as services,
-    ):
-        await services.library.ingestion.add("default", "log.md", LOG)
+    said = {"model_replies": {LARGE: ANSWER}} | behaviour
+    async with serve_models(settings, {"log.md": LOG}, changes={"model_timeout": 20}, **said) as (services, server):
         own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
         yield replace(services, modes={"own": own}), server
 
@@ -128,7 +125,7 @@ async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings:
     assert correction["reason"].startswith("1 of 1 statement withdrawn")
     assert "Sensor S1 of the Falke was calibrated" in done["answer"]
     assert "Paris" not in done["answer"]
-    steps = [event["step"] for event in events if event["type"] == "thinking"]
+    steps = steps_of(events)
     assert steps[-6:] == ["generate", "verify", "reconcile", "degrade", "generate", "verify"]
     assert done["answered_by"] == "local"
     assert done["confidence"] > 0
@@ -164,4 +161,4 @@ async def test_where_a_judge_denies_everything_quotes_of_the_sources_stand(setti
     assert done["citations"]
     assert done["verification"]["status"] == "supported"
     assert any(event["type"] == "correction" for event in events)
-    assert [event["step"] for event in events if event["type"] == "thinking"].count("degrade") == 1
+    assert steps_of(events).count("degrade") == 1

@@ -85,7 +85,7 @@ async def test_what_reaches_the_reader_is_sound_whatever_the_model_says(
     small: Services, mode: str, question: str
 ) -> None:
     done, events = await ask_for_events(small, question, mode=mode)
-    state = await read_state(small, done)
+    state = await read_state(small, done["thread_id"])
     assert done["route"] == "needs_retrieval"
     assert read_answer(events) == done["answer"]
     check_citations(done, cast(AnswerState, state))

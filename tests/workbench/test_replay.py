@@ -14,6 +14,7 @@ from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
 from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.events import Done, Event
+from tests.asking import read_state, steps_of
 
 QUESTION = "How long is the warranty of the Falke?"
 
@@ -139,7 +140,7 @@ async def replay_run(services: Services, run_id: str, **options: Any) -> tuple[D
             await services.make_replayer(turns).run(Replay("default", run_id=run_id, **options))
         )
     assert ended["type"] == "done", ended
-    return ended, [event["step"] for event in events if event["type"] == "thinking"]
+    return ended, steps_of(events)
 
 
 async def test_a_node_runs_again_with_its_saved_input(services: Services, answered: Done) -> None:
@@ -199,10 +200,7 @@ async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services
 
 
 async def read_turns(services: Services, thread_id: str) -> Any:
-    snapshot = await services.runs.graph.aget_state(
-        {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
-    )
-    return snapshot.values["turns"]
+    return (await read_state(services, thread_id))["turns"]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
 """Following what the best passages mention by title."""
 
-from dataclasses import replace
-
 import pytest
 
-from app.answering.requests import Ask, collect
 from app.wiring.services import Services
 from domain.documents import Passage
 from domain.profile import GradeKnobs
 from nodes.ranking.links import find_names, place_linked
+from tests.asking import ask_for_state
 
 
 def test_names_begin_with_a_capital_or_a_digit_and_stay_within_a_clause() -> None:
@@ -65,16 +63,8 @@ async def test_the_document_that_the_best_one_mentions_becomes_a_source(
     for number, text in enumerate([FILM, DIRECTOR, *(other.encode() for other in OTHERS)]):
         await services.library.ingestion.add("default", f"{number}.md", text)
     own = services.modes[mode].model_copy(update={"name": "own", "grade": GradeKnobs(max_retries=0)})
-    turns = replace(services, modes={"own": own}).make_run_manager()
     question = "Where was the director of the film The Silent Orchard born?"
-    ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
-    await turns.close()
-    assert ended["type"] == "done", ended
-    state = (
-        await services.runs.graph.aget_state(
-            {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
-        )
-    ).values
+    _, state = await ask_for_state(services, question, profile=own)
     titles = [source["title"] for source in state["sources"]]
     assert titles[0] == "The Silent Orchard"
     assert ("Marta Ellingsen" in titles[3:]) == followed
