@@ -29,7 +29,7 @@ AUC .756 and .735, these .762 and .744."""
 _MOST_WORDS = 20
 """Words of a question that are counted. Chosen: one in five hundred questions of the fit has more."""
 
-_IDENTIFIER = re.compile(r"\w*[^\W_]_[^\W_]\w*")
+_IDENTIFIER = re.compile(r"(?<!\w)\w*[^\W_]_[^\W_]\w*")
 _UNKNOWN = 0.5
 """Factor on the confidence where no source has an identifier of the question. Chosen by hand."""
 

@@ -13,7 +13,7 @@ from domain.text.terms import find_terms
 from nodes.reading.units import Unit
 
 _WORD = re.compile(r"(?<![\w-])--?[^\W\d_][\w-]*|\\\w+|\w+")
-_ASIDE = re.compile(r"\s*(?:\([^()]*\)|\[.*|<.*|=.*|…)")
+_ASIDE = re.compile(r"\([^()]*\)|\[.*|<.*|=.*|…")
 """What stands behind a name in a term or a heading: its type, its arguments, its place in a manual."""
 _NUMBER = re.compile(r"#*\s*(?:(?:\d+\.)*\d+\.?\s+|\(\d+\)\s+)?")
 _LONGEST = 6

@@ -10,7 +10,7 @@ SEVERAL = ("steps", "list", "comparison", "parts")
 
 _OPENING = re.compile(r"^(?:the|a|an|der|die|das|dem|den|le|la|les|el|los|las)\s+", re.IGNORECASE)
 
-_TAIL = re.compile(r"\s*(?:[:,;?]|\s[-–—])\s+")
+_TAIL = re.compile(r"(?<!\s)\s*(?:[:,;?]|\s[-–—])\s+")
 
 
 def read_pair(question: str) -> tuple[list[str], str]:
