@@ -364,6 +364,8 @@ class Turn(Model):
     mode: str
     document_ids: list[str] | None
     """The documents that the question was limited to; None: all."""
+    filter: dict[str, Any] | None = None
+    """The filter of documents' metadata that it was limited by; None: none."""
     state: str
     accepted_at: datetime
     ended: dict[str, Any] | None

@@ -15,7 +15,7 @@ from app.access.refusals import RefusalLog
 from app.answering.manager import RunManager
 from app.api import pages
 from app.api.asking import chat, graph, runs, threads
-from app.api.library import documents, ingestions, originals, search, workspaces
+from app.api.library import browsing, documents, ingestions, originals, search, workspaces
 from app.api.operating import cache, costs, health, metrics
 from app.api.people import session, sign_in
 from app.api.perimeter.errors import register_error_handlers
@@ -38,6 +38,7 @@ ROUTERS = (
     documents.reading,
     documents.writing,
     originals.router,
+    browsing.router,
     search.router,
     ingestions.router,
     threads.reading,

@@ -7,7 +7,7 @@ type Citation = {
   since?: "changed" | "deleted";
 };
 type Source = { citation: Citation; cited: boolean };
-type Options = { mode: string; document_ids: string[] | null };
+type Options = { mode: string; document_ids: string[] | null; filter?: Record<string, unknown> | null };
 type Rating = { rating: "up" | "down"; reason: string | null; comment: string };
 type Note = { text: string; label: string; bad?: boolean; act?: () => void };
 type ToolUse = { call_id: string; name: string; arguments: any; text?: string; sources?: number };
@@ -19,7 +19,7 @@ type Turn = {
   feedback: Rating | null; stopping: boolean;
 };
 type SavedTurn = {
-  run_id: string; question: string; mode: string; document_ids: string[] | null; state: string; ended: any; sources: Citation[];
+  run_id: string; question: string; mode: string; document_ids: string[] | null; filter?: Record<string, unknown> | null; state: string; ended: any; sources: Citation[];
   steps: { node: string }[]; corrections: Correction[]; tools?: ToolUse[]; feedback: Rating | null;
 };
 type ThreadIdentity = { id: string | null; workspace: string | null };
@@ -32,18 +32,27 @@ type LibraryDocument = {
   id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
   chunks: number; to_embed: number; updated_at: string; groups: string[] | null;
 };
+type Scalar = string | number | boolean;
+type Library = {
+  all: number; total: number; folder: string; folders: { path: string; documents: number }[];
+  choices: { key: string; value: Scalar; documents: number }[]; next: number | null;
+};
+// What the library shows: documents with these words, in this folder, with one of these values of each key. `root` is what
+// all documents are in.
+type View = { words: string; folder: string; root: string; sort: string; values: Record<string, Scalar[]> };
 type Ingestion = {
   ingestion_id: string; source: string; state: string; accepted_at: string; ended_at: string | null; report: any;
   progress?: { stage: string; done: number; total: number | null };
 };
 type Upload = { key: number; name: string; share: number; error: string };
-type Evidence = { turn: string; marker: number } | { document: string; page: number };
+type Evidence = { turn: string; marker: number } | { document: string; page: number; item?: LibraryDocument };
 type Topic = { question: string; name: string; of: string; document: string };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
   caller: any; signedOut: boolean; provider: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
-  documents: LibraryDocument[] | null; chosen: string[]; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
+  documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[];
+  only: { filter: Record<string, unknown>; name: string; documents: number } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
   evidence: Evidence | null; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
 };

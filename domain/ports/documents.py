@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place, Revision
+from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
 from domain.library.where import EVERYTHING, Where
 from domain.ports.embedding import Vector
@@ -61,10 +62,14 @@ class DocumentCatalog(Protocol):
 
 
 class DocumentStore(DocumentCatalog, Protocol):
-    """Documents and their chunks, written.
+    """Documents and their chunks, listed a page at a time and written.
 
     Raises `DatabaseUnavailable`.
     """
+
+    async def browse(self, asker: Scope, view: View) -> Browsed:
+        """A page of the documents that the asker may read and that pass the filter of their scope."""
+        ...
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         """Content hashes of the chunks that the document has now."""

@@ -36,6 +36,7 @@ from domain.errors import (
     LibraryChanged,
     UnknownDocument,
 )
+from domain.library.browsing import View
 from domain.ports.documents import DocumentContent, DocumentStore, StoredAs
 from domain.ports.library import Library
 from domain.scope import Scope
@@ -326,6 +327,10 @@ async def test_the_documents_are_shown_and_not_changed(table: Table, documents: 
     assert await reading.get("b", stored.id) is None
     assert await reading.get_text("b", stored.id) is None
     assert not await reading.is_untouched("a")
+    for words, total in (("falke", 1), ("other", 0)):
+        found = await reading.browse(Scope("a"), View(words))
+        assert (found.all, found.total, list(found.documents)) == (1, total, [stored][:total])
+    assert (await reading.browse(Scope("a", groups=frozenset({"x"})), View())).all == 0
     for change in (reading.find("a", "x"), reading.delete("a", stored.id), reading.clear("a"), reading.load("a", [])):
         with pytest.raises(InputError, match="only reads it"):
             await change

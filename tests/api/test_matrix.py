@@ -84,6 +84,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/library": Endpoint("ask", IN_WORKSPACE),
     "get /api/search": Endpoint("ask", {"params": {"question": "How is the vault opened?", "workspace": "$workspace"}}),
     "post /api/documents": Endpoint(
         "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "params": {"workspace": "$workspace"}}
@@ -196,6 +197,7 @@ LISTS = {
     "post /langgraph/threads/search": "vault",
     "get /api/runs": "vault",
     "post /api/replays": "vault",
+    "get /api/library": "vault",
     "get /api/search": "vault",
     "post /ag-ui": "vault",
     "get /api/ingestions": "later.md",

@@ -2,12 +2,15 @@
 and `library`, both over the same empty store."""
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from domain.documents import Passage
 from domain.errors import InputError, UnknownDocument
+from domain.library.browsing import View
+from domain.library.metadata import Metadata
 from domain.library.where import Where
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 from domain.ports.library import Library
@@ -59,6 +62,38 @@ class DocumentStoreContract:
             "path in (hr/greek.md, legal/latin.md)": [greek, latin],
         }
         assert {text: await documents.list("a", Where.parse(text)) for text in wanted} == wanted
+
+    async def test_a_library_is_looked_through_by_folder_words_and_metadata(self, documents: DocumentStore) -> None:
+        for source, team, size in (
+            ("/docs/hr/leave/annual.md", "hr", 2),
+            ("/docs/hr/100%.md", "hr", 1),
+            ("/docs/legal/latin.md", "legal", 3),
+            ("/docs/zoo.md", "legal", 1),
+        ):
+            metadata: Metadata = {"team": team, "own": source, "everywhere": True}
+            await store(documents, "a", source, [ALPHA, BETA, GAMMA][:size], title=source[-8:], metadata=metadata)
+        await store(documents, "b", "/docs/hr/other.md", [ALPHA])
+
+        async def see(where: str | None = None, groups: frozenset[str] | None = None, **view: Any) -> Any:
+            found = await documents.browse(Scope("a", where=Where.parse_option(where), groups=groups), View(**view))
+            sources = [document.source.removeprefix("/docs/") for document in found.documents]
+            return found.all, found.total, found.folder, [(f.path, f.documents) for f in found.folders], sources
+
+        folders = [("/docs/hr/", 2), ("/docs/legal/", 1)]
+        assert await see() == (4, 4, "/docs/", folders, ["zoo.md"])
+        assert await see(folder="/docs/hr/") == (4, 2, "/docs/hr/", [("/docs/hr/leave/", 1)], ["hr/100%.md"])
+        found = await see(words="DOCS %")
+        assert found == (4, 1, "", [], ["hr/100%.md"])
+        assert (await see("team=legal", order="largest"))[1:] == (2, "", [], ["legal/latin.md", "zoo.md"])
+        assert (await see(words="docs", order="newest", limit=2, offset=1))[4] == ["legal/latin.md", "hr/100%.md"]
+        assert (await see(folder="/docs/hr/leave/"))[2] == "/docs/hr/leave/"
+        assert await see(words="none", groups=frozenset({"x"})) == (4, 0, "", [], [])
+        choices = (await documents.browse(Scope("a"), View())).choices
+        assert [(each.key, each.value, each.documents) for each in choices] == [("team", "hr", 2), ("team", "legal", 2)]
+        zoo = await documents.find("a", "/docs/zoo.md")
+        assert zoo is not None
+        await documents.set_groups("a", zoo.id, ["board"])
+        assert await see(groups=frozenset({"x"})) == (3, 3, "/docs/", folders, [])
 
     async def test_changed_metadata_changes_nothing_else(self, documents: DocumentStore, library: Library) -> None:
         document = await store(documents, "a", "greek.md", [ALPHA, BETA], metadata={"team": "hr"})

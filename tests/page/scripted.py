@@ -42,6 +42,9 @@ class Script:
         self.turns: list[dict[str, Any]] | None = None
         """Of every thread; None: none is known."""
         self.documents: list[dict[str, Any]] = []
+        self.choices: list[dict[str, Any]] = []
+        self.looked: list[dict[str, str]] = []
+        """What was looked for in the library."""
         self.blocks: list[dict[str, Any]] = []
         self.refused = ""
         """Why no file is taken; empty: all are."""
@@ -92,6 +95,13 @@ class Script:
         if self.turns is None:
             return JSONResponse({"error": {"code": "unknown_thread", "message": "m", "retryable": False}}, 404)
         return JSONResponse({"title": "A conversation", "turns": self.turns, "next": None})
+
+    async def library(self, request: Request) -> Response:
+        """All the documents, whatever is looked for: the real service is looked through elsewhere."""
+        self.looked.append(dict(request.query_params))
+        size = len(self.documents)
+        page = {"all": size, "total": size, "folder": "", "folders": [], "choices": self.choices, "next": None}
+        return JSONResponse({**page, "documents": self.documents})
 
     async def add(self, request: Request) -> Response:
         refused = [{"source": "a", "status": "failed", "error": self.refused}] if self.refused else []
@@ -160,7 +170,7 @@ async def serve_script() -> AsyncIterator[Script]:
             "GET",
         ),
         ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
-        ("/api/documents", say(lambda: {"documents": script.documents}), "GET"),
+        ("/api/library", script.library, "GET"),
         ("/api/documents", script.add, "POST"),
         ("/api/documents/{id}", script.delete, "DELETE"),
         ("/api/documents/{id}/text", say(lambda: {"blocks": script.blocks}), "GET"),
@@ -213,7 +223,8 @@ def claim(text: str, **changes: Any) -> dict[str, Any]:
 def document(document_id: str, **changes: Any) -> dict[str, Any]:
     """A document of the library as the API lists it."""
     fields = {"title": "A document", "source": "a.md", "media_type": "text/markdown", "pages": None, "characters": 900}
-    return {"id": document_id, "chunks": 3, "to_embed": 0, **fields, **changes}
+    changed = "2026-01-01T00:00:00+00:00"
+    return {"id": document_id, "chunks": 3, "to_embed": 0, "updated_at": changed, "groups": [], **fields, **changes}
 
 
 def ingestion(ingestion_id: str, **changes: Any) -> dict[str, Any]:

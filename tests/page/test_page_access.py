@@ -113,7 +113,7 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     await page.get_by_role("tab", name="Conversations").click()
     await page.locator(".entry").first.wait_for()
     yield "conversations"
-    await page.route("**/api/documents", lambda route: route.fulfill(status=401, json={}))
+    await page.route("**/api/library**", lambda route: route.fulfill(status=401, json={}))
     await page.reload()
     await page.get_by_label("Your key").wait_for()
     yield "signing in"

@@ -52,6 +52,9 @@ def test_a_language_fills_in_what_the_english_file_does(language: str) -> None:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
     own = dict(list_texts(read_file(language, "page")))
+    assert {re.sub(r"\.(one|other|few|many|two|zero)$", "", key) for key in own if not key.startswith("steps.")} == {
+        re.sub(r"\.(one|other)$", "", key) for key in ENGLISH
+    }
     for key, text in own.items():
         if not key.startswith("steps."):
             english = (

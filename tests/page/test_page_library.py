@@ -1,5 +1,6 @@
 """The library on the page: files on their way, however long they take, and what becomes of them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ def reading(done: int, stage: str = "reading") -> dict[str, Any]:
 
 
 async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Script) -> None:
+    await page.clock.install()
     await page.goto(await script())
     await page.get_by_role("tab", name="Library").click()
     await expect(page.locator(".left-panel")).to_contain_text("No documents yet.")
@@ -25,8 +27,11 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
     arrival = page.locator(".arrival")
     await expect(arrival).to_contain_text("report.pdf")
     await expect(arrival).to_contain_text("reading 3 of 83")
+    await expect(arrival).not_to_contain_text("left")
+    await page.clock.fast_forward(60_000)
     script.ingestions = [reading(40)]
     await expect(arrival).to_contain_text("reading 40 of 83")
+    await expect(arrival).to_have_text(re.compile(r"about \d minutes left"))
     await page.reload()
     await expect(page.get_by_role("tab", name="Library")).to_contain_text("1 arriving")
     await page.get_by_role("tab", name="Library").click()
@@ -39,6 +44,13 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
     await expect(page.locator(".entry")).to_contain_text("PDF · 83 pages")
     await expect(arrival).to_have_count(0)
     await expect(page.get_by_role("tab", name="Library")).to_contain_text("1")
+    # Of many files, those that are being read are shown, and how many wait.
+    queued = [ingestion(f"q{number}", source=f"{number}.md", state="queued") for number in range(40)]
+    script.ingestions = [*queued, reading(7)]
+    await page.locator("#files").set_input_files(FILE)
+    await expect(page.locator(".arriving")).to_contain_text("41 files left")
+    await expect(arrival.first).to_contain_text("reading 7 of 83")
+    await expect(page.locator(".arriving")).to_contain_text("and 29 more")
 
 
 async def test_what_cannot_be_added_says_why_and_the_rest_goes_on(page: Page, script: Script) -> None:

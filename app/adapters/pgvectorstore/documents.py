@@ -7,6 +7,7 @@ from uuid import uuid4
 from app.adapters.pgvectorstore.table import Table
 from domain.documents import Arrival, Document, Place, Revision
 from domain.errors import InputError, UnknownDocument
+from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
 from domain.library.where import EVERYTHING, Where
 from domain.ports.documents import DocumentContent, StoredAs
@@ -94,6 +95,23 @@ class PgVectorStoreDocuments:
 
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         return await self._list(Scope(workspace_id, where=where))
+
+    async def browse(self, asker: Scope, view: View) -> Browsed:
+        """Return documents without folders and choices: not every table says where they come from, or when."""
+        if not asker.admits(None):
+            return Browsed(0, 0, view.folder, (), (), ())
+        words = view.words.lower().split()
+        known = await self._list(Scope(asker.workspace_id))
+        passing = await self._list(asker) if asker.where else known
+        found = [
+            each
+            for each in passing
+            if each.source.startswith(view.folder)
+            and all(word in f"{each.title}\n{each.source}".lower() for word in words)
+        ]
+        found.sort(key=lambda each: (-each.characters if view.order == "largest" else 0, each.title.lower(), each.id))
+        page = found[view.offset : view.offset + view.limit]
+        return Browsed(len(known), len(found), view.folder, (), (), page)
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()

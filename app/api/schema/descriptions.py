@@ -117,6 +117,7 @@ def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any
     return {
         **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
         "document_ids": status.request.turn["scope"].get("document_ids"),
+        "filter": status.request.turn["scope"].get("where"),
         "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
         "steps": shown["steps"] if shown else [],
         "corrections": shown["corrections"] if shown else [],

@@ -80,6 +80,38 @@ class DocumentListBody(TypedDict):
     documents: list[models.Document]
 
 
+class FolderBody(TypedDict):
+    """A folder of the documents' sources."""
+
+    path: str
+    documents: int
+
+
+class ChoiceBody(TypedDict):
+    """A value of a metadata key, and how many of the documents have it."""
+
+    key: str
+    value: str | int | float | bool
+    documents: int
+
+
+class LibraryBody(TypedDict):
+    """A page of the library, and what narrows it down."""
+
+    all: int
+    """Documents that the caller may read."""
+    total: int
+    """Those that are in the folder and below it, and fit the words and the filter."""
+    folder: str
+    """The folder that is shown: where a folder holds nothing but one other, that one."""
+    folders: list[FolderBody]
+    """Empty where words or a filter look for documents: those below the folder are listed then too."""
+    choices: list[ChoiceBody]
+    documents: list[models.Document]
+    next: int | None
+    """The `offset` of the documents that follow; null at the end."""
+
+
 class PassageListBody(TypedDict):
     """Passages, best first."""
 

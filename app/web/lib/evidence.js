@@ -15,7 +15,12 @@ function open(evidence) {
 export const openCitation = (turn, marker) => open({ turn, marker });
 
 /** @param {string} document @param {number} page */
-export const openDocument = (document, page = 1) => open({ document, page });
+export function openDocument(document, page = 1) {
+  const { documents, evidence } = getState();
+  // The list may show others by the time that somebody leafs.
+  const item = documents?.find(({ id }) => id === document) ?? (evidence && "item" in evidence ? evidence.item : undefined);
+  open({ document, page, item });
+}
 
 /** Closes the pane, and gives the focus back to the marker of what it showed. */
 export function closeEvidence() {

@@ -1,6 +1,7 @@
 /** The documents of the workspace, and the files on their way into it. */
 
 import { address, ApiError, attempt, fetchJson, upload } from "./api.js";
+import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
 
@@ -8,27 +9,92 @@ const POLL_MS = 1500;
 /** Uploads at a time: the others wait here, where they cost nothing. */
 const MOST_UPLOADS = 2;
 
-export async function listDocuments() {
+const PAGE = 100;
+/** As many as the server lists at once, and as a question may name. */
+export const MOST = 500;
+
+let listing = 0;
+
+/** Lists the documents that the view shows; `more` goes on where the list ends. */
+export async function listDocuments(more = false) {
+  const number = (listing += 1);
+  const { view, documents: before, library: last, chosen } = getState();
+  const shown = before ?? [];
   try {
-    const { documents } = await fetchJson(address("/api/documents"));
+    const page = more ? { offset: last?.next, limit: PAGE } : { limit: Math.min(MOST, Math.max(PAGE, shown.length)) };
+    const { documents: found, ...library } = await browse(page);
+    // Only the newest list counts: an older one may arrive later.
+    if (number !== listing) return;
+    const documents = more ? [...shown, ...found] : found;
     const known = new Set(documents.map(({ id }) => id));
-    setState({ documents, chosen: getState().chosen.filter((id) => known.has(id)) });
+    const isWhole = library.all === documents.length;
+    setState({ documents, library, chosen: isWhole ? chosen.filter((id) => known.has(id)) : chosen });
+    if (!isNarrowed(view)) setState({ view: { ...getState().view, root: library.folder } });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status !== 401) setState({ trouble: error.message });
   }
 }
 
+/** @param {Record<string, number | null | undefined>} page */
+function browse(page) {
+  const { words: q, folder, sort, values } = getState().view;
+  // The form of the command line, in which JSON's texts, numbers and truth values are what they are.
+  const where = Object.entries(values).map(([key, all]) => `${JSON.stringify(key)} in (${all.map((each) => JSON.stringify(each)).join(", ")})`);
+  return fetchJson(address("/api/library", { q, folder, sort, where: where.join(" and "), ...page }));
+}
+
+/** @param {View} view */
+export const isNarrowed = ({ words, folder, values }) => Boolean(words || folder || Object.keys(values).length);
+
+/** Shows other documents of the library. @param {Partial<View>} changes */
+export function changeView(changes) {
+  setState({ view: { ...getState().view, ...changes } });
+  return listDocuments();
+}
+
+/** Shows only documents with this value, or those with others again. @param {string} key @param {Scalar} value */
+export function toggleValue(key, value) {
+  const { [key]: chosen = [], ...others } = getState().view.values;
+  const left = chosen.includes(value) ? chosen.filter((each) => each !== value) : [...chosen, value];
+  return changeView({ values: left.length ? { ...others, [key]: left } : others });
+}
+
+/** Lets answers come only from what the view shows: by its filter, which documents that come later pass too; words are
+ * no filter, so the documents that have them are chosen. */
+export async function askOnlyThese() {
+  const { view, library } = getState();
+  if (view.words) {
+    await attempt(async () => {
+      const { documents } = await browse({ limit: MOST });
+      setState({ chosen: documents.map(({ id }) => id), only: null });
+    });
+    return;
+  }
+  const filter = Object.fromEntries(Object.entries(view.values).map(([key, values]) => [key, { in: values }]));
+  const name = [view.folder.slice(view.root.length), ...Object.values(view.values).flat()].filter((each) => each !== "").join(", ");
+  setState({ chosen: [], only: { filter: view.folder ? { ...filter, path: { prefix: view.folder } } : filter, name, documents: library?.total ?? 0 } });
+}
+
+export const askAll = () => setState({ chosen: [], only: null });
+
+/** What a question is limited to. @returns {Pick<Options, "document_ids" | "filter">} */
+export function limits() {
+  const { chosen, only } = getState();
+  return { document_ids: chosen.length ? chosen : null, filter: only?.filter ?? null };
+}
+
 /** Chooses a document to answer from, or lets it go. None chosen stands for all. @param {string} id */
 export function chooseDocument(id) {
   const { chosen } = getState();
-  setState({ chosen: chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id] });
+  setState({ only: null, chosen: chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id] });
 }
 
 /** @param {string} id */
 export async function deleteDocument(id) {
   await attempt(async () => {
     await fetchJson(address(`/api/documents/${encodeURIComponent(id)}`), { method: "DELETE" });
+    setState({ chosen: getState().chosen.filter((each) => each !== id) });
     await listDocuments();
     announceChange(null);
   });
@@ -44,7 +110,7 @@ export async function followIngestions() {
   const before = getState().ingestions;
   const number = (polls += 1);
   try {
-    const { ingestions } = await fetchJson(address("/api/ingestions", { limit: 100 }));
+    const { ingestions } = await fetchJson(address("/api/ingestions", { limit: MOST }));
     // Of several that ask at the same time only the last goes on.
     if (number !== polls) return;
     setState({ ingestions });
@@ -59,6 +125,23 @@ export async function followIngestions() {
     // Whoever may not add files may not see those of others either.
     if (error.retryable && number === polls) polling = setTimeout(followIngestions, Math.max(3 * POLL_MS, 1000 * error.retryAfter));
   }
+}
+
+/** When something was first seen under way, and how much of it was left then. @type {Map<string, {at: number, left: number}>} */
+const seen = new Map();
+
+/** Says how long the rest will take if it goes on as it went so far; nothing where that cannot be told yet.
+ * @param {string} name of what is under way @param {number} left how much of it */
+export function timeLeft(name, left) {
+  const first = seen.get(name);
+  if (!first || left > first.left) {
+    seen.set(name, { at: Date.now(), left });
+    return "";
+  }
+  const seconds = (Date.now() - first.at) / 1000;
+  const minutes = (seconds / (first.left - left)) * left / 60;
+  if (seconds < 5 || !Number.isFinite(minutes) || !left) return "";
+  return minutes < 1 ? phrase("library.soon") : phrase("library.minutes", { count: Math.ceil(minutes) });
 }
 
 /** @param {string} id */

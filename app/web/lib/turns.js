@@ -32,7 +32,7 @@ export const makeTurn = (question, options, runId = null) => ({
 /** A turn as the server gives it back. One that has not ended starts empty: its events follow.
  * @param {SavedTurn} saved @returns {Turn} */
 export function restoreTurn(saved) {
-  const turn = makeTurn(saved.question, { mode: saved.mode, document_ids: saved.document_ids }, saved.run_id);
+  const turn = makeTurn(saved.question, { mode: saved.mode, document_ids: saved.document_ids, filter: saved.filter ?? null }, saved.run_id);
   if (isRunning(saved)) return turn;
   const filled = { ...turn, feedback: saved.feedback, read: saved.sources ?? [], steps: (saved.steps ?? []).map(({ node }) => node), tools: saved.tools ?? [] };
   filled.corrections = (saved.corrections ?? []).filter(({ reason }) => reason !== "restart");

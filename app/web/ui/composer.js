@@ -1,7 +1,9 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
+import { limits } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
+import { short } from "../lib/text.js";
 
 /** Where questions are written. */
 export function Composer() {
@@ -9,7 +11,8 @@ export function Composer() {
   const draft = useStore((state) => state.draft);
   const mode = useStore((state) => state.mode);
   const modes = useStore((state) => state.modes);
-  const chosen = useStore((state) => state.chosen);
+  const chosen = useStore((state) => state.chosen.length);
+  const only = useStore((state) => state.only);
   const thread = useStore((state) => state.thread);
   const working = thread?.turns.filter(({ state }) => state === "working") ?? [];
   const full = working.length >= MOST_RUNS;
@@ -30,7 +33,7 @@ export function Composer() {
     const { current } = box;
     const question = current?.value.trim();
     if (!current || !question || full) return;
-    if (ask(question, { mode, document_ids: chosen.length ? chosen : null })) {
+    if (ask(question, { mode, ...limits() })) {
       current.value = "";
       fit(current);
     }
@@ -58,7 +61,7 @@ export function Composer() {
               ${modes.map((each) => html`<option key=${each} value=${each} selected=${each === mode}>${each}</option>`)}
             </select></label>
           <button type="button" class="quiet" title=${phrase("composer.choose")} onClick=${() => setState({ pane: "left", leftTab: "library" })}>
-            ${chosen.length ? phrase("documents", { count: chosen.length }) : phrase("composer.all")}</button>
+            ${chosen ? phrase("documents", { count: chosen }) : only ? short(only.name, 40) : phrase("composer.all")}</button>
           <span class="ends">
             ${working.length === 1 && html`<button type="button" id="stop" onClick=${stop}>${working[0].stopping ? phrase("stopping") : phrase("stop")}</button>`}
             <button id="send" class="main" type="submit" disabled=${full}>${phrase("composer.ask")}</button>

@@ -11,13 +11,12 @@ import { Pages } from "./pages.js";
 export function Evidence() {
   const evidence = useStore((state) => state.evidence);
   const turn = useStore((state) => state.thread?.turns.find(({ key }) => evidence && "turn" in evidence && key === evidence.turn));
-  const document = useStore((state) => state.documents?.find(({ id }) => evidence && "document" in evidence && id === evidence.document));
   if (!evidence) return null;
   if (turn && "turn" in evidence) {
     const found = listSources(turn).find(({ citation }) => citation.marker === evidence.marker);
     return found ? html`<${CitationPane} turn=${turn} citation=${found.citation} />` : null;
   }
-  return document && "document" in evidence ? html`<${DocumentPane} item=${document} page=${evidence.page} />` : null;
+  return "item" in evidence && evidence.item ? html`<${DocumentPane} item=${evidence.item} page=${evidence.page} />` : null;
 }
 
 /** @param {{turn: Turn, citation: Citation}} props */

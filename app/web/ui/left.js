@@ -10,7 +10,7 @@ import { Workspaces } from "./workspaces.js";
 /** The left pane: whose documents, which conversation, which files. */
 export function Left() {
   const tab = useStore((state) => state.leftTab);
-  const documents = useStore((state) => state.documents?.length);
+  const documents = useStore((state) => state.library?.all);
   const arriving = useStore((state) => state.uploads.filter(({ error }) => !error).length
     + state.ingestions.filter(({ ended_at }) => !ended_at).length);
   const signedIn = useStore((state) => state.caller && state.caller.name !== "owner");

@@ -1,36 +1,113 @@
 import { html, useRef } from "../vendor/preact-htm.js";
 import { openDocument } from "../lib/evidence.js";
-import { phrase, texts } from "../lib/language.js";
-import { addFiles, cancelIngestion, chooseDocument, deleteDocument, dismissIngestion, dismissUpload } from "../lib/library.js";
-import { setState, useStore } from "../lib/store.js";
-import { fileName, percent, short, visible } from "../lib/text.js";
+import { language, phrase, texts } from "../lib/language.js";
+import { addFiles, askAll, askOnlyThese, cancelIngestion, changeView, chooseDocument, deleteDocument, dismissIngestion, dismissUpload, isNarrowed, listDocuments, MOST, timeLeft, toggleValue } from "../lib/library.js";
+import { getState, setState, useStore } from "../lib/store.js";
+import { ago, fileName, percent, short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
+
+/** Of the files that are on their way, so many are shown. */
+const SHOWN = 12;
 
 /** The documents of the workspace, and the files that are on their way. */
 export function Library() {
   const documents = useStore((state) => state.documents);
+  const library = useStore((state) => state.library);
   const chosen = useStore((state) => state.chosen);
+  const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
+  return html`
+    ${mayAdd && html`<${AddFiles} />`}
+    <${Arriving} />
+    ${library?.all === 0 && html`<p class="soft empty">${phrase("library.empty")}</p>`}
+    ${library && library.all > 0 && html`<${Find} library=${library} /><${Asked} library=${library} />`}
+    ${library && library.folders.length > 0 && html`
+      <ul class="list" aria-label=${phrase("library.folders")}>
+        ${library.folders.map(({ path, documents }) => html`
+          <li class="entry" key=${path}><button type="button" class="plain-button folder" onClick=${() => changeView({ folder: path })}>
+            <span class="entry-title"><bdi>${short(path.slice(library.folder.length), 200)}</bdi></span>
+            <span class="soft">${phrase("documents", { count: documents })}</span></button></li>`)}
+      </ul>`}
+    <ul class="list" aria-label=${phrase("library.documents")}>
+      ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} mayDelete=${mayAdd} />`)}
+    </ul>
+    ${library?.next && html`<button type="button" class="quiet" onClick=${() => listDocuments(true)}>${phrase("show_more")}</button>`}`;
+}
+
+/** What narrows the list down: words, a folder, metadata. @param {{library: Library}} props */
+function Find({ library }) {
+  const view = useStore((state) => state.view);
+  const timer = useRef(/** @type {number | undefined} */ (undefined));
+  const find = (event) => {
+    const words = /** @type {HTMLInputElement} */ (event.currentTarget).value;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => changeView({ words }), 200);
+  };
+  const orders = [["name", phrase("library.name")], ["newest", phrase("library.newest")], ["largest", phrase("library.largest")]];
+  const within = view.folder.slice(view.root.length).split("/").filter(Boolean);
+  const chosen = Object.entries(view.values).flatMap(([key, values]) => values.map((value) => ({ key, value })));
+  const others = library.choices.filter(({ key, value }) => !view.values[key]?.includes(value));
+  return html`
+    <div class="find">
+      <input type="search" class="search" aria-label=${phrase("library.search")} placeholder=${phrase("conversations.find")} value=${view.words} onInput=${find} />
+      <select aria-label=${phrase("library.sort")} value=${view.sort} onChange=${(event) => changeView({ sort: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
+        ${orders.map(([sort, label]) => html`<option key=${sort} value=${sort} selected=${sort === view.sort}>${label}</option>`)}
+      </select>
+    </div>
+    ${within.length > 0 && html`
+      <nav class="path" aria-label=${phrase("library.folder")}>
+        <button type="button" class="quiet" onClick=${() => changeView({ folder: "" })}>${phrase("composer.all")}</button>
+        ${within.map((name, depth) => html` › <button type="button" class="quiet" aria-current=${depth === within.length - 1 ? "page" : undefined}
+          onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name, 40)}</bdi></button>`)}
+      </nav>`}
+    ${chosen.length > 0 && html`<${Values} label=${phrase("library.filter")} choices=${chosen} pressed=${true} />`}
+    ${others.length > 0 && html`
+      <details class="filters"><summary class="soft">${phrase("library.filter")}</summary>
+        <${Values} label=${phrase("library.choices")} choices=${others} pressed=${false} /></details>`}`;
+}
+
+/** @param {{label: string, choices: {key: string, value: Scalar, documents?: number}[], pressed: boolean}} props */
+const Values = ({ label, choices, pressed }) => html`
+  <ul class="chips" aria-label=${label}>
+    ${choices.map(({ key, value, documents }) => html`
+      <li key="${key} ${value}"><button type="button" class="chip" aria-pressed=${pressed} onClick=${() => toggleValue(key, value)}>
+        <bdi>${short(key, 30)}: ${short(value, 40)}</bdi> <span class="soft">${pressed ? "✕" : documents}</span></button></li>`)}
+  </ul>`;
+
+/** Which documents answers come from, and how to change that. @param {{library: Library}} props */
+function Asked({ library }) {
+  const view = useStore((state) => state.view);
+  const chosen = useStore((state) => state.chosen.length);
+  const only = useStore((state) => state.only);
+  const documents = phrase("documents", { count: library.all });
+  return html`
+    <p class="soft">${only ? phrase("library.from_only", { name: short(only.name), documents: phrase("documents", { count: only.documents }) })
+      : chosen ? phrase("library.from_chosen", { chosen, documents }) : phrase("library.from_all", { documents })}${" "}
+      ${(only || chosen > 0) && html`<button type="button" class="quiet" onClick=${askAll}>${phrase("library.use_all")}</button>`}</p>
+    ${isNarrowed(view) && (library.total && (!view.words || library.total <= MOST)
+      ? html`<button type="button" onClick=${askOnlyThese}>${phrase("library.ask_only", { documents: phrase("documents", { count: library.total }) })}</button>`
+      : html`<p class="soft">${library.total ? phrase("documents", { count: library.total }) : phrase("library.none_found")}</p>`)}`;
+}
+
+/** The files that are on their way, and how long they will take. */
+function Arriving() {
   const uploads = useStore((state) => state.uploads);
   const ingestions = useStore((state) => state.ingestions);
   const dismissed = useStore((state) => state.dismissed);
-  const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
   // What has arrived is among the documents, or was deleted since; what has failed stays, with the reason.
-  const shown = ingestions.filter((each) => !dismissed.includes(each.ingestion_id) && each.state !== "done");
+  const shown = ingestions.filter(({ ingestion_id, state }) => !dismissed.includes(ingestion_id) && state !== "done");
+  const waiting = uploads.filter(({ error }) => !error).length + shown.filter(({ ended_at }) => !ended_at).length;
+  if (!uploads.length && !shown.length) return null;
+  // What happens comes first, what waits for its turn last.
+  const rows = [
+    ...uploads.map((each) => ({ last: !each.error && !each.share, row: html`<${Sending} key=${each.key} upload=${each} />` })),
+    ...shown.map((each) => ({ last: each.state === "queued", row: html`<${Reading} key=${each.ingestion_id} ingestion=${each} />` })),
+  ].sort((one, other) => Number(one.last) - Number(other.last));
   return html`
-    ${mayAdd && html`<${AddFiles} />`}
-    ${(uploads.length > 0 || shown.length > 0) && html`
-      <ul class="list arriving" aria-label=${phrase("library.arriving")}>
-        ${uploads.map((each) => html`<${Sending} key=${each.key} upload=${each} />`)}
-        ${shown.map((each) => html`<${Reading} key=${each.ingestion_id} ingestion=${each} />`)}
-      </ul>`}
-    ${documents?.length === 0 && html`<p class="soft empty">${phrase("library.empty")}</p>`}
-    ${documents && documents.length > 0 && html`
-      <p class="soft">${chosen.length ? html`${phrase("library.from_chosen", { chosen: chosen.length, documents: phrase("documents", { count: documents.length }) })}${" "}
-        <button type="button" class="quiet" onClick=${() => setState({ chosen: [] })}>${phrase("library.use_all")}</button>`
-        : phrase("library.from_all", { documents: phrase("documents", { count: documents.length }) })}</p>`}
-    <ul class="list" aria-label=${phrase("library.documents")}>
-      ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} mayDelete=${mayAdd} />`)}
-    </ul>`;
+    <section class="arriving" aria-label=${phrase("library.arriving")}>
+      ${waiting > 1 && html`<p class="soft" id="arriving-left">${[phrase("library.waiting", { count: waiting }), timeLeft("files", waiting)].filter(Boolean).join(" · ")}</p>`}
+      <ul class="list">${rows.slice(0, SHOWN).map(({ row }) => row)}</ul>
+      ${rows.length > SHOWN && html`<p class="soft">${phrase("library.more", { count: rows.length - SHOWN })}</p>`}
+    </section>`;
 }
 
 function AddFiles() {
@@ -60,12 +137,14 @@ function Sending({ upload: { key, name, share, error } }) {
 function Reading({ ingestion: { ingestion_id: id, source, state, report, progress, ended_at } }) {
   const known = progress?.total ? progress.done / progress.total : undefined;
   const stage = texts[`stages.${progress?.stage}`] ?? state;
+  const left = progress?.total ? timeLeft(`${id} ${progress.stage}`, progress.total - progress.done) : "";
+  const so_far = progress?.total ? phrase("library.done_of", { stage, done: progress.done, total: progress.total }) : stage;
   return html`
     <li class="arrival ${state === "failed" ? "failed" : ""}" data-state=${state}>
       <span class="entry-title"><bdi>${short(fileName(source))}</bdi></span>
       ${ended_at ? html`<span class=${state === "failed" ? "wrong" : "soft"}>${visible(report?.error || report?.note || state)}</span> <button type="button" class="quiet" onClick=${() => dismissIngestion(id)}>${phrase("close")}</button>`
         : html`
-          <span class="soft">${progress?.total ? phrase("library.done_of", { stage, done: progress.done, total: progress.total }) : stage}</span>
+          <span class="soft">${[so_far, left].filter(Boolean).join(" · ")}</span>
           <progress aria-label=${phrase("library.progress", { name: short(fileName(source), 60) })} value=${known} max="1"></progress>
           <button type="button" class="quiet" aria-label="${phrase("library.give_up")} ${short(fileName(source), 60)}" onClick=${() => cancelIngestion(id)}>${phrase("library.give_up")}</button>`}
     </li>`;
@@ -73,17 +152,23 @@ function Reading({ ingestion: { ingestion_id: id, source, state, report, progres
 
 /** @param {{item: LibraryDocument, chosen: boolean, mayDelete: boolean}} props */
 function Entry({ item, chosen, mayDelete }) {
-  const { id, title, source, pages, chunks, to_embed, groups } = item;
+  const { id, title, source, pages, characters, to_embed, groups, updated_at } = item;
   const name = short(title || fileName(source), 200);
   const kind = (/\.(\w{1,5})$/.exec(source)?.[1] ?? "text").toUpperCase();
-  const size = pages ? phrase("pages", { count: pages }) : phrase("passages", { count: chunks });
+  const size = pages ? phrase("pages", { count: pages }) : phrase("library.characters", { count: compact.format(characters) });
+  const facts = [visible(kind), size, ago(updated_at), to_embed ? phrase("library.to_index", { count: to_embed }) : "", groups?.join(", ")];
+  // The list cuts what is long; the tip has the whole of it.
+  const show = (event) => setState({ tip: { anchor: /** @type {Element} */ (event.currentTarget), title: title || source, text: source } });
+  const hide = () => { if (getState().tip) setState({ tip: null }); };
   return html`
     <li class="entry">
       <label class="choice"><input type="checkbox" aria-label=${phrase("library.answer_from", { name: short(name, 80) })} checked=${chosen} onChange=${() => chooseDocument(id)} /></label>
-      <button type="button" class="plain-button" onClick=${() => openDocument(id)}>
+      <button type="button" class="plain-button" aria-describedby="tip" onClick=${() => openDocument(id)} onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}>
         <span class="entry-title"><bdi>${name}</bdi></span>
-        <span class="soft">${visible(kind)} · ${size}${to_embed ? ` · ${phrase("library.to_index", { count: to_embed })}` : ""}${groups?.length ? ` · ${groups.join(", ")}` : ""}</span>
+        <span class="soft">${facts.filter(Boolean).join(" · ")}</span>
       </button>
       ${mayDelete && html`<span class="entry-actions"><${Confirm} of=${short(name, 60)} act=${() => deleteDocument(id)} /></span>`}
     </li>`;
 }
+
+const compact = new Intl.NumberFormat(language, { notation: "compact", maximumSignificantDigits: 2 });

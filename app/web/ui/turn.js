@@ -15,7 +15,7 @@ import { STEPS } from "./steps.js";
 function TurnView({ turn, several }) {
   const sources = useMemo(() => listSources(turn), [turn.cited, turn.read]);
   const citations = useMemo(() => sources.map(({ citation }) => citation), [sources]);
-  const { key, question, text, state, done, corrections } = turn;
+  const { key, question, options, text, state, done, corrections } = turn;
   const warnings = (done?.warnings ?? []).filter((warning) => !corrections.some(({ reason }) => reason === warning));
   return html`
     <article class="turn ${state}" data-turn=${key}>
@@ -29,6 +29,8 @@ function TurnView({ turn, several }) {
       ${turn.error && html`<${Failure} turn=${turn} />`}
       ${turn.note && html`<${Offer} turn=${turn} ...${turn.note} />`}
       ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}
+      ${done && (done.outcome === "abstained" || done.outcome === "showed_passages") && (options.document_ids || options.filter) && html`
+        <p><button type="button" onClick=${() => ask(question, { ...options, document_ids: null, filter: null })}>${phrase("turn.search_all")}</button></p>`}
       ${done && html`<${Actions} turn=${turn} sources=${sources} />`}
     </article>`;
 }

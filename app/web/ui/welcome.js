@@ -8,13 +8,14 @@ import { makeTopic, readTopics } from "../lib/topics.js";
 /** A first visit: what this page is for, and questions that the library can answer. */
 export function Welcome() {
   const documents = useStore((state) => state.documents);
+  const isEmpty = useStore((state) => state.library?.all === 0);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
   const topics = useStarters(documents);
   return html`
     <section class="welcome">
       <h2>${phrase("welcome.title")}</h2>
       <p class="soft">${phrase("welcome.promise")}</p>
-      ${documents?.length === 0 && html`
+      ${isEmpty && html`
         <p>${phrase("welcome.empty")} ${phrase(mayAdd ? "welcome.add" : "welcome.ask_to_add")}</p>
         ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>${phrase("welcome.open")}</button>`}`}
       ${documents && documents.length > 0 && html`

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4, uuid5
 
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.documents.browsing import browse
 from app.adapters.postgres.documents.catalog import DOCUMENT_COLUMNS, GET_CORPUS, PostgresDocumentCatalog, read_document
 from app.adapters.postgres.documents.chunks import (
     ChunkRow,
@@ -39,6 +40,7 @@ from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document, pick_named
 from domain.errors import Superseded, UnknownDocument
+from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
@@ -252,6 +254,10 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         self._changing = changing
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
+
+    async def browse(self, asker: Scope, view: View) -> Browsed:
+        async with open_session(self._pool, asker.workspace_id) as session:
+            return await browse(session, asker, view)
 
     def tend_indexes(self) -> None:
         """Build, in the background, the vector indexes that an earlier process left unfinished."""
