@@ -194,13 +194,13 @@ class Conversation:
     """The run that is being executed, or else the next one."""
 
 
-CostKey = Literal["mode", "node", "model", "workspace"]
-"""The attribute by which to group costs."""
+CostKey = Literal["mode", "node", "model", "workspace", "day"]
+"""The attribute by which to group costs. Days are those of UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The consumption of all runs with the same mode, node, model or workspace."""
+    """The consumption of all runs with the same mode, node, model or workspace, or of the same day."""
 
     name: str | None
     """None for runs that called no model, such as those from the cache."""

@@ -14,7 +14,7 @@ from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
 from app.answering.manager import RunManager
 from app.api import pages
-from app.api.asking import chat, graph, runs, threads
+from app.api.asking import chat, graph, modes, runs, threads
 from app.api.library import browsing, documents, ingestions, originals, search, workspaces
 from app.api.operating import cache, costs, health, metrics
 from app.api.people import session, sign_in
@@ -44,6 +44,7 @@ ROUTERS = (
     threads.reading,
     threads.erasing,
     graph.router,
+    modes.router,
     costs.router,
     workspaces.router,
     session.router,

@@ -40,6 +40,7 @@ type Library = {
 // What the library shows: documents with these words, in this folder, with one of these values of each key. `root` is what
 // all documents are in.
 type View = { words: string; folder: string; root: string; sort: string; values: Record<string, Scalar[]> };
+type ModeFacts = { name: string; verifies: boolean; dollars: number | null; most_dollars: number | null };
 type Ingestion = {
   ingestion_id: string; source: string; state: string; accepted_at: string; ended_at: string | null; report: any;
   progress?: { stage: string; done: number; total: number | null };
@@ -53,6 +54,6 @@ type State = {
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[];
-  only: { filter: Record<string, unknown>; name: string; documents: number } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
+  only: { filter: Record<string, unknown>; name: string; documents: number; view: View } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
   evidence: Evidence | null; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
 };

@@ -102,6 +102,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
     ),
     "get /api/workspaces": Endpoint("ask"),
+    "get /api/modes": Endpoint("ask", IN_WORKSPACE),
     "get /api/graph": Endpoint("ask", instead=frozenset({"debug"})),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),

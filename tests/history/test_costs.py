@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.history.costs import parse_since, read_costs
+from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.errors import InputError
 from tests.asking import ask
 from tests.conftest import HANDBOOK
+from tests.http_client import open_client
 from tests.wire.openai import serve_openai
 
 MOMENT = timedelta(seconds=5)
@@ -46,9 +48,17 @@ async def test_the_log_holds_what_the_readers_were_told(settings: Settings) -> N
             await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
             done = [await ask(services, "How long is the warranty of the Falke?") for _ in range(2)]
             report = await read_costs(services.runs.log, None, parse_since("1h"), "node")
+            days = await read_costs(services.runs.log, None, parse_since("1h"), "day")
+            async with open_client(make_app(services)) as client:
+                modes = {each["name"]: each for each in (await client.get("/api/modes")).json()["modes"]}
     assert [one["cached"] for one in done] == [False, True]
     usage = done[0]["usage"]
     assert {spent["name"] for spent in report["costs"]} == {used["node"] for used in usage} | {None}
+    assert days["total"] == report["total"]
+    assert {len(spent["name"]) for spent in days["costs"]} == {len("2026-11-01")}
+    # A question is what was asked of a model, not what came from the cache.
+    assert modes["standard"]["dollars"] == pytest.approx(done[0]["cost"], abs=1e-5)
+    assert (modes["fast"]["dollars"], modes["fast"]["most_dollars"]) == (None, 0.05)
     total = report["total"]
     assert (total["runs"], total["cached"], total["calls"]) == (2, 1, sum(used["calls"] for used in usage))
     assert total["input_tokens"] == sum(used["input_tokens"] for used in usage) > 0

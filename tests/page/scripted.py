@@ -169,6 +169,7 @@ async def serve_script() -> AsyncIterator[Script]:
             say(lambda: {"steps": [{"name": name, "label": step.label} for name, step in STEPS.items()]}),
             "GET",
         ),
+        ("/api/modes", say(lambda: {"modes": [mode("fast", 0.0042), mode("standard"), mode("thorough")]}), "GET"),
         ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
         ("/api/library", script.library, "GET"),
         ("/api/documents", script.add, "POST"),
@@ -212,6 +213,11 @@ def citation(marker: int, **changes: Any) -> dict[str, Any]:
         "score": 0.9,
         **changes,
     }
+
+
+def mode(name: str, dollars: float | None = None) -> dict[str, Any]:
+    """A mode as the API lists it."""
+    return {"name": name, "verifies": False, "dollars": dollars, "most_dollars": 0.05}
 
 
 def claim(text: str, **changes: Any) -> dict[str, Any]:

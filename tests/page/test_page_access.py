@@ -70,6 +70,12 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     await page.reload()
     await page.locator(".starters").wait_for()
     yield "first visit"
+    await page.get_by_role("button", name="Mode").click()
+    await expect(page.locator("#modes button").first).to_contain_text("About $0.0042 a question, as measured.")
+    await expect(page.locator("#modes button").last).to_contain_text("At most $0.05 a question.")
+    yield "choosing a mode"
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#modes")).to_be_hidden()
     await send(page, "q")
     await expect(page.locator(".answer")).to_have_text("It is")
     yield "streaming"

@@ -40,8 +40,8 @@ def test_the_page_says_what_the_english_file_has() -> None:
     calls = re.findall(r"\bphrase\(((?:[^()]|\([^()]*\))*)", scripts)
     said = {key for call in calls for key in re.findall(r'"([a-z_]+(?:\.[a-z_]+)?)"', call)}
     keys = {re.sub(r"\.(one|other)$", "", key) for key in ENGLISH}
-    # Named by what the service says: a reason of a reader, a confidence, a stage of a file, a tool, what became of a source.
-    named = {key for key in keys if key.startswith(("feedback", "facts.", "stages.", "tools.", "evidence."))}
+    # Named by what the service says: a reason of a reader, a confidence, a stage of a file, a tool, a mode, what became of a source.
+    named = {key for key in keys if key.startswith(("feedback", "facts.", "stages.", "tools.", "modes.", "evidence."))}
     assert said - keys <= {"supported"}
     assert keys - said <= named
 

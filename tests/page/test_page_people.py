@@ -61,7 +61,7 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await expect(page.get_by_role("tab", name="Library")).to_contain_text("4")
     # Folders are as they were ingested, and what lies in them is not listed beside them.
     folders = page.get_by_label("Folders", exact=True).locator(".entry")
-    await expect(folders).to_have_text(["hr/2 documents", "legal/1 document"])
+    await expect(folders).to_have_text(["hr2 documents", "legal1 document"])
     await expect(entries).to_have_count(1)
     # A long title is whole for the mouse and for the keyboard.
     title = entries.locator(".plain-button")
@@ -80,11 +80,11 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await page.get_by_label("Search the library").fill("")
     await folders.first.click()
     await expect(page.get_by_label("Folder", exact=True)).to_have_text("All documents › hr")
-    await expect(folders).to_have_text(["leave/1 document"])
+    await expect(folders).to_have_text(["leave1 document"])
     await page.get_by_label("Folder", exact=True).get_by_role("button", name="All documents").click()
 
     await panel.locator("summary").click()
-    await page.get_by_role("button", name="team: legal").click()
+    await page.get_by_label("team").get_by_role("button", name="legal").click()
     await expect(entries).to_have_count(2)
     await page.get_by_role("button", name="Ask only these 2 documents").click()
     await expect(panel).to_contain_text("Answers come only from legal (2 documents).")

@@ -305,7 +305,9 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
         )
         streams.append([*begun, end])
         kept = [cited, read] if name == "abstained" else [read]
-        turns.append(turn(f"r-{len(turns) + 1}", name, end, sources=kept, steps=steps, document_ids=["d"]))
+        # An abstention that was limited to some documents would offer to search all of them.
+        limited = None if changes.get("abstained") else ["d"]
+        turns.append(turn(f"r-{len(turns) + 1}", name, end, sources=kept, steps=steps, document_ids=limited))
     end = done("It is 25 [1].", [cited], timings=timings)
     correction = event("correction", reason="One statement was withdrawn.", answer="It is 25 [1].", citations=[cited])
     streams.append([*begun, event("content", token="It is 30 [1]."), correction, end])

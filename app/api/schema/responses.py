@@ -164,6 +164,24 @@ class WorkspaceListBody(TypedDict):
     workspaces: list[WorkspaceBody]
 
 
+class ModeBody(TypedDict):
+    """A mode."""
+
+    name: str
+    verifies: bool
+    """True where every statement of an answer is checked."""
+    dollars: float | None
+    """The average cost of a question that was not answered from the cache; null where it is not known."""
+    most_dollars: float | None
+    """The budget of one question; null where it has none, or no language model is asked."""
+
+
+class ModeListBody(TypedDict):
+    """The modes."""
+
+    modes: list[ModeBody]
+
+
 class CostsBody(TypedDict):
     """Costs, and their total."""
 

@@ -3,6 +3,11 @@
 /** @type {{language: string, texts: Record<string, string>}} */
 export const { language, texts } = await (await fetch("/web/page.json")).json();
 
+const money = new Intl.NumberFormat(language, { style: "currency", currency: "USD", maximumSignificantDigits: 2, minimumSignificantDigits: 1 });
+
+/** An amount of US dollars, to parts of cents where it is small. @param {number} amount */
+export const dollars = (amount) => (amount < 1 ? money.format(amount) : amount.toLocaleString(language, { style: "currency", currency: "USD" }));
+
 const plurals = new Intl.PluralRules(language);
 
 /** The text with this key, with the values in place of the names in braces. `count` chooses the plural form.

@@ -73,7 +73,7 @@ export async function askOnlyThese() {
   }
   const filter = Object.fromEntries(Object.entries(view.values).map(([key, values]) => [key, { in: values }]));
   const name = [view.folder.slice(view.root.length), ...Object.values(view.values).flat()].filter((each) => each !== "").join(", ");
-  setState({ chosen: [], only: { filter: view.folder ? { ...filter, path: { prefix: view.folder } } : filter, name, documents: library?.total ?? 0 } });
+  setState({ chosen: [], only: { filter: view.folder ? { ...filter, path: { prefix: view.folder } } : filter, name, view, documents: library?.total ?? 0 } });
 }
 
 export const askAll = () => setState({ chosen: [], only: null });

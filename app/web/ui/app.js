@@ -72,6 +72,8 @@ function Status() {
 function onKey(event) {
   const { evidence, tip, pane } = getState();
   if (event.key === "Escape") {
+    // The browser closes what lies on top.
+    if (document.querySelector(":popover-open")) return;
     if (tip) setState({ tip: null });
     if (evidence) closeEvidence();
     else if (pane) setState({ pane: "" });

@@ -4,13 +4,13 @@ import { limits } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
 import { short } from "../lib/text.js";
+import { Modes } from "./modes.js";
 
 /** Where questions are written. */
 export function Composer() {
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const draft = useStore((state) => state.draft);
   const mode = useStore((state) => state.mode);
-  const modes = useStore((state) => state.modes);
   const chosen = useStore((state) => state.chosen.length);
   const only = useStore((state) => state.only);
   const thread = useStore((state) => state.thread);
@@ -56,10 +56,7 @@ export function Composer() {
           onKeyDown=${onKeyDown} onInput=${(event) => fit(/** @type {HTMLTextAreaElement} */ (event.currentTarget))}></textarea>
         <span class="unseen" id="keys">${phrase("composer.keys")}</span>
         <div class="row">
-          <label><span class="soft">${phrase("composer.mode")}</span>
-            <select id="mode" aria-label=${phrase("composer.mode")} value=${mode} onChange=${(event) => setState({ mode: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
-              ${modes.map((each) => html`<option key=${each} value=${each} selected=${each === mode}>${each}</option>`)}
-            </select></label>
+          <${Modes} />
           <button type="button" class="quiet" title=${phrase("composer.choose")} onClick=${() => setState({ pane: "left", leftTab: "library" })}>
             ${chosen ? phrase("documents", { count: chosen }) : only ? short(only.name, 40) : phrase("composer.all")}</button>
           <span class="ends">

@@ -1,6 +1,6 @@
 import { html, useEffect } from "../vendor/preact-htm.js";
 import { goTo } from "../lib/conversations.js";
-import { phrase } from "../lib/language.js";
+import { language, phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
 import { Conversations } from "./conversations.js";
 import { Library } from "./library.js";
@@ -36,7 +36,7 @@ export function Left() {
       <button type="button" class="new" onClick=${() => startNew()}>${phrase("app.new")}</button>
       <div class="tabs" role="tablist" aria-label=${phrase("app.pane")} onKeyDown=${onArrow}>
         ${choice("conversations", phrase("app.conversations"))}
-        ${choice("library", html`${phrase("app.library")} <span class="soft">${arriving ? phrase("app.arriving", { count: arriving }) : documents ?? ""}</span>`)}
+        ${choice("library", html`${phrase("app.library")} <span class="soft">${arriving ? phrase("app.arriving", { count: arriving }) : documents?.toLocaleString(language) ?? ""}</span>`)}
       </div>
       <div class="left-panel" id="left-panel" role="tabpanel" aria-labelledby="tab-${tab}">
         ${tab === "conversations" ? html`<${Conversations} />` : html`<${Library} />`}

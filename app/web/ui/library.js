@@ -24,7 +24,7 @@ export function Library() {
       <ul class="list" aria-label=${phrase("library.folders")}>
         ${library.folders.map(({ path, documents }) => html`
           <li class="entry" key=${path}><button type="button" class="plain-button folder" onClick=${() => changeView({ folder: path })}>
-            <span class="entry-title"><bdi>${short(path.slice(library.folder.length), 200)}</bdi></span>
+            <span class="entry-title"><bdi>${short(path.slice(library.folder.length, -1), 200)}</bdi></span>
             <span class="soft">${phrase("documents", { count: documents })}</span></button></li>`)}
       </ul>`}
     <ul class="list" aria-label=${phrase("library.documents")}>
@@ -44,8 +44,9 @@ function Find({ library }) {
   };
   const orders = [["name", phrase("library.name")], ["newest", phrase("library.newest")], ["largest", phrase("library.largest")]];
   const within = view.folder.slice(view.root.length).split("/").filter(Boolean);
-  const chosen = Object.entries(view.values).flatMap(([key, values]) => values.map((value) => ({ key, value })));
+  const chosen = Object.entries(view.values);
   const others = library.choices.filter(({ key, value }) => !view.values[key]?.includes(value));
+  const keys = [...new Set(others.map(({ key }) => key))];
   return html`
     <div class="find">
       <input type="search" class="search" aria-label=${phrase("library.search")} placeholder=${phrase("conversations.find")} value=${view.words} onInput=${find} />
@@ -59,18 +60,19 @@ function Find({ library }) {
         ${within.map((name, depth) => html` › <button type="button" class="quiet" aria-current=${depth === within.length - 1 ? "page" : undefined}
           onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name, 40)}</bdi></button>`)}
       </nav>`}
-    ${chosen.length > 0 && html`<${Values} label=${phrase("library.filter")} choices=${chosen} pressed=${true} />`}
+    ${chosen.map(([key, values]) => html`<${Values} key=${key} name=${key} choices=${values.map((value) => ({ value }))} pressed=${true} />`)}
     ${others.length > 0 && html`
       <details class="filters"><summary class="soft">${phrase("library.filter")}</summary>
-        <${Values} label=${phrase("library.choices")} choices=${others} pressed=${false} /></details>`}`;
+        ${keys.map((key) => html`<${Values} key=${key} name=${key} choices=${others.filter((each) => each.key === key)} pressed=${false} />`)}</details>`}`;
 }
 
-/** @param {{label: string, choices: {key: string, value: Scalar, documents?: number}[], pressed: boolean}} props */
-const Values = ({ label, choices, pressed }) => html`
-  <ul class="chips" aria-label=${label}>
-    ${choices.map(({ key, value, documents }) => html`
-      <li key="${key} ${value}"><button type="button" class="chip" aria-pressed=${pressed} onClick=${() => toggleValue(key, value)}>
-        <bdi>${short(key, 30)}: ${short(value, 40)}</bdi> <span class="soft">${pressed ? "✕" : documents}</span></button></li>`)}
+/** Values of one key of the metadata. @param {{name: string, choices: {value: Scalar, documents?: number}[], pressed: boolean}} props */
+const Values = ({ name, choices, pressed }) => html`
+  <ul class="chips" aria-label=${short(name, 60)}>
+    <li class="soft"><bdi>${short(name, 30)}</bdi></li>
+    ${choices.map(({ value, documents }) => html`
+      <li key=${String(value)}><button type="button" class="chip" aria-pressed=${pressed} onClick=${() => toggleValue(name, value)}>
+        <bdi>${short(value, 40)}</bdi> <span class="soft">${pressed ? "✕" : documents?.toLocaleString(language)}</span></button></li>`)}
   </ul>`;
 
 /** Which documents answers come from, and how to change that. @param {{library: Library}} props */
@@ -83,7 +85,7 @@ function Asked({ library }) {
     <p class="soft">${only ? phrase("library.from_only", { name: short(only.name), documents: phrase("documents", { count: only.documents }) })
       : chosen ? phrase("library.from_chosen", { chosen, documents }) : phrase("library.from_all", { documents })}${" "}
       ${(only || chosen > 0) && html`<button type="button" class="quiet" onClick=${askAll}>${phrase("library.use_all")}</button>`}</p>
-    ${isNarrowed(view) && (library.total && (!view.words || library.total <= MOST)
+    ${isNarrowed(view) && only?.view !== view && (library.total && (!view.words || library.total <= MOST)
       ? html`<button type="button" onClick=${askOnlyThese}>${phrase("library.ask_only", { documents: phrase("documents", { count: library.total }) })}</button>`
       : html`<p class="soft">${library.total ? phrase("documents", { count: library.total }) : phrase("library.none_found")}</p>`)}`;
 }
@@ -155,7 +157,7 @@ function Entry({ item, chosen, mayDelete }) {
   const { id, title, source, pages, characters, to_embed, groups, updated_at } = item;
   const name = short(title || fileName(source), 200);
   const kind = (/\.(\w{1,5})$/.exec(source)?.[1] ?? "text").toUpperCase();
-  const size = pages ? phrase("pages", { count: pages }) : phrase("library.characters", { count: compact.format(characters) });
+  const size = pages ? phrase("pages", { count: pages }) : kilobytes.format(Math.ceil(characters / 1000));
   const facts = [visible(kind), size, ago(updated_at), to_embed ? phrase("library.to_index", { count: to_embed }) : "", groups?.join(", ")];
   // The list cuts what is long; the tip has the whole of it.
   const show = (event) => setState({ tip: { anchor: /** @type {Element} */ (event.currentTarget), title: title || source, text: source } });
@@ -171,4 +173,4 @@ function Entry({ item, chosen, mayDelete }) {
     </li>`;
 }
 
-const compact = new Intl.NumberFormat(language, { notation: "compact", maximumSignificantDigits: 2 });
+const kilobytes = new Intl.NumberFormat(language, { style: "unit", unit: "kilobyte", maximumSignificantDigits: 2 });

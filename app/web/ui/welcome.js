@@ -8,17 +8,17 @@ import { makeTopic, readTopics } from "../lib/topics.js";
 /** A first visit: what this page is for, and questions that the library can answer. */
 export function Welcome() {
   const documents = useStore((state) => state.documents);
-  const isEmpty = useStore((state) => state.library?.all === 0);
+  const all = useStore((state) => state.library?.all);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
-  const topics = useStarters(documents);
+  const topics = useStarters(documents, all);
   return html`
     <section class="welcome">
       <h2>${phrase("welcome.title")}</h2>
       <p class="soft">${phrase("welcome.promise")}</p>
-      ${isEmpty && html`
+      ${all === 0 && html`
         <p>${phrase("welcome.empty")} ${phrase(mayAdd ? "welcome.add" : "welcome.ask_to_add")}</p>
         ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>${phrase("welcome.open")}</button>`}`}
-      ${documents && documents.length > 0 && html`
+      ${all && html`
         <ul class="starters" aria-label=${phrase("welcome.begin")}>
           <li><button type="button" onClick=${() => askHere(phrase("welcome.which"), null)}>${phrase("welcome.which")}</button></li>
           ${topics.map((topic) => html`<li key=${topic.document}><${TopicButton} topic=${topic} /></li>`)}
@@ -37,15 +37,16 @@ export function TopicButton({ topic: { question, name, of, document } }) {
 }
 
 /** A topic of each of the newest documents: the section with the longest name, which says most, or the whole.
- * @param {LibraryDocument[] | null} documents */
-function useStarters(documents) {
+ * @param {LibraryDocument[] | null} documents @param {number | undefined} all */
+function useStarters(documents, all) {
   const [topics, setTopics] = useState(/** @type {Topic[]} */ ([]));
   useEffect(() => {
     const newest = [...(documents ?? [])].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1)).slice(0, 3);
     let gone = false;
     Promise.all(newest.map(chooseTopic)).then((found) => { if (!gone) setTopics(found); }, () => {});
     return () => { gone = true; };
-  }, [documents]);
+    // Not whenever somebody looks through the library.
+  }, [all]);
   return topics;
 }
 

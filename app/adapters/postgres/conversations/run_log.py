@@ -110,6 +110,7 @@ _SUM_COSTS: dict[CostKey, LiteralString] = {
     "node": _sum_costs("u.node"),
     "model": _sum_costs("u.model"),
     "workspace": _sum_costs("r.workspace_id"),
+    "day": _sum_costs("to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
 }
 
 

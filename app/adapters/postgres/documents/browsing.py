@@ -49,7 +49,7 @@ _LIST_CHOICES: LiteralString = f"""
         GROUP BY key, value
     ) AS counted
     WHERE values <= {MOST_VALUES} AND most > 1 AND documents < %(total)s
-    ORDER BY key, documents DESC, value
+    ORDER BY key, value
 """
 
 _ORDERS: dict[Order, LiteralString] = {

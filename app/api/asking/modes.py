@@ -1,0 +1,44 @@
+"""The modes that a question can be asked in."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.api.dependencies import ModesDep, RunLogDep, Workspace, needs, read_services
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import ModeListBody
+from domain.runs import Spending
+
+MEASURED_FOR = timedelta(days=30)
+
+router = APIRouter(prefix="/api/modes", tags=["chat"], route_class=needs("ask"))
+
+
+@router.get("", response_model=None, responses=respond_with(ModeListBody, "The modes.") | fail_with())
+async def list_modes(request: Request, modes: ModesDep, log: RunLogDep, workspace: Workspace) -> dict[str, Any]:
+    """List the modes with what a question costs in each: what those of the last 30 days have cost on average in the
+    workspace, and the most that one may. Both are null where no language model is asked."""
+    models = read_services(request).models.chat
+    spent, _ = await log.sum_costs(workspace, datetime.now(UTC) - MEASURED_FOR, "mode")
+    by_mode = {each.name: each for each in spent}
+    listed = []
+    for name, mode in modes.items():
+        asks = models.choose(mode.models).large is not None and mode.budget.tokens != 0
+        listed.append(
+            {
+                "name": name,
+                "verifies": mode.verify,
+                "dollars": _average(by_mode.get(name)) if asks else None,
+                "most_dollars": mode.budget.dollars if asks else None,
+            }
+        )
+    return {"modes": listed}
+
+
+def _average(spent: Spending | None) -> float | None:
+    """Return the dollars of a question that was not answered from the cache; None where none was asked, or a model's
+    price is not known."""
+    if spent is None or spent.unpriced or not spent.calls:
+        return None
+    return spent.cost / (spent.runs - spent.cached)

@@ -1,0 +1,38 @@
+import { html, useRef, useState } from "../vendor/preact-htm.js";
+import { address, fetchJson } from "../lib/api.js";
+import { dollars, phrase, texts } from "../lib/language.js";
+import { setState, useStore } from "../lib/store.js";
+
+/** Chooses the mode of the next question, with a line on what each does and costs. */
+export function Modes() {
+  const mode = useStore((state) => state.mode);
+  const modes = useStore((state) => state.modes);
+  const [facts, setFacts] = useState(/** @type {Record<string, ModeFacts>} */ ({}));
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  /** @param {{newState: string}} event */
+  const open = ({ newState }) => {
+    if (newState !== "open") return;
+    // Costs change with every answer. Without them the modes can be chosen all the same.
+    fetchJson(address("/api/modes")).then((found) => setFacts(Object.fromEntries(found.modes.map((each) => [each.name, each]))), () => {});
+  };
+  /** @param {string} name */
+  const choose = (name) => {
+    setState({ mode: name });
+    list.current?.hidePopover();
+  };
+  return html`
+    <button type="button" id="mode" popovertarget="modes"><span class="soft">${phrase("composer.mode")}</span> ${mode}</button>
+    <div id="modes" popover="auto" role="group" aria-label=${phrase("composer.mode")} ref=${list} onToggle=${open}>
+      ${modes.map((name) => html`
+        <button type="button" key=${name} aria-pressed=${name === mode} onClick=${() => choose(name)}>
+          <b>${name}</b> <span class="soft">${explain(name, facts[name])}</span></button>`)}
+    </div>`;
+}
+
+/** What the mode does and what a question costs in it: as measured, else the most that it may; nothing where neither is
+ * known. @param {string} name @param {ModeFacts | undefined} facts */
+function explain(name, facts) {
+  const cost = facts?.dollars ? phrase("modes.cost", { cost: dollars(facts.dollars) })
+    : facts?.most_dollars ? phrase("modes.most", { cost: dollars(facts.most_dollars) }) : "";
+  return [texts[`modes.${name}`] ?? (facts?.verifies ? phrase("modes.verifies") : ""), cost].filter(Boolean).join(" ");
+}
