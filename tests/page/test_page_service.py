@@ -41,12 +41,6 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     elsewhere: list[str] = []
     page.on("request", lambda request: elsewhere.append(request.url) if not request.url.startswith(site) else None)
     await page.goto(site)
-    await page.get_by_role("button", name="Mode").click()
-    await expect(page.locator("#modes b")).to_have_text(["fast", "standard", "thorough", "research"])
-    # No language model is asked, so nothing is said of money.
-    await expect(page.locator("#modes")).not_to_contain_text("$")
-    await page.locator("#modes").get_by_role("button", name="thorough").click()
-    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode thorough")
     await expect(page.locator(".starters button").first).to_have_text("Which documents are there?")
     await page.locator(".starters button").get_by_text("Warranty").click()
     await expect(page.locator(".answer")).to_contain_text("Petra Lindqvist")
@@ -74,6 +68,12 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     await expect(page.locator(".facts summary")).to_contain_text("confidence")
     await expect(page.get_by_role("link", name="Why this answer?")).to_be_visible()
     assert [url for url in elsewhere if not url.startswith("data:")] == []
+    await page.get_by_role("button", name="Mode").click()
+    await expect(page.locator("#modes b")).to_have_text(["fast", "standard", "thorough", "research"])
+    # No language model is asked, so nothing is said of money.
+    await expect(page.locator("#modes")).not_to_contain_text("$")
+    await page.locator("#modes").get_by_role("button", name="thorough").click()
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode thorough")
 
 
 async def test_conversations_are_listed_renamed_found_and_deleted(page: Page, site: str) -> None:

@@ -24,7 +24,7 @@ export function Modes() {
     <button type="button" id="mode" popovertarget="modes"><span class="soft">${phrase("composer.mode")}</span> ${mode}</button>
     <div id="modes" popover="auto" role="group" aria-label=${phrase("composer.mode")} ref=${list} onToggle=${open}>
       ${modes.map((name) => html`
-        <button type="button" key=${name} aria-pressed=${name === mode} onClick=${() => choose(name)}>
+        <button type="button" key=${name} aria-current=${name === mode ? "true" : undefined} onClick=${() => choose(name)}>
           <b>${name}</b> <span class="soft">${explain(name, facts[name])}</span></button>`)}
     </div>`;
 }

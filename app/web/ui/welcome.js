@@ -18,7 +18,7 @@ export function Welcome() {
       ${all === 0 && html`
         <p>${phrase("welcome.empty")} ${phrase(mayAdd ? "welcome.add" : "welcome.ask_to_add")}</p>
         ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>${phrase("welcome.open")}</button>`}`}
-      ${all && html`
+      ${Boolean(all) && html`
         <ul class="starters" aria-label=${phrase("welcome.begin")}>
           <li><button type="button" onClick=${() => askHere(phrase("welcome.which"), null)}>${phrase("welcome.which")}</button></li>
           ${topics.map((topic) => html`<li key=${topic.document}><${TopicButton} topic=${topic} /></li>`)}
