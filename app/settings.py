@@ -46,6 +46,8 @@ class Settings(BaseSettings):
     storage, whose keys and address are read from `AWS_*`."""
     max_document_mb: int = Field(50, ge=1)
     """Larger files are refused, in megabytes."""
+    sync_login: SecretStr | None = None
+    """`USER:PASSWORD@HOST`: with these `askgraph sync` reads websites and WebDAV folders of that host, and no other."""
     parser_seconds: float = Field(SECONDS, gt=0)
     """Computing time in seconds that reading a small file may take. Each megabyte of the file adds ten."""
     parser_memory_mb: int = Field(MEMORY_MB, ge=256)

@@ -23,11 +23,12 @@ PROBE = "askgraph"
 PART_BYTES = 2**20
 """Least size of the parts that a download is passed on in."""
 
-_CLIENT = {
+CLIENT = {
     "allow_http": True,  # an address that begins with http:// was given on purpose
     "connect_timeout": timedelta(seconds=5),
     "timeout": timedelta(seconds=30),
 }
+RETRY = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
 
 
 class S3Storage:
@@ -44,11 +45,11 @@ class S3Storage:
             self._store = S3Store(
                 bucket,
                 prefix=prefix or None,
-                client_options=_CLIENT,  # type: ignore[arg-type]
-                retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=20)},
+                client_options=CLIENT,  # type: ignore[arg-type]
+                retry_config=RETRY,  # type: ignore[arg-type]
             )
         except (BaseError, ValueError) as error:
-            raise ConfigurationError(f"{address} cannot be opened: {_shorten(error)}") from error
+            raise ConfigurationError(f"{address} cannot be opened: {shorten(error)}") from error
 
     async def check_access(self) -> None:
         try:
@@ -63,14 +64,14 @@ class S3Storage:
                 "permissions of this key: it has to read, write and delete objects."
             ) from error
         except BaseError as error:
-            raise StorageUnavailable(f"{self._address} did not answer: {_shorten(error)}") from error
+            raise StorageUnavailable(f"{self._address} did not answer: {shorten(error)}") from error
 
     async def find_problem(self) -> str | None:
         try:
             with _translated_errors():
                 await self._store.head_async(PROBE)
         except (StorageUnavailable, FileNotFoundError) as error:
-            return f"{self._address}: {_shorten(error)}"
+            return f"{self._address}: {shorten(error)}"
         return None
 
     async def put(self, key: str, content: bytes) -> None:
@@ -104,9 +105,9 @@ def _translated_errors() -> Iterator[None]:
     try:
         yield
     except BaseError as error:
-        raise StorageUnavailable(f"The storage of original files did not answer: {_shorten(error)}") from error
+        raise StorageUnavailable(f"The storage of original files did not answer: {shorten(error)}") from error
 
 
-def _shorten(error: Exception) -> str:
+def shorten(error: Exception) -> str:
     """Return the first line of the driver's message; it goes on with a dump of its own objects."""
     return str(error).partition("\n")[0][:300]

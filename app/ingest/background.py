@@ -14,6 +14,7 @@ from domain.documents import DocumentReport
 from domain.errors import DocumentError, MetadataError
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata
+from domain.ports.connectors import Content
 from domain.ports.ingestions import IngestionQueue
 
 
@@ -53,16 +54,41 @@ async def hand_over(
         if isinstance(file, DocumentReport):
             handed.refused.append(file)
             continue
-        source = str(file)
-        if refused := report_bad_name(source):
-            handed.refused.append(refused)
-            continue
         try:
             data = await asyncio.to_thread(load, file, max_bytes)
-            await workers.run(partial(check_file, source, data, max_bytes=max_bytes), len(data), is_short=True)
             given = await asyncio.to_thread(read_sidecar, file) | (metadata or {})
         except (DocumentError, MetadataError) as error:
-            handed.refused.append(report_failure(source, error))
+            handed.refused.append(report_failure(str(file), error))
+            continue
+        content = Content(data, metadata=given)
+        outcome = await hand_over_content(
+            queue, workers, workspace_id, str(file), content, max_bytes=max_bytes, groups=groups
+        )
+        if isinstance(outcome, DocumentReport):
+            handed.refused.append(outcome)
         else:
-            handed.ingestions.append(await queue.accept(workspace_id, source, data, metadata=given, groups=groups))
+            handed.ingestions.append(outcome)
     return handed
+
+
+async def hand_over_content(
+    queue: IngestionQueue,
+    workers: ParserWorkers,
+    workspace_id: str,
+    source: str,
+    content: Content,
+    *,
+    max_bytes: int,
+    groups: Sequence[str] | None = None,
+) -> IngestionStatus | DocumentReport:
+    """Have a file read by whichever worker has time; where it can be seen at once to be no document, return the report
+    that says so. Raises `DatabaseUnavailable`."""
+    if refused := report_bad_name(source):
+        return refused
+    data, media_type = content.data, content.media_type
+    check = partial(check_file, source, data, media_type=media_type, max_bytes=max_bytes)
+    try:
+        await workers.run(check, len(data), is_short=True)
+    except DocumentError as error:
+        return report_failure(source, error)
+    return await queue.accept(workspace_id, source, data, media_type, metadata=content.metadata, groups=groups)

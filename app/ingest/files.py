@@ -84,14 +84,16 @@ def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
 def load(path: Path, max_bytes: int) -> bytes:
     """Return the file's bytes. Raises `OversizedDocument` and `UnreadableDocument`."""
     try:
-        size = path.stat().st_size
-        if size > max_bytes:
-            raise OversizedDocument(
-                f"The file has {size / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
-            )
+        check_size(path.stat().st_size, max_bytes)
         return path.read_bytes()
     except OSError as error:
         raise UnreadableDocument(f"{error.strerror}. Check its permissions and retry.") from error
+
+
+def check_size(size: int, max_bytes: int) -> None:
+    """Raise `OversizedDocument` for a file of more bytes than that."""
+    if size > max_bytes:
+        raise OversizedDocument(f"The file has {size / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it.")
 
 
 def report_failure(source: str, error: AskgraphError) -> DocumentReport:

@@ -214,7 +214,7 @@ def recognise_format(data: bytes) -> Format | None:
 
 def find_suffix(source: str) -> str:
     """The extension of a path, file name or address in lower case, without the dot; empty where there is none."""
-    path = re.sub(r"[?#].*", "", source) if "://" in source else source
-    name = re.split(r"[/\\]", path.rstrip("/\\"))[-1] or source
+    path = re.sub(r"^[^/]*://[^/?#]*|[?#].*", "", source) if "://" in source else source  # a host has no extension
+    name = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
     stem, dot, suffix = name.rpartition(".")
     return suffix.lower() if stem and dot else ""

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from app.ingest.decoding import decode
+from app.ingest.files import check_size
 from app.ingest.formats import (
     FALLBACK,
     Format,
@@ -42,7 +43,7 @@ def read_document(
     Raises a subclass of `DocumentError` whose message says what is wrong and what to do. The message does not name the
     file: the caller reports it together with its name.
     """
-    _check_size(data, max_bytes)
+    check_size(len(data), max_bytes)
     found = _choose_format(source, data, media_type)
     document = _parse(found, source, data)
     if not document.text.strip():
@@ -63,15 +64,8 @@ def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -
 
 def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> None:
     """Raise as `read_document` does, for everything that shows without parsing."""
-    _check_size(data, max_bytes)
+    check_size(len(data), max_bytes)
     _choose_format(source, data, media_type)
-
-
-def _check_size(data: bytes, max_bytes: int) -> None:
-    if len(data) > max_bytes:
-        raise OversizedDocument(
-            f"The file has {len(data) / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
-        )
 
 
 def _choose_format(source: str, data: bytes, media_type: str | None) -> Format:

@@ -1,29 +1,27 @@
-"""Keeps a workspace in step with a folder.
+"""Keeps a workspace in step with a place that documents come from.
 
 Each file is brought in or removed by itself, and noted right after. So a sync may be cut off at any moment: the library
 is whole, and the next one goes on where this one stopped. A document is deleted with its file only if a sync of the
-same folder has noted it.
+same place has noted it.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
-from app.ingest.files import find_files, load
-from app.ingest.sidecars import SUFFIX
 from domain.documents import DocumentReport
-from domain.errors import DocumentError, InputError
+from domain.errors import DocumentError, InputError, MetadataError, NotFound
 from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
+from domain.ports.connectors import Connector, Content, Listing
 from domain.ports.documents import DocumentCatalog
 
 
 class Library(Protocol):
     """Brings files into the library and removes documents, here or on a server."""
 
-    async def add(self, workspace_id: str, file: Path) -> DocumentReport: ...
+    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport: ...
 
     async def delete(self, workspace_id: str, document_id: str) -> None: ...
 
@@ -41,136 +39,118 @@ class Synced:
     )
     unchanged: int = 0
     passed_over: int = 0
-    """Files of formats that are not supported."""
+    """Files that the place has and that are not for the library."""
     kept: int = 0
     """Documents whose file is gone, and which stay because they are not to be deleted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    new: Mapping[Path, str]
-    """Files to be read, with their stamps."""
-    moved: Mapping[Path, str]
-    """The earlier paths of those of them that have moved."""
-    gone: Mapping[str, SyncedFile]
-    """What is known of files that are not there any more, by path."""
+    gap: str | None = None
+    """Why the place may hold more than was seen."""
 
 
 async def sync(
-    folder: Path,
+    place: Connector,
     workspace_id: str,
     files: SyncedFiles,
     documents: DocumentCatalog,
     library: Library,
     *,
-    max_bytes: int,
     delete: bool | None = None,
     dry_run: bool = False,
     report: Report = lambda *_: None,
 ) -> Synced:
-    """Bring what was added, changed or moved in `folder`, and delete the documents of files that are gone.
+    """Bring what was added, changed or moved in `place`, and then delete the documents of files that are gone.
 
-    With `delete` False documents stay. With None they go unless the folder has no files left at all: then it is
-    probably not mounted. With `dry_run` nothing changes.
+    With `delete` False documents stay. With None they go unless that would be more than half of them: then the place
+    is probably not mounted, or shows something else for the time being. Where it may hold more than was seen, nothing
+    is gone. With `dry_run` nothing changes.
 
-    Raises `InputError` where there is no such folder, or it has no files left; `DatabaseUnavailable` and
-    `EmbedderUnavailable`.
+    Raises `InputError` where there is no such place, or too much of it is gone; `ConfigurationError`; `Unavailable`.
     """
-    folder, found, passed_over = await asyncio.to_thread(_scan, folder)
-    known = await files.list(workspace_id, str(folder))
-    if known and not found and delete is None:
-        raise InputError(f"{folder} holds no documents any more. To delete all that came from it, add --delete.")
+    listing = await place.list()
+    known = await files.list(workspace_id, place.address)
     stored = {document.id for document in await documents.list(workspace_id)}
-    plan = await asyncio.to_thread(_plan, found, known, stored, max_bytes)
-    result = Synced(unchanged=len(found) - len(plan.new), passed_over=passed_over)
+    found = {entry.source for entry in listing.entries}
+    gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
+    by_hash = {file.content_hash: source for source, file in gone.items() if file.content_hash}
+    moved: set[str] = set()
+    result = Synced(passed_over=listing.passed_over, gap=listing.gap)
 
     def note(action: SyncAction, source: str, remark: str = "") -> None:
         result.counts[action] += 1
         report(action, source, remark)
 
-    async def remove(file: SyncedFile) -> None:
-        if file.document_id in stored:
-            await library.delete(workspace_id, file.document_id)
-        await files.drop(workspace_id, str(folder), file.source)
-
-    moved = set(plan.moved.values())
-    for source, file in plan.gone.items():
-        if delete is False:
-            result.kept += source not in moved
-        elif not dry_run:
-            await remove(file)
-        if delete is not False and source not in moved:
-            note("removed", source)
-    for path, stamp in plan.new.items():
-        source = str(path)
-        before = plan.moved.get(path)
-        action: SyncAction = "moved" if before else "changed" if source in known else "added"
-        if dry_run:
-            note(action, source, before or "")
+    for entry in listing.entries:
+        source, before = entry.source, known.get(entry.source)
+        is_current = before is not None and (before.document_id is None or before.document_id in stored)
+        stamp = before.stamp if before and is_current else None
+        if stamp is not None and stamp == entry.version:
+            result.unchanged += 1
             continue
-        added = await library.add(workspace_id, path)
+        action: SyncAction = "changed" if before else "added"
+        if dry_run and entry.version is not None and (before or not by_hash):
+            note(action, source)
+            continue
+        try:
+            content = await place.read(entry, stamp)
+        except NotFound:
+            if before:
+                gone[source] = before
+            continue
+        except (DocumentError, MetadataError) as error:
+            note("failed", source, error.message)
+            continue
+        content_hash = "" if content is None else await asyncio.to_thread(_hash, content.data)
+        if content is None or (dry_run and before and is_current and before.content_hash == content_hash):
+            result.unchanged += 1
+            continue
+        came_from = None if before else by_hash.pop(content_hash, None)
+        if came_from is not None:
+            action = "moved"
+            moved.add(came_from)
+        if dry_run:
+            note(action, source, came_from or "")
+            continue
+        added = await library.add(workspace_id, source, content)
         if added.status == "failed":
             note("failed", source, added.error or "")
+        elif before and added.status == "unchanged":
+            result.unchanged += 1
         else:
-            note(action, source, before or "")
-        content_hash = await asyncio.to_thread(_hash, path, max_bytes)
-        noted = SyncedFile(source, content_hash, stamp, added.document_id)
-        await files.put(workspace_id, str(folder), noted)
+            note(action, source, came_from or "")
+        # What a file held before it could not be read any more is still its document.
+        document_id = added.document_id or (before.document_id if before else None)
+        version = content.version if entry.version is None else entry.version
+        await files.put(workspace_id, place.address, SyncedFile(source, content_hash, version, document_id))
+
+    lost = gone.keys() - moved
+    if delete is None and 2 * len(lost) > len(known):
+        raise InputError(
+            f"{len(lost)} of {len(known)} documents are not at {place.address} any more, and none of them was deleted. "
+            "To delete them, add --delete."
+        )
+    for source, file in gone.items():
+        if delete is False:
+            result.kept += source in lost
+            continue
+        if not dry_run:
+            if file.document_id in stored:
+                await library.delete(workspace_id, file.document_id)
+            await files.drop(workspace_id, place.address, source)
+        if source in lost:
+            note("removed", source)
     return result
 
 
-async def watch(work: Callable[[], Awaitable[None]], folder: Path, seconds: float) -> None:
-    """Repeat `work` whenever something in the folder has changed, for ever. The folder is looked through every
-    `seconds`, which also works for network drives."""
-    before: Mapping[Path, str] | None = None
+async def watch(work: Callable[[], Awaitable[None]], place: Connector, seconds: float) -> None:
+    """Repeat `work` whenever something in the place has changed, for ever. It is looked through every `seconds`, which
+    also works for network drives."""
+    before: Listing | None = None
     while True:
-        _, found, _ = await asyncio.to_thread(_scan, folder)
-        if found != before:
+        listing = await place.list()
+        if listing != before:
             await work()
-            before = found
+            before = listing
         await asyncio.sleep(seconds)
 
 
-def _scan(folder: Path) -> tuple[Path, dict[Path, str], int]:
-    """Return the folder's whole path, its supported files with their stamps, and the number of others. Links that lead
-    out of the folder are not followed. Raises `InputError` where there is no such folder."""
-    folder = folder.expanduser().resolve()
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.")
-    files, passed_over = find_files(folder)
-    stamps = {file: stamp for file in files if isinstance(file, Path) and (stamp := _stamp(file)) is not None}
-    return folder, stamps, passed_over
-
-
-def _stamp(file: Path) -> str | None:
-    """Return size and time of the last change, of the sidecar too; None where the file is gone."""
-    try:
-        parts = [file.stat()]
-        sidecar = file.with_name(file.name + SUFFIX)
-        parts += [sidecar.stat()] if sidecar.is_file() else []
-    except OSError:
-        return None
-    return " ".join(f"{part.st_size}:{part.st_mtime_ns}" for part in parts)
-
-
-def _plan(found: Mapping[Path, str], known: Mapping[str, SyncedFile], stored: Collection[str], max_bytes: int) -> _Plan:
-    def is_current(path: Path, stamp: str) -> bool:
-        file = known.get(str(path))
-        return file is not None and file.stamp == stamp and (file.document_id is None or file.document_id in stored)
-
-    new = {path: stamp for path, stamp in found.items() if not is_current(path, stamp)}
-    gone = {source: file for source, file in known.items() if Path(source) not in found}
-    by_hash = {file.content_hash: source for source, file in gone.items() if file.content_hash}
-    moved: dict[Path, str] = {}
-    for path in new if by_hash else ():
-        if str(path) not in known and (source := by_hash.pop(_hash(path, max_bytes), None)) is not None:
-            moved[path] = source
-    return _Plan(new, moved, gone)
-
-
-def _hash(path: Path, max_bytes: int) -> str:
-    """Return the hash of the file's content; empty where it cannot be read."""
-    try:
-        return hashlib.sha256(load(path, max_bytes)).hexdigest()
-    except DocumentError:
-        return ""
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -75,8 +75,8 @@ async def test_what_cannot_be_added_says_why_and_the_rest_goes_on(page: Page, sc
 
 async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Script) -> None:
     script.documents = [
-        document("d"),
-        document("e", title="A manual", source="m.pdf", media_type="application/pdf", pages=3),
+        document("d", source="https://docs.example.org/guide/"),
+        document("e", title="A manual", source="javascript:alert(1)//m.pdf", media_type="application/pdf", pages=3),
     ]
     script.blocks = [{"kind": "paragraph", "start": 0, "end": 5, "text": "Words."}]
     script.ingestions = [ingestion("i", state="done")]
@@ -84,9 +84,12 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await page.get_by_role("tab", name="Library").click()
     await page.locator(".left").get_by_role("button", name="A document").first.click()
     await expect(page.locator(".evidence .block")).to_have_text("Words.")
+    origin = page.locator(".evidence .where a[target]")
+    await expect(origin).to_have_attribute("href", "https://docs.example.org/guide/")
     await page.locator(".left").get_by_role("button", name="A manual").first.click()
     await page.get_by_role("button", name="Next page").click()
     await expect(page.locator(".evidence img")).to_have_attribute("alt", "Page 2 of A manual")
+    await expect(origin).to_have_count(0)
     await page.locator(".entry").first.hover()
     await page.get_by_role("button", name="Delete A document").click()
     await page.get_by_role("button", name="Really delete A document").click()

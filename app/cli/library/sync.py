@@ -1,7 +1,6 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,18 +11,21 @@ from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run
 from app.cli.support.server_client import ServerClient
-from app.ingest.background import hand_over
+from app.ingest.background import hand_over_content
+from app.ingest.folder import Folder
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.syncing import Library, Synced
-from app.ingest.syncing import sync as sync_folder
-from app.ingest.syncing import watch as watch_folder
+from app.ingest.syncing import sync as sync_place
+from app.ingest.syncing import watch as watch_place
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import count, err, out
+from app.wiring.connectors import open_connector
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport
-from domain.errors import NotFound, Unavailable
+from domain.errors import InputError, NotFound, Unavailable
 from domain.library.synced import SyncAction, SyncedFiles
+from domain.ports.connectors import Connector, Content
 from domain.ports.documents import DocumentCatalog
 
 if TYPE_CHECKING:
@@ -39,26 +41,29 @@ cli = new_cli()
 
 @cli.command()
 def sync(
-    folder: Annotated[Path, typer.Argument(help="The folder.")],
-    watch: Annotated[bool, typer.Option("--watch", help="Go on, and follow what changes, until Ctrl-C.")] = False,
+    place: Annotated[
+        str, typer.Argument(help="A folder, or the address of a website (https://), bucket (s3://) or WebDAV folder.")
+    ],
+    watch: Annotated[bool, typer.Option("--watch", help="Follow what changes in a folder, until Ctrl-C.")] = False,
     delete: Annotated[
         bool | None,
         typer.Option(
             "--delete/--keep",
-            help="Delete the documents of files that are gone, or keep them. [default: delete, unless no file is left]",
+            help="Delete the documents of files that are gone, or keep them. [default: delete, unless most are gone]",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; report what would change.")] = False,
+    pages: Annotated[int, typer.Option("--pages", min=1, help="Read at most this many pages of a website.")] = 1000,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Keep the documents in step with a folder.
+    """Keep the documents in step with a folder, website, bucket or WebDAV folder.
 
     Files that were added, changed, moved or removed are brought up to date; the rest is not even read. It may be
-    interrupted at any time, and goes on when it is called again. Only documents that came from this folder are deleted.
+    interrupted at any time, and goes on when it is called again. Only documents that came from this place are deleted.
     """
 
-    async def follow(library: Library, files: SyncedFiles, catalog: DocumentCatalog, settings: Settings) -> int:
+    async def follow(connector: Connector, library: Library, files: SyncedFiles, catalog: DocumentCatalog) -> int:
         failed = False
         shown: list[dict[str, str]] = []
 
@@ -70,37 +75,38 @@ def sync(
         async def work() -> None:
             nonlocal failed
             shown.clear()
-            max_bytes = settings.max_document_mb * 1_000_000
-            synced = await sync_folder(
-                folder, workspace, files, catalog, library,
-                max_bytes=max_bytes, delete=delete, dry_run=dry_run, report=report,
-            )  # fmt: skip
+            synced = await sync_place(
+                connector, workspace, files, catalog, library, delete=delete, dry_run=dry_run, report=report
+            )
             failed = failed or bool(synced.counts["failed"])
             if as_json:
                 counts = {"unchanged": synced.unchanged, "kept": synced.kept, "passed_over": synced.passed_over}
-                print_json({"files": list(shown), "dry_run": dry_run, **synced.counts, **counts})
+                print_json({"files": [*shown], "dry_run": dry_run, **synced.counts, **counts, "gap": synced.gap})
             elif shown or not watch:
                 _print_counts(synced, dry_run=dry_run)
 
-        await (watch_folder(work, folder, WATCH_SECONDS) if watch else work())
+        await (watch_place(work, connector, WATCH_SECONDS) if watch else work())
         return int(failed)
 
     async def start() -> int:
         settings = read_settings()
-        server = ServerClient.find(settings)
-        if server is not None:
-            async with open_stores(settings) as stores, ParserWorkers() as workers:
-                via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
-                return await follow(via, stores.synced, stores.catalog, settings)
-        # Loads the embedding model.
-        from app.wiring.services import open_services
+        async with open_connector(place, settings, max_pages=pages) as connector:
+            if watch and not isinstance(connector, Folder):
+                raise InputError("--watch follows a folder. Call this for an address now and then, such as by cron.")
+            server = ServerClient.find(settings)
+            if server is not None:
+                async with open_stores(settings) as stores, ParserWorkers() as workers:
+                    via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
+                    return await follow(connector, via, stores.synced, stores.catalog)
+            # Loads the embedding model.
+            from app.wiring.services import open_services
 
-        async with open_services(settings) as services:
-            library = services.library
-            here = _Here(library.ingestion, services.audit)
-            code = await follow(here, library.synced, library.documents, settings)
-            await library.wait_for_indexes()
-            return code
+            async with open_services(settings) as services:
+                library = services.library
+                here = _Here(library.ingestion, services.audit)
+                code = await follow(connector, here, library.synced, library.documents)
+                await library.wait_for_indexes()
+                return code
 
     run(start())
 
@@ -112,8 +118,10 @@ class _Here:
     ingestion: "Ingestion"
     audit: "AuditLog"
 
-    async def add(self, workspace_id: str, file: Path) -> DocumentReport:
-        [report] = (await self.ingestion.add_paths(workspace_id, [file])).documents
+    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport:
+        report = await self.ingestion.add(
+            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata
+        )
         await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
         return report
 
@@ -132,18 +140,20 @@ class _OnServer:
     workers: ParserWorkers
     audit: "AuditLog"
 
-    async def add(self, workspace_id: str, file: Path) -> DocumentReport:
+    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
-        handed = await hand_over(self.queue, self.workers, workspace_id, [file], max_bytes=max_bytes)
-        await record_command(self.audit, "sync", workspace_id, [str(file)], failed=not handed.ingestions)
-        for accepted in handed.ingestions:
-            while (status := await self.queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
-                if find_server(self.settings) is None:
-                    raise Unavailable("The server stopped. Call this again to go on.")
-                await asyncio.sleep(POLL_SECONDS)
-            if status and status.report:
-                return status.report
-        return handed.refused[0]
+        accepted = await hand_over_content(self.queue, self.workers, workspace_id, source, content, max_bytes=max_bytes)
+        is_refused = isinstance(accepted, DocumentReport)
+        await record_command(self.audit, "sync", workspace_id, [source], failed=is_refused)
+        if isinstance(accepted, DocumentReport):
+            return accepted
+        while (status := await self.queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
+            if find_server(self.settings) is None:
+                raise Unavailable("The server stopped. Call this again to go on.")
+            await asyncio.sleep(POLL_SECONDS)
+        if status is None or status.report is None:
+            raise Unavailable(f"The server forgot {source}. Call this again to go on.")
+        return status.report
 
     async def delete(self, workspace_id: str, document_id: str) -> None:
         with suppress(NotFound):
@@ -161,5 +171,7 @@ def _print_counts(synced: Synced, *, dry_run: bool) -> None:
     if synced.kept:
         counts.append(f"{synced.kept} kept although their files are gone")
     if synced.passed_over:
-        counts.append(f"{count(synced.passed_over, 'file')} of other types skipped")
+        counts.append(f"{count(synced.passed_over, 'file')} skipped")
+    if synced.gap:
+        err.print(f"Nothing was deleted, because there may be more. {escape(synced.gap)}")
     out.print(f"{', '.join(counts)}{'. Dry run: nothing was changed' if dry_run else ''}.")

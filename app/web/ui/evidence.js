@@ -31,10 +31,16 @@ function CitationPane({ turn, citation }) {
         <span class="soft">${number ? phrase("evidence.of", { number, total: citations.length }) : phrase("evidence.not_cited")}</span>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next")} title="${phrase("evidence.next")}: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
       <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
-      <p class="soft where"><bdi>${short(fileName(source ?? ""), 100)}</bdi> · ${phrase("evidence.relevance", { share: percent(score) })}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
+      <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
       ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
       ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key="${turn.key}-${marker}" citation=${citation} />` : html`<${Blocks} key="${turn.key}-${marker}" document=${document_id} revision=${revision} citation=${citation} />`}
     <//>`;
+}
+
+/** The file's name; of a page from the web, a link to it. @param {{source: string}} props */
+function Origin({ source }) {
+  const name = html`<bdi>${short(fileName(source), 100)}</bdi>`;
+  return /^https?:\/\//.test(source) ? html`<a href=${source} target="_blank" rel="noreferrer">${name}</a>` : name;
 }
 
 /** @param {{item: LibraryDocument, page: number}} props */
@@ -46,7 +52,7 @@ function DocumentPane({ item: { id, title, source, pages, media_type }, page }) 
         <button type="button" class="quiet" aria-label=${phrase("evidence.previous_page")} disabled=${page <= 1} onClick=${() => openDocument(id, page - 1)}>‹</button>
         <span class="soft">${phrase("evidence.page_of", { page, total: pages })}</span>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
-      <p class="soft where"><bdi>${short(fileName(source), 100)}</bdi> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
+      <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
       ${hasPages ? html`<${Pages} key="${id}-${page}" citation=${{ document_id: id, page, title, boxes: [] }} />` : html`<${Blocks} key=${id} document=${id} />`}
     <//>`;
 }

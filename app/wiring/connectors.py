@@ -1,0 +1,49 @@
+"""The places that `askgraph sync` keeps a workspace in step with. To add a kind of place, write a connector in
+`app/adapters/connectors/` and add its scheme to `CONNECTORS`."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+
+from app.ingest.folder import Folder
+from app.settings import Settings, reveal
+from domain.errors import ConfigurationError, InputError
+from domain.ports.connectors import Connector, Opening
+
+CONNECTORS = {
+    "http": "website:open_website",
+    "https": "website:open_website",
+    "s3": "objects:open_bucket",
+    "webdav": "objects:open_webdav",
+    "webdavs": "objects:open_webdav",
+}
+"""`module:function` in `app.adapters.connectors`, by the scheme of addresses. Imported on first use, because some need
+optional packages."""
+
+
+@asynccontextmanager
+async def open_connector(place: str, settings: Settings, *, max_pages: int) -> AsyncIterator[Connector]:
+    """Open a folder, or what the address names. Raises `InputError` and `ConfigurationError`."""
+    max_bytes = settings.max_document_mb * 1_000_000
+    if not (scheme := re.match(r"([a-z][a-z0-9+.-]*)://([^/?#]*)", place)):
+        yield Folder(Path(place), max_bytes)
+        return
+    host = scheme[2]
+    if "@" in host:
+        raise InputError("An address holds no password. Set ASKGRAPH_SYNC_LOGIN or, for a bucket, AWS_*.")
+    if scheme[1] not in CONNECTORS:
+        raise InputError(
+            f"{scheme[1]}:// is no kind of place that is known. Name a folder, or one of {', '.join(CONNECTORS)}."
+        )
+    login, _, asked_by = reveal(settings.sync_login).rpartition("@")
+    user, _, password = login.partition(":")
+    module, _, function = CONNECTORS[scheme[1]].partition(":")
+    try:
+        found = import_module(f"app.adapters.connectors.{module}")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"{scheme[1]}:// needs the package {error.name}. Install askgraph[s3].") from error
+    opening = Opening((user, password) if asked_by == host else None, max_bytes, max_pages)
+    async with getattr(found, function)(place, opening) as connector:
+        yield connector

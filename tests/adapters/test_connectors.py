@@ -1,0 +1,257 @@
+"""Places that documents come from, each behind a server of its own."""
+
+import gzip
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import pytest_asyncio
+from obstore.store import S3Store
+from starlette.responses import RedirectResponse, Response
+
+from app.adapters.connectors import website
+from app.settings import read_settings
+from app.wiring.connectors import open_connector
+from app.wiring.services import Services
+from domain.errors import ConfigurationError, InputError, Unavailable
+from domain.ports.connectors import Connector, Entry
+from tests.ingest.synced_library import list_names, sync_into
+from tests.wire.places import PASSWORD, USER, Site, serve_site, serve_webdav
+from tests.wire.s3 import BUCKET, Bucket
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(website, "PAUSE", 0)
+
+
+def opened(address: str, max_pages: int = 1000) -> AbstractAsyncContextManager[Connector]:
+    return open_connector(address, read_settings(max_document_mb=1), max_pages=max_pages)
+
+
+class Place(Protocol):
+    address: str
+
+    async def write(self, name: str, text: str) -> None: ...
+    async def remove(self, name: str) -> None: ...
+
+
+class ConnectorContract:
+    """What every connector does. An adapter's tests inherit from it and provide `place`."""
+
+    async def test_a_workspace_follows_a_place(self, place: Place, services: Services) -> None:
+        await place.write("a.md", "The apple is here.")
+        await place.write("deep/er/b_ü.md", "The banana is here.")
+        await place.write("deep/picture.png", "not for us")
+        async with opened(place.address) as connector:
+            assert [action for action, _ in await sync_into(services, connector)] == ["added", "added"]
+            [first, second] = await list_names(services, connector)
+            assert first == "a.md"
+            assert second.startswith("deep/er/b_")
+            assert await sync_into(services, connector, calls=0) == []
+            await place.write("a.md", "The apricot is here, and is not an apple.")
+            await place.write("c.md", "The cherry is here.")
+            assert await sync_into(services, connector) == [("changed", "a.md"), ("added", "c.md")]
+            await place.remove("deep/er/b_ü.md")
+            assert await sync_into(services, connector) == [("removed", second)]
+            assert await list_names(services, connector) == ["a.md", "c.md"]
+
+    async def test_what_is_too_large_is_not_read(self, place: Place, services: Services) -> None:
+        await place.write("a.md", "x" * 1_000_001)
+        async with opened(place.address) as connector:
+            assert await sync_into(services, connector) == [("failed", "a.md")]
+
+
+class TestBucket(ConnectorContract):
+    @pytest.fixture
+    def place(self, bucket: Bucket) -> "InBucket":
+        return InBucket(S3Store(BUCKET, client_options={"allow_http": True}))
+
+    async def test_a_failed_listing_deletes_nothing(self, place: Place, services: Services, bucket: Bucket) -> None:
+        await place.write("a.md", "The apple is here.")
+        async with opened(place.address) as connector:
+            await sync_into(services, connector)
+            await bucket.stop()
+            with pytest.raises(Unavailable):
+                await sync_into(services, connector, delete=True)
+            assert await list_names(services, connector) == ["a.md"]
+
+    async def test_metadata_lie_beside(self, place: Place, services: Services) -> None:
+        await place.write("a.md", "The apple is here.")
+        async with opened(place.address) as connector:
+            await sync_into(services, connector)
+            await place.write("a.md.meta.json", '{"team": "fruit"}')
+            assert await sync_into(services, connector) == [("changed", "a.md")]
+        [document] = await services.library.documents.list("default")
+        assert document.metadata["team"] == "fruit"
+
+
+class InBucket:
+    address = f"s3://{BUCKET}/team"
+
+    def __init__(self, store: S3Store) -> None:
+        self._store = store
+
+    async def write(self, name: str, text: str) -> None:
+        await self._store.put_async(f"team/{name}", text.encode())
+
+    async def remove(self, name: str) -> None:
+        await self._store.delete_async(f"team/{name}")
+
+
+class TestWebdav(ConnectorContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["InWebdav"]:
+        with serve_webdav(tmp_path) as host:
+            monkeypatch.setenv("ASKGRAPH_SYNC_LOGIN", f"{USER}:{PASSWORD}@{host}")
+            yield InWebdav(f"webdav://{host}/the%20team", tmp_path / "the team")
+
+    async def test_a_password_is_for_its_host_alone(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ASKGRAPH_SYNC_LOGIN", f"{USER}:{PASSWORD}@cloud.example.org")
+        async with opened(place.address) as connector:
+            with pytest.raises(ConfigurationError, match="ASKGRAPH_SYNC_LOGIN"):
+                await connector.list()
+
+
+class InWebdav:
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address, self._folder = address, folder
+
+    async def write(self, name: str, text: str) -> None:
+        (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self._folder / name).write_text(text)
+
+    async def remove(self, name: str) -> None:
+        (self._folder / name).unlink()
+
+
+@pytest_asyncio.fixture
+async def site() -> AsyncIterator[Site]:
+    async with serve_site() as site:
+        yield site
+
+
+class OnWebsite:
+    """Pages that a sitemap lists."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self.address = site, f"{site.address}/docs/"
+
+    async def write(self, name: str, text: str) -> None:
+        self._site.write(f"/docs/{name}", text, "text/markdown")
+        self._site.write_sitemap(*self._site.pages)
+
+    async def remove(self, name: str) -> None:
+        del self._site.pages[f"/docs/{name}"]
+        self._site.write_sitemap(*self._site.pages)
+
+
+class TestWebsite(ConnectorContract):
+    @pytest.fixture
+    def place(self, site: Site) -> OnWebsite:
+        return OnWebsite(site)
+
+    async def test_what_has_not_changed_is_not_sent_again(self, site: Site, services: Services) -> None:
+        site.write("/a.html", "<h1>Apple</h1><p>The apple is here.")
+        site.write("/b.html", "<h1>Banana</h1><p>The banana is here.")
+        site.write_sitemap("/a.html 2024-05-01", "/b.html")
+        async with opened(site.address) as connector:
+            await sync_into(services, connector)
+            [apple, _] = await services.library.documents.list("default")
+            assert (apple.title, apple.metadata["file_date"]) == ("Apple", "2024-05-01")
+            site.asked.clear()
+            assert await sync_into(services, connector, calls=0) == []
+            assert [each for each in site.asked if "html" in each] == ["/b.html 304"]
+
+    async def test_a_page_that_is_gone_is_deleted_and_many_are_not(self, site: Site, services: Services) -> None:
+        names = ["a.html", "b.html", "c.html"]
+        for name in names:
+            site.write(f"/{name}", f"<p>The {name} is here.")
+        site.write_sitemap(*site.pages)
+        async with opened(site.address) as connector:
+            await sync_into(services, connector)
+            del site.pages["/b.html"]
+            assert await sync_into(services, connector) == [("removed", "b.html")]
+            site.pages["/c.html"] = Response("Not now.", 503)
+            assert await sync_into(services, connector) == [("failed", "c.html")]
+            site.pages["/c.html"] = site.pages["/a.html"] = RedirectResponse("https://login.example.org/")
+            with pytest.raises(InputError, match="--delete"):
+                await sync_into(services, connector)
+            site.pages["/sitemap.xml"] = Response("Not now.", 503)
+            with pytest.raises(Unavailable, match="503"):
+                await sync_into(services, connector, delete=True)
+            assert await list_names(services, connector) == ["a.html", "c.html"]
+
+    async def test_links_are_followed_below_the_address(self, site: Site, services: Services) -> None:
+        elsewhere = "../secret.html//h/x http://other.example/docs/x ?page=2 #top javascript:x http://[ picture.png"
+        links = "".join(f"<a href='{link}'>" for link in ("b/", "c.pdf", "d", "login", "all", *elsewhere.split()))
+        site.write("/docs/", f"<h1>Start</h1><p>The start is here. {links}")
+        site.write("/docs/all", "<meta name=robots content=noindex><p>All is here. <a href='b/'>")
+        site.write("/docs/b/", "<p>The banana is here. <a href='../e.html'> <a href='/docs/'>")
+        site.write("/docs/c.pdf", "no PDF", "application/pdf")
+        site.write("/docs/e.html", "<p>The elderberry is here.")
+        site.write("/secret.html", "<p>The secret is here.")
+        site.pages["/docs/d"] = RedirectResponse("/docs/b/")
+        site.pages["/docs/login"] = RedirectResponse("/secret.html")
+        async with opened(f"{site.address}/docs/") as connector:
+            said = await sync_into(services, connector)
+            assert sorted(said) == [("added", ""), ("added", "b/"), ("added", "e.html"), ("failed", "c.pdf")]
+            assert site.asked.count("/docs/e.html 200") == 1
+            assert not any("secret" in each or "picture" in each for each in site.asked)
+            assert await sync_into(services, connector, calls=0) == []
+            site.pages["/docs/b/"] = Response("Not now.", 503)
+            assert await sync_into(services, connector) == []
+            site.write("/docs/b/", "<p>The banana is here, and leads nowhere.")
+            assert await sync_into(services, connector) == [("changed", "b/"), ("removed", "e.html")]
+
+    async def test_robots_are_heeded(self, site: Site, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        site.write("/a.html", "<p>The apple is here.")
+        site.write("/private/b.html", "<p>The banana is here.")
+        site.write_sitemap("/a.html", "/private/b.html", path="/map.xml")
+        site.pages["/map.xml.gz"] = Response(gzip.compress(site.pages.pop("/map.xml").body))
+        site.write("/maps.xml", f"<sitemapindex><sitemap><loc>{site.address}/map.xml.gz</loc></sitemap></sitemapindex>")
+        rules = f"User-agent: askgraph\nDisallow: /priv*\nCrawl-delay: 7\nSitemap: {site.address}/maps.xml"
+        site.write("/robots.txt", rules, "text/plain")
+        pauses = []
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+
+        async with opened(site.address) as connector:
+            monkeypatch.setattr("app.adapters.connectors.website.asyncio.sleep", sleep)
+            listing = await connector.list()
+            assert (listing.entries, listing.passed_over) == ([Entry(f"{site.address}/a.html", None)], 1)
+            assert pauses == [0, 7, 7]
+            site.write("/robots.txt", "User-agent: *\nDisallow: /", "text/plain")
+            with pytest.raises(InputError, match=r"robots\.txt"):
+                await connector.list()
+            site.pages["/robots.txt"] = Response("Not now.", 503)
+            with pytest.raises(Unavailable):
+                await connector.list()
+
+    async def test_limits_are_said_and_delete_nothing(
+        self, site: Site, services: Services, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("a", "b", "c"):
+            site.write(f"/{name}.html", f"<p>The {name} is here.")
+        site.write_sitemap(*site.pages)
+        async with opened(site.address) as connector:
+            await sync_into(services, connector)
+            assert (await connector.list()).gap is None
+        async with opened(site.address, max_pages=1) as connector:
+            assert "--pages" in ((await connector.list()).gap or "")
+            assert await sync_into(services, connector, delete=True) == []
+            assert len(await list_names(services, connector)) == 3
+            monkeypatch.setattr(website, "SECONDS", -1)
+            with pytest.raises(Unavailable, match="hour"):
+                await connector.list()
+
+
+@pytest.mark.parametrize("place", ["https://me:secret-word@docs.example.org/", "ftp://docs.example.org/"])
+async def test_an_address_that_cannot_be_used_is_refused(place: str) -> None:
+    with pytest.raises(InputError) as raised:
+        async with opened(place):
+            pass
+    assert "secret-word" not in raised.value.message
