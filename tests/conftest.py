@@ -338,6 +338,18 @@ async def services(settings: "Settings") -> AsyncIterator["Services"]:
         yield opened
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_services(servers: Servers, template: str) -> AsyncIterator["Services"]:
+    """Everything open, once for the tests of a module that run in its loop and get along with each other."""
+    from app.settings import read_settings
+    from app.wiring.services import open_services
+
+    async with create_database(servers, template) as url:
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        async with open_services(settings) as opened:
+            yield opened
+
+
 HANDBOOK = b"""# Station handbook
 
 ## Warranty

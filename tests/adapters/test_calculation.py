@@ -24,28 +24,39 @@ from tests.contracts.calculator import FILES, SCOPE, CalculatorContract
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
 
 
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def services(module_services: Services) -> Services:
+    return module_services
+
+
 @pytest.fixture
 def calculator(services: Services) -> SqliteCalculator:
     return services.library.calculator
 
 
-@pytest_asyncio.fixture
-async def tables(services: Services) -> dict[str, str]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tables(module_services: Services) -> dict[str, str]:
+    services = module_services
     added = {name: await services.library.ingestion.add("default", name, text.encode()) for name, text in FILES.items()}
     return {name: str(report.document_id) for name, report in added.items()}
 
 
+@in_one_loop
 class TestSqliteCalculator(CalculatorContract):
     pass
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def impatient(services: Services, parser_processes: None) -> AsyncIterator[SqliteCalculator]:
     """Real processes, and little time."""
     async with aclosing(SqliteCalculator(services.library.search, at_once=1, seconds=0.3)) as calculator:
         yield calculator
 
 
+@in_one_loop
 @pytest.mark.parametrize(
     "sql",
     [
@@ -70,6 +81,7 @@ async def test_a_query_without_end_is_stopped_and_costs_nobody_else_anything(
     assert worker in _list_workers()
 
 
+@in_one_loop
 async def test_memory_is_limited_and_a_query_that_is_left_ends_its_worker(
     services: Services, parser_processes: None
 ) -> None:
@@ -92,11 +104,12 @@ def test_the_service_never_loads_the_parser() -> None:
     assert done.stdout == "False\n"
 
 
+@in_one_loop
 async def test_documents_of_a_group_are_computed_with_by_that_group_only(
     calculator: SqliteCalculator, services: Services, tables: dict[str, str]
 ) -> None:
-    await services.library.documents.set_groups("default", tables["prices.md"], ["board"])
-    asked = [tables["prices.md"]]
+    report = await services.library.ingestion.add("default", "board.md", FILES["prices.md"].encode(), groups=["board"])
+    asked = [str(report.document_id)]
     found = await calculator.calculate(Scope("default", groups=frozenset(["board"])), "SELECT count(*) FROM t1", asked)
     assert found.rows == ((3,),)
     with pytest.raises(CalculationError, match="There is no document"):

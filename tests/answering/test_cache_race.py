@@ -14,7 +14,7 @@ from app.wiring.services import Services
 from domain.events import Done
 from tests.asking import QUESTION
 
-STEPS = 15
+STEPS = 9
 """Changes. Every third deletes the document; the others replace its fact by one named after the step."""
 
 CHANGE = """

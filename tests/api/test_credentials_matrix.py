@@ -13,11 +13,9 @@ import pytest_asyncio
 
 from app.access.keys import make_key
 from app.serving.application import make_app
-from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.services import Services
 from domain.people.access import RIGHTS, ApiKey
 from tests.api.test_matrix import ENDPOINTS, IN_A_WORKSPACE, NAMES, Service, never
-from tests.conftest import create_database
 from tests.http_client import open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,32 +25,30 @@ KINDS = ("no key", "wrong", "expired", "revoked", "other workspace", "ask-only")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def keyed(servers: Any, template: str) -> AsyncIterator[tuple[httpx.AsyncClient, dict[str, str | None]]]:
+async def keyed(module_services: Services) -> AsyncIterator[tuple[httpx.AsyncClient, dict[str, str | None]]]:
     """A client without a key, and a credential of each kind."""
-    async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
-        async with open_services(settings) as services:
-            await services.library.ingestion.add("mine", "lawn.md", b"# Lawn\n\nThe lawn is mown on Tuesdays.")
+    services = module_services
+    await services.library.ingestion.add("mine", "lawn.md", b"# Lawn\n\nThe lawn is mown on Tuesdays.")
 
-            async def make(**options: Any) -> tuple[str, str]:
-                wanted = replace(ApiKey("", "test", RIGHTS, frozenset({"mine"})), **options)
-                key, token = await make_key(services.keys, wanted)
-                return key.key_id, token
+    async def make(**options: Any) -> tuple[str, str]:
+        wanted = replace(ApiKey("", "test", RIGHTS, frozenset({"mine"})), **options)
+        key, token = await make_key(services.keys, wanted)
+        return key.key_id, token
 
-            revoked, of_revoked = await make()
-            await services.keys.revoke(revoked)
-            soon = datetime.now(UTC) + timedelta(milliseconds=50)
-            credentials = {
-                "no key": None,
-                "wrong": f"{of_revoked[:-4]}abcd",
-                "expired": (await make(expires_at=soon))[1],
-                "revoked": of_revoked,
-                "other workspace": (await make(workspaces=frozenset({"theirs"})))[1],
-                "ask-only": (await make(rights=frozenset({"ask"})))[1],
-            }
-            await asyncio.sleep(0.1)
-            async with open_client(make_app(services)) as client:
-                yield client, credentials
+    revoked, of_revoked = await make()
+    await services.keys.revoke(revoked)
+    soon = datetime.now(UTC) + timedelta(milliseconds=50)
+    credentials = {
+        "no key": None,
+        "wrong": f"{of_revoked[:-4]}abcd",
+        "expired": (await make(expires_at=soon))[1],
+        "revoked": of_revoked,
+        "other workspace": (await make(workspaces=frozenset({"theirs"})))[1],
+        "ask-only": (await make(rights=frozenset({"ask"})))[1],
+    }
+    await asyncio.sleep(0.1)
+    async with open_client(make_app(services)) as client:
+        yield client, credentials
 
 
 async def test_no_credential_that_must_not_do_does(

@@ -18,11 +18,9 @@ from psycopg.sql import SQL, Identifier
 from app.access.authentication import Authenticator
 from app.adapters.postgres.row_security import OF_THREAD, OF_WORKSPACE
 from app.serving.application import DIALECTS, ROUTERS, make_app
-from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.services import Services
 from domain.people.access import Caller
 from tests.api.test_matrix import ENDPOINTS, HARMLESS, OPEN, Service, fill, never, settle
-from tests.conftest import create_database
 from tests.http_client import open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -103,16 +101,14 @@ PLACES = sorted(set(list_places()))
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def opened(servers: Any, template: str) -> AsyncIterator[tuple[Service, dict[str, str], str]]:
+async def opened(module_services: Services) -> AsyncIterator[tuple[Service, dict[str, str], str]]:
     """The service, ids of what is in the caller's own workspace, and the database's address."""
-    async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
-        async with open_services(settings) as services:
-            theirs = await fill(services, "theirs")
-            own = await fill(services, "mine", said=HARMLESS)
-            async with open_client(make_app(services)) as client:
-                await settle(services, theirs=theirs, mine=own)
-                yield Service(client, theirs, {}), own, url
+    theirs = await fill(module_services, "theirs")
+    own = await fill(module_services, "mine", said=HARMLESS)
+    assert module_services.settings.database_url
+    async with open_client(make_app(module_services)) as client:
+        await settle(module_services, theirs=theirs, mine=own)
+        yield Service(client, theirs, {}), own, module_services.settings.database_url.get_secret_value()
 
 
 @pytest.fixture(autouse=True)

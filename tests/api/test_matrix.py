@@ -295,21 +295,14 @@ async def settle(services: Services, **ids: Mapping[str, str]) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def opened(servers: Any, template: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+async def opened(module_services: Services) -> AsyncIterator[Service]:
     """The service, once for all that only fails."""
-    from app.settings import read_settings
-    from app.wiring.services import open_services
-    from tests.conftest import create_database
-
-    async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
-        async with open_services(settings) as services:
-            theirs = await fill(services, "theirs")
-            hidden = await fill(services, "mine", ["board"])
-            await services.library.ingestion.add("mine", "lawn.md", HARMLESS.encode())
-            async with open_client(make_app(services)) as client:
-                await settle(services, theirs=theirs, mine=hidden)
-                yield Service(client, theirs, hidden)
+    theirs = await fill(module_services, "theirs")
+    hidden = await fill(module_services, "mine", ["board"])
+    await module_services.library.ingestion.add("mine", "lawn.md", HARMLESS.encode())
+    async with open_client(make_app(module_services)) as client:
+        await settle(module_services, theirs=theirs, mine=hidden)
+        yield Service(client, theirs, hidden)
 
 
 @pytest.fixture

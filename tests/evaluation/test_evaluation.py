@@ -2,39 +2,32 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-import pytest_asyncio
 from fpdf import FPDF
 from psycopg.sql import SQL, Identifier
 
-from app.adapters.embedded import Servers
 from app.evaluation.asking import Outcome
 from app.evaluation.corpus import find_shelf
 from app.evaluation.evaluation import Evaluated, Options, Result, evaluate
 from app.evaluation.report import list_metrics, write_report
 from app.evaluation.sets import EvaluationSet, SetError, read_sets
-from app.settings import read_settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.documents import ParsedDocument, Section
 from domain.profile import MODES
-from tests.conftest import HANDBOOK, create_database
+from tests.conftest import HANDBOOK
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def services(servers: Servers, template: str) -> AsyncIterator[Services]:
+@pytest.fixture
+def services(module_services: Services) -> Services:
     """One for all tests here: each leaves the database as it was, which the first one checks."""
-    async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url)
-        async with open_services(settings) as opened:
-            yield opened
+    return module_services
 
 
 CORPUS = [

@@ -23,6 +23,9 @@ The device shows these codes:
 """
 
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
 @pytest.mark.parametrize("mode", ["fast", "standard", "thorough"])
 @pytest.mark.parametrize(
     ("question", "answer", "cited"),
@@ -45,11 +48,12 @@ The device shows these codes:
     ],
 )
 async def test_rows_that_are_named_are_the_answer(
-    services: Services, mode: str, question: str, answer: str, cited: str
+    module_services: Services, mode: str, question: str, answer: str, cited: str
 ) -> None:
-    await services.library.ingestion.add("default", "codes.md", CODES.encode())
-    await services.library.ingestion.add("default", "rain.csv", FILES["rain.csv"].encode())
-    done, state = await ask_for_state(services, question, mode=mode)
+    ingestion = module_services.library.ingestion
+    await ingestion.add("default", "codes.md", CODES.encode())
+    await ingestion.add("default", "rain.csv", FILES["rain.csv"].encode())
+    done, state = await ask_for_state(module_services, question, mode=mode)
     assert done["outcome"] == "answered"
     assert answer in done["answer"]
     assert done["answer"].count("\n") <= 6

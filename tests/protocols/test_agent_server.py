@@ -22,11 +22,10 @@ from typing_extensions import TypedDict
 
 from app.api.protocols.agent_server import reading, streaming
 from app.serving.application import make_app
-from app.settings import read_settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from domain.scope import Scope
 from tests.asking import QUESTION
-from tests.conftest import HANDBOOK, create_database
+from tests.conftest import HANDBOOK
 from tests.http_client import run_app
 from tests.protocols.examples import read_example
 from tests.protocols.node_clients import needs_node, run_node
@@ -61,18 +60,15 @@ class Served:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def served(servers: Any, template: str) -> AsyncIterator[Served]:
+async def served(module_services: Services) -> AsyncIterator[Served]:
     """The service, once for all tests."""
-    async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
-        async with open_services(settings) as services:
-            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            async with (
-                run_app(make_app(services)) as running,
-                serve_app(running) as address,
-                get_client(url=f"{address}/langgraph", api_key=None) as client,
-            ):
-                yield Served(address, services, client)
+    await module_services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+    async with (
+        run_app(make_app(module_services)) as running,
+        serve_app(running) as address,
+        get_client(url=f"{address}/langgraph", api_key=None) as client,
+    ):
+        yield Served(address, module_services, client)
 
 
 @pytest.fixture
