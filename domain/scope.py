@@ -66,10 +66,6 @@ class Scope:
         """Return True if the asker may read a document of these groups. None: they are not known."""
         return admits(groups, self.groups)
 
-    def covers(self, other: "Scope") -> bool:
-        """Return True if whoever asks here may read all that the asker of the other scope might have been shown."""
-        return self.groups is None or (other.groups is not None and other.groups <= self.groups)
-
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Scope":
         """Read what `to_json` made. Raises `FilterError`."""

@@ -6,18 +6,12 @@ from typing import Any, cast, get_args
 import pytest
 
 from domain.execution.budget import Budget
-from domain.outcome import Outcome
 from domain.profile import GradeKnobs, Profile, ResearchKnobs
-from domain.state import AnswerState, ExecutedStep, Failure, Route, Task, Usage, blank_question
+from domain.state import AnswerState, ExecutedStep, Failure, Task, Usage, blank_question
 from graphs.decisions import (
-    decide_answer,
-    decide_description,
     decide_remedy,
-    decide_repair,
     decide_retry,
-    decide_route,
     decide_sufficiency,
-    decide_support,
 )
 from nodes.prompting.answerers import LOCAL
 
@@ -54,30 +48,6 @@ def make_state(
         **fields,
     }
     return cast(AnswerState, state)
-
-
-@pytest.mark.parametrize("route", ["needs_retrieval", "about_library", "conversational", "out_of_scope"])
-def test_the_route_is_followed(route: Route) -> None:
-    assert decide_route(make_state(route=route)) == route
-
-
-@pytest.mark.parametrize(
-    ("unclear", "documents", "edge"),
-    [
-        (True, ["a", "b"], "ambiguous"),
-        # One document leaves nothing to choose from.
-        (True, ["a", "a"], "sufficient"),
-        (False, ["a", "b"], "sufficient"),
-    ],
-)
-def test_a_question_about_something_never_named_is_asked_back(unclear: bool, documents: list[str], edge: str) -> None:
-    sources = [{"document_id": document} for document in documents]
-    assert decide_sufficiency(make_state(confidence=0.9, unclear=unclear, sources=sources)) == edge
-
-
-def test_a_name_of_several_things_is_asked_back() -> None:
-    assert decide_description(make_state(choices=[{"label": "A", "document_id": "a"}])) == "ambiguous"
-    assert decide_description(make_state(outcome="answered")) == "described"
 
 
 @pytest.mark.parametrize(
@@ -191,29 +161,6 @@ def test_retry(query: str, confidence: float, tokens: int, answerer: str, edge: 
     assert decide_retry(state) == edge
 
 
-@pytest.mark.parametrize("verify", [True, False])
-@pytest.mark.parametrize("outcome", ["answered", "answered_with_caveat", "showed_passages", "abstained", None])
-@pytest.mark.parametrize("failure", [FAILURE, None])
-def test_answer(verify: bool, outcome: Outcome | None, failure: Failure | None) -> None:
-    edge = decide_answer(make_state(verify=verify, outcome=outcome, failure=failure))
-    if failure is not None:
-        assert edge == "answerer failed"
-    elif verify and outcome != "abstained":
-        assert edge == "mode verifies"
-    else:
-        assert edge == "mode does not"
-
-
-def test_what_an_answer_says_decides_nothing() -> None:
-    for answer in ("The documents do not answer this.", "24 months [1].", ""):
-        assert decide_answer(make_state(verify=True, outcome="answered", answer=answer)) == "mode verifies"
-        assert decide_answer(make_state(verify=True, outcome="abstained", answer=answer)) == "mode does not"
-
-
-def test_what_an_abstention_cites_is_verified() -> None:
-    assert decide_answer(make_state(verify=True, outcome="abstained", citations=[{}])) == "mode verifies"
-
-
 @pytest.mark.parametrize(
     ("confidence", "failure", "grade", "edge"),
     [
@@ -227,21 +174,3 @@ def test_what_an_abstention_cites_is_verified() -> None:
 )
 def test_remedy(confidence: float, failure: Failure | None, grade: GradeKnobs | None, edge: str) -> None:
     assert decide_remedy(make_state(confidence=confidence, failure=failure, grade=grade)) == edge
-
-
-@pytest.mark.parametrize(
-    ("status", "edge"),
-    [
-        ("unsupported", "unsupported claims"),
-        ("supported", "supported"),
-        ("skipped", "supported"),
-        ("reconciled", "supported"),
-    ],
-)
-def test_support(status: str, edge: str) -> None:
-    assert decide_support(make_state(verification={"status": status, "claims": []})) == edge
-
-
-@pytest.mark.parametrize(("failure", "edge"), [(None, "reconciled"), (FAILURE, "nothing is left")])
-def test_repair(failure: Failure | None, edge: str) -> None:
-    assert decide_repair(make_state(failure=failure)) == edge

@@ -7,6 +7,7 @@ import pytest
 from langgraph.graph import END, START
 
 from domain.execution.budget import Budget
+from domain.outcome import ANSWERS
 from graphs import decisions
 from graphs.answer import EDGES, STEPS, build_answer_graph, find_next
 from graphs.decisions import Router
@@ -15,7 +16,7 @@ from tests.graphs.test_decisions import FAILURE, make_state
 SURE, UNSURE, POOR = 0.9, 0.5, 0.1
 SPENT = Budget(tokens=0)
 TWO = [{"document_id": "a"}, {"document_id": "b"}]
-UNSUPPORTED, SUPPORTED = {"status": "unsupported"}, {"status": "supported"}
+UNSUPPORTED = {"status": "unsupported"}
 CALLING, ENOUGH = {"text": "", "calls": [{"id": "1"}]}, {"text": "DONE", "calls": []}
 CHOICES = [{"label": "A", "document_id": "a"}]
 
@@ -42,6 +43,9 @@ WAYS: list[tuple[str, dict[str, Any], str]] = [
     ("use_tool", {"work": [CALLING, CALLING], "research": 2}, "grade"),
     ("grade", {"confidence": SURE}, "generate"),
     ("grade", {"confidence": SURE, "unclear": True, "sources": TWO}, "ask_back"),
+    # One document leaves nothing to choose from.
+    ("grade", {"confidence": SURE, "unclear": True, "sources": TWO[:1] * 2}, "generate"),
+    ("grade", {"confidence": SURE, "sources": TWO}, "generate"),
     ("grade", {"confidence": POOR}, "reformulate"),
     ("grade", {"confidence": POOR, "retries": 9}, "abstain"),
     ("grade", {"confidence": POOR, "work": [ENOUGH]}, "abstain"),
@@ -50,13 +54,17 @@ WAYS: list[tuple[str, dict[str, Any], str]] = [
     ("reformulate", {"query": "tried", "confidence": UNSURE}, "generate"),
     ("reformulate", {"query": "tried", "confidence": POOR}, "abstain"),
     ("reformulate", {"query": "other", "budget": SPENT}, "degrade"),
-    ("generate", {"verify": True}, "verify"),
-    ("generate", {"verify": False}, END),
+    *(("generate", {"verify": True, "outcome": outcome}, "verify") for outcome in (*ANSWERS, "showed_passages", None)),
+    # An abstention claims nothing, unless it cites.
+    ("generate", {"verify": True, "outcome": "abstained"}, END),
+    ("generate", {"verify": True, "outcome": "abstained", "citations": [{}]}, "verify"),
+    ("generate", {"verify": False, "outcome": "answered"}, END),
     ("generate", {"failure": FAILURE}, "degrade"),
+    ("generate", {"verify": True, "outcome": "answered", "failure": FAILURE}, "degrade"),
     ("degrade", {"confidence": SURE}, "generate"),
     ("degrade", {"confidence": SURE, "outline": ["Warranty"], "answerer": "local"}, "describe"),
     ("degrade", {"confidence": POOR}, "abstain"),
-    ("verify", {"verification": SUPPORTED}, END),
+    *(("verify", {"verification": {"status": status}}, END) for status in ("supported", "skipped", "reconciled")),
     ("verify", {"verification": UNSUPPORTED}, "reconcile"),
     ("reconcile", {}, END),
     ("reconcile", {"failure": FAILURE}, "degrade"),
