@@ -18,7 +18,7 @@ from askgraph.frames import read_frames
 from domain.errors import DatabaseUnavailable
 from domain.events import Event, Failed
 from tests.asking import ask, with_models
-from tests.http_client import open_client, run_app
+from tests.http_client import run_app
 from tests.wire.openai import serve_openai
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
@@ -189,13 +189,6 @@ async def test_a_file_with_an_unusable_name_does_not_hide_what_became_of_the_oth
         assert says in report["error"]
 
 
-async def test_health_says_that_models_answer(settings: Settings) -> None:
-    async with serve_openai() as server:
-        with_model = settings.model_copy(update={"openai_base_url": server.base_url})
-        async with open_services(with_model) as services, open_client(make_app(services)) as client:
-            assert (await client.get("/readyz")).json()["models"] == "ok"
-
-
 @pytest.mark.parametrize(
     ("failed", "status"),
     [
@@ -326,12 +319,6 @@ async def test_metrics_count_runs_as_their_records_do(client: httpx.AsyncClient)
 async def test_unknown_paths_and_methods_have_the_same_error_shape(client: httpx.AsyncClient) -> None:
     assert (await client.get("/nonsense")).json()["error"]["code"] == "not_found"
     assert (await client.put("/api/chat")).json()["error"]["code"] == "method_not_allowed"
-
-
-async def test_the_page_is_served(client: httpx.AsyncClient) -> None:
-    response = await client.get("/")
-    assert response.status_code == 200
-    assert "<title>" in response.text
 
 
 async def test_many_questions_at_once(client: httpx.AsyncClient) -> None:
