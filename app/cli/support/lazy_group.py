@@ -20,7 +20,7 @@ ROOMS = {
         "app.cli.library",
         {
             "ingest": "Add documents or update them.",
-            "sync": "Keep the documents in step with a folder.",
+            "sync": "Keep the documents in step with a folder, website, bucket or WebDAV folder.",
             "ingestions": "List files that were handed over to be read in the background, or give some up.",
             "documents": "List the documents.",
             "delete": "Delete documents, their chunks and the answers cached from them.",
