@@ -49,6 +49,9 @@ _ITEM = re.compile(
 )
 """The beginning of an item, with its indentation. An odd one is not canonical."""
 
+_MARK_OF_CODE = re.compile(r"[ \t]*(?:[-*+•▪◦‣●○–—:]|\(?\w{1,4}[.)])[ \t]+(?=`{3}|~{3})")
+"""The mark of an item or a definition that begins with code."""
+
 _MARKERS = re.compile(r"(?:\[(?:cite:[^\[\]\n]{1,80}|[^\[\]\n]{0,80}\d)\](?!\()[ \t]*)+")
 _MARKS = re.compile(
     r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|\Z)"  # a fence, with the language that it names
@@ -238,13 +241,21 @@ def _enclose(lines: Sequence[_Line]) -> Span:
     return first.start + first.indent, last.start + len(last.text.rstrip())
 
 
-def _skip_code(lines: Sequence[_Line], position: int) -> int:
+def _skip_code(lines: Sequence[_Line], position: int, fence: str = "") -> int:
     """Return the position after the code whose fence opens at `position`; code that is never closed goes to the end."""
-    fence = find_fence(lines[position].text)
+    fence = fence or find_fence(lines[position].text)
     after = position + 1
     while after < len(lines) and not closes_fence(lines[after].text, fence):
         after += 1
     return min(after + 1, len(lines))
+
+
+def _skip_mark(lines: Sequence[_Line], position: int) -> int:
+    """Return the position after the line that begins an item or a definition, or after the code that begins in it."""
+    text = lines[position].text
+    mark = _MARK_OF_CODE.match(text)
+    fence = find_fence(text[mark.end() :]) if mark else ""
+    return _skip_code(lines, position, fence) if fence else position + 1
 
 
 def _interrupts(lines: Sequence[_Line], position: int) -> bool:
@@ -265,13 +276,15 @@ def _read_list(lines: Sequence[_Line], position: int, item: re.Match[str]) -> tu
     """Read a list. Its items are those that are indented no deeper than the first."""
     first, outer, is_bullet = position, len(item[1]), item["bullet"] is not None
     starts = [first]
-    position += 1
+    position = _skip_mark(lines, position)
     while position < len(lines):
         line = lines[position]
         nested = line.indent >= outer + 2
         begins = None if nested else _match_item(lines, position)
         if begins and (begins["bullet"] is not None) == is_bullet:
             starts.append(position)
+            position = _skip_mark(lines, position)
+            continue
         elif nested and _FENCE.fullmatch(line.text):
             position = _skip_code(lines, position)
             continue
@@ -332,10 +345,12 @@ def _read_definition(lines: Sequence[_Line], position: int) -> tuple[Block, int]
         line = lines[position]
         if _DEFINITION.match(line.text):
             starts.append(position)
-        elif line.indent >= 2 and _FENCE.fullmatch(line.text):
+            position = _skip_mark(lines, position)
+            continue
+        if line.indent >= 2 and _FENCE.fullmatch(line.text):
             position = _skip_code(lines, position)
             continue
-        elif line.indent < 2 and (line.blank_above or not _goes_on(lines, position)):
+        if line.indent < 2 and (line.blank_above or not _goes_on(lines, position)):
             break
         position += 1
     ends = [*starts[1:], position]

@@ -191,3 +191,12 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
 def test_plain_text_has_no_marks() -> None:
     text = "## Fees\n\na | b\n--- | ---\n1 | 2\n\n```sh\nrun `x`\n```\n\n> said\n\nTerm\n: meaning\n\na - b > c # d"
     assert plain_text(text) == "Fees\n\na | b\n1 | 2\n\nrun x\n\nsaid\n\nTerm\nmeaning\n\na - b > c # d"
+
+
+def test_code_that_begins_in_an_item_or_a_definition_ends_with_its_fence() -> None:
+    definitions = "Undo one\n: ```\n  - reset --soft\n  ```\n\n  1. Kept.\n\nUndo all\n: ```\n  reset --hard\n  ```"
+    one, other = read_blocks(definitions)
+    assert [definitions[slice(*block.lead)] for block in (one, other) if block.lead] == ["Undo one", "Undo all"]
+    items = "- ```\n  - pull\n  ```\n- ```\n  push\n  ```\n  Then wait."
+    [block] = read_blocks(items)
+    assert [items[slice(*part)] for part in block.parts] == [items[:20], items[21:]]
