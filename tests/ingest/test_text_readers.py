@@ -407,6 +407,7 @@ def test_a_frame_that_is_named_for_the_bar_within_is_kept(frame: str) -> None:
 def test_what_surrounds_the_content_of_a_page_is_left_out() -> None:
     contents = '<ul><li><a href="#a">Doors</a><ul><li><a href="#b">Windows</a></li></ul></li></ul>'
     rest = f'<h1 id="a">Doors<a href="#a">¶</a></h1>{contents}<p>See <a href="#b">windows</a>.<aside>Mind the step.</aside>'
+    rest += f'<div class="fancy_toc"><a>Contents</a> {contents.replace("ul", "div").replace("li", "p")}</div>'
     around = '<div role="navigation">Home | Index</div><form role="search">Find</form>'
     page = f"<body>{around}<div role=main>{rest}{around}</div><p>Last update: today</p></body>"
     document = read_document("a.html", page.encode())

@@ -15,9 +15,11 @@ _NAVIGATION = frozenset({"navigation", "search", "banner", "contentinfo", "menu"
 """Roles of what surrounds the content of a page (WAI-ARIA 1.2, landmarks, and DPUB-ARIA)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
 """Classes of DocBook's links to the pages before and after, which have no role."""
-_BAR = re.compile(r"sidebar|breadcrumb|pagination|\bnav(?:bar|igation)?\b|\bmenu\b", re.IGNORECASE)
+_BAR = re.compile(
+    r"sidebar|breadcrumb|pagination|\bnav(?:bar|igation)?\b|\bmenu\b|(?<![a-z])toc(?![a-z])", re.IGNORECASE
+)
 """Names that classes and ids of links around the content have in pages without landmarks: those of the unlikely
-candidates of Mozilla's Readability that only name navigation."""
+candidates of Mozilla's Readability that only name navigation, and what DocBook and others call a table of contents."""
 _BAR_LINKS = 0.7
 """Share of its letters that stand in links, from which an element of such a name is one: a side bar may hold a note."""
 _MOST_BARS = 50
