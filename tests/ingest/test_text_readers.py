@@ -218,7 +218,7 @@ PAGE = """\
 <table><caption>Fees in euros</caption>
 <thead><tr><th rowspan=2>Country<th colspan=2>Fee</tr><tr><th>2023<th>2024</tr></thead>
 <tr><td rowspan=2>Norway<td>12<td>13</tr><tr><td>14<td>15</tr></table>
-<dl><dt>Fee<dd>What you pay.<dd><p>What you owe.</p></dl>
+<dl><dt>Fee<dt>Charge<dd>What you pay.<dd><p>What you owe.</p><dt>Tax<dd>What the state takes.</dl>
 <blockquote><p>Pay.</p><p>Now.</p></blockquote>
 <ol><li>Open:<pre class="language-sh">
 open
@@ -244,9 +244,12 @@ Country | 2023 | 2024
 Norway | 12 | 13
 Norway | 14 | 15
 
-Fee
+Fee, Charge
 : What you pay.
 : What you owe.
+
+Tax
+: What the state takes.
 
 > Pay.
 >

@@ -19,6 +19,9 @@ _REPLACED = str.maketrans(
         "\t": "\t",
     }
 )
+_LONGEST_TERMS = 200
+"""Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
+
 _MAX_TITLE = 200
 _DEEPEST_HEADING = 6
 
@@ -88,6 +91,8 @@ class Assembly:
         self._addresses: list[str] = []
         self._links: list[Link] = []
         self._ended_as = ""
+        self._term = 0
+        """The start of the last term, or of those that share its line."""
         self._item = (0, False)
         """The depth of the last item, and whether it is a step."""
 
@@ -125,8 +130,13 @@ class Assembly:
         self._add("\n".join(line for line in lines if line.strip(" |")), "table")
 
     def add_definition(self, term: str) -> None:
-        """Append a term. Each `open_definition` after it begins one of its meanings."""
-        self._add(squeeze(term), "term")
+        """Append a term. Each `open_definition` after it begins one of its meanings. Terms that follow each other, such
+        as the short and the long name of an option, share them."""
+        term = squeeze(term)
+        if self._ended_as == "term" and self._length + len(term) - self._term <= _LONGEST_TERMS:
+            self._append(term, ", ")
+        else:
+            self._term = self._add(term, "term")
 
     def open_definition(self) -> None:
         """Begin a meaning of the term that was added last. Ends with `close_definition`."""
