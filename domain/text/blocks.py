@@ -285,10 +285,10 @@ def _read_list(lines: Sequence[_Line], position: int, item: re.Match[str]) -> tu
             starts.append(position)
             position = _skip_mark(lines, position)
             continue
-        elif nested and _FENCE.fullmatch(line.text):
+        if nested and _FENCE.fullmatch(line.text):
             position = _skip_code(lines, position)
             continue
-        elif begins or (not nested and (line.blank_above or not _goes_on(lines, position))):
+        if begins or (not nested and (line.blank_above or not _goes_on(lines, position))):
             break
         position += 1
     ends = [*starts[1:], position]
