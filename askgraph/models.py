@@ -46,11 +46,24 @@ class Source(Model):
     score: float
 
 
+class CitedPassage(Model):
+    """What one marker in the answer rests on: a part of what its source is cited for."""
+
+    page: int | None
+    boxes: list[Box] = []
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+
+
 class Citation(Source):
     """The place in a document that supports a statement."""
 
     chunk_id: str
     chunk_index: int
+    passages: list[CitedPassage] = []
+    """What each of its markers rests on, in their order in the answer; empty where that is the same."""
     updated_at: str | None = None
     content_hash: str | None = None
     """SHA-256, in hex, of the file that is cited."""

@@ -359,6 +359,17 @@ Since = Literal["changed", "deleted"]
 """What became of a document since it was cited: it holds something else, or is not there any more."""
 
 
+class CitedPassage(TypedDict):
+    """What one marker of a citation rests on, as in the citation itself."""
+
+    page: int | None
+    boxes: list[PageBox]
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+
+
 class Citation(TypedDict):
     """The place that supports a statement of the answer. `text` is what stands at `start`-`end` of the document; of a
     whole chunk, a snippet of that: what the answer's statements rest on."""
@@ -387,6 +398,8 @@ class Citation(TypedDict):
     end: int
     text: str
     score: float
+    passages: NotRequired[list[CitedPassage]]
+    """What each of its markers rests on, in their order in the finished answer. Absent where that is the same."""
 
 
 Verdict = Literal["supported", "unsupported"]

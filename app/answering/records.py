@@ -8,6 +8,7 @@ from typing import Any
 from app.support.metrics import count_run
 from domain.documents import Citation
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
+from domain.library.citations import cite_by_marker
 from domain.outcome import ABSTENTIONS
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord, Shown, StepTime, ToolUse, Withdrawal
@@ -54,7 +55,7 @@ def make_done(
         run_id=state["run_id"],
         thread_id=thread_id,
         answer=state["answer"],
-        citations=state["citations"],
+        citations=cite_by_marker(state["answer"], state["citations"], state["sources"]),
         outcome=state["outcome"],
         abstained=state["outcome"] in ABSTENTIONS,
         outcome_reasons=state["outcome_reasons"],

@@ -1,10 +1,11 @@
 // The types of what the page holds, known to every module. Browsers never see this file.
 
 type Box = { page: number; x: number; y: number; width: number; height: number }; // in percent of the page
+type Passage = { page: number | null; boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string };
 type Citation = {
   marker: number; document_id: string; title: string; source: string; chunk_id: string; page: number | null;
   boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string; score: number; revision?: number;
-  since?: "changed" | "deleted";
+  since?: "changed" | "deleted"; passages?: Passage[];
 };
 type Source = { citation: Citation; cited: boolean };
 type Options = { mode: string; document_ids: string[] | null; filter?: Record<string, unknown> | null };
@@ -46,7 +47,7 @@ type Ingestion = {
   progress?: { stage: string; done: number; total: number | null };
 };
 type Upload = { key: number; name: string; share: number; error: string };
-type Evidence = { turn: string; marker: number } | { document: string; page: number; item?: LibraryDocument };
+type Evidence = { turn: string; marker: number; nth?: number } | { document: string; page: number; item?: LibraryDocument };
 type Topic = { question: string; name: string; of: string; document: string };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {

@@ -1,8 +1,11 @@
 """Citations: the part of a document that supports a statement."""
 
+import re
 from collections.abc import Sequence
 
-from domain.documents import Citation, PageBox, Source
+from domain.documents import Citation, CitedPassage, PageBox, Source
+from domain.text.claims import ClaimSpan, split_claims
+from domain.text.markers import find_markers, strip_markers
 from domain.text.snippets import find_snippet, show_snippet
 
 
@@ -45,6 +48,55 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
         citation["revision"], citation["updated_at"] = source["revision"], source["updated_at"]
         citation["content_hash"] = source["content_hash"]
     return citation
+
+
+def cite_by_marker(answer: str, citations: Sequence[Citation], sources: Sequence[Source]) -> list[Citation]:
+    """Return the citations of the finished answer, with `passages` where several markers of one rest on different
+    places: each on what the statements say that it follows."""
+    by_number = {source["number"]: source for source in sources}
+    chunk_ids = [source["chunk_id"] for source in sorted(sources, key=lambda source: source["number"])]
+    markers = [(marker.start, number) for marker in find_markers(answer, chunk_ids) for number in marker.numbers]
+    cited = [number for _, number in markers]
+    if len(cited) == len(set(cited)):
+        return list(citations)
+    claims = split_claims(answer, chunk_ids)
+    return [
+        _split(citation, by_number[number], answer, [place for place, each in markers if each == number], claims)
+        if cited.count(number := citation["marker"]) > 1 and number in by_number
+        else citation
+        for citation in citations
+    ]
+
+
+def _split(
+    citation: Citation, source: Source, answer: str, places: Sequence[int], claims: Sequence[ClaimSpan]
+) -> Citation:
+    said: list[list[str]] = [[] for _ in places]
+    for claim in claims:
+        if source["number"] in claim.markers:
+            # What stands behind the last marker of its block leans on that one.
+            nth = next((nth for nth, place in enumerate(places) if place >= claim.start), len(places) - 1)
+            said[nth].append(strip_markers(answer[claim.start : claim.end]))
+    passages = [_find_passage(citation, source, statements) for statements in said]
+    if all(passage == passages[0] for passage in passages):
+        return citation
+    return {**citation, "passages": passages}
+
+
+def _find_passage(citation: Citation, source: Source, statements: Sequence[str]) -> CitedPassage:
+    """Return where the source says it: word for word where it is quoted, else what the statements rest on."""
+    quoted = [re.search(r"\s+".join(map(re.escape, said.split())), source["text"]) for said in statements]
+    start = source["start"]
+    spans = sorted((start + found.start(), start + found.end()) for found in quoted if found)
+    found = cite(source, spans) if spans else cite(source, statements=statements) if statements else citation
+    return CitedPassage(
+        page=found["page"],
+        boxes=found.get("boxes", []),
+        heading_path=found["heading_path"],
+        start=found["start"],
+        end=found["end"],
+        text=found["text"],
+    )
 
 
 def _find_section(source: Source, position: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from domain.documents import Source, TextLine
-from domain.library.citations import cite
+from domain.library.citations import cite, cite_by_marker
 from domain.profile import CitationStyle
 from domain.text.markers import MarkerStream, find_markers, render_marker, strip_markers
 from domain.text.snippets import find_snippet, show_snippet
@@ -283,6 +283,25 @@ def test_a_citation_shows_what_its_statements_rest_on() -> None:
     text = "The station reports every hour. " * 12 + "The warranty is 36 months."
     assert "36 months" in cite(make_source(text), statements=["The warranty is 36 months."])["text"]
     assert "36 months" not in cite(make_source(text))["text"]
+
+
+def test_each_marker_knows_what_it_rests_on() -> None:
+    text = "It has a  warranty of 36 months. Masts are blue. Floats cost 35 euros each."
+    first, second = make_source(text, start=100), make_source("Red.", number=2)
+    whole = [cite(first, [(100, 175)]), cite(second)]
+    quoted = "It has a warranty of 36 months. [1]\n\n| part | price |\n|---|---|\n| x | Red. [2] |\n\nFloats cost 35 euros each. [1]"
+    one, other = cite_by_marker(quoted, whole, [first, second])
+    assert [text[p["start"] - 100 : p["end"] - 100] for p in one["passages"]] == [
+        "It has a  warranty of 36 months.", "Floats cost 35 euros each."
+    ]  # fmt: skip
+    assert other == whole[1]
+    # Said in other words, by a long source: the sentence that shares most.
+    longer = make_source(f"{text} {'Nothing happens here. ' * 20}The lid closes with a key.", number=1)
+    written = cite_by_marker("A key closes it [1]. The guarantee is 36 months [1].", [cite(longer)], [longer])
+    assert ["key" in p["text"] for p in written[0]["passages"]] == [True, False]
+    # Markers that rest on the same need no telling apart, nor does code.
+    same = cite_by_marker("Masts are blue [1]. Masts are blue [1].\n```\n[1]\n```", whole[:1], [first])
+    assert same == whole[:1]
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,28 @@ async def test_markers_of_every_style_and_none_without_a_source(page: Page, scri
     await expect(page.locator(".answer pre")).to_have_text("x[1]")
 
 
+async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
+    script.blocks = [{"kind": "paragraph", "start": 0, "end": 23, "text": "It is blue. It is round."}]
+    passages = [
+        {"page": None, "boxes": [], "heading_path": [heading], "start": start, "end": end, "text": text}
+        for heading, start, end, text in (("Colour", 0, 11, "It is blue."), ("Shape", 12, 24, "It is round."))
+    ]
+    whole = citation(1, start=0, end=24, text="It is blue. It is round.", passages=passages)
+    await page.goto(await script([done("Blue [1].\n\n| a | b |\n|---|---|\n| x | round [1] |", [whole])]))
+    await ask(page, "q")
+    await expect(page.locator(".chip")).to_contain_text("Colour, Shape")
+    marks = page.locator(".evidence mark")
+    await page.locator(".marker").last.click()
+    await expect(marks).to_have_text(["It is round."])
+    await expect(page.locator(".tools")).to_contain_text("2 of 2")
+    await page.keyboard.press("[")
+    await expect(marks).to_have_text(["It is blue."])
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".marker").first).to_be_focused()
+    await page.locator(".chip").click()
+    await expect(marks).to_have_text(["It is blue. It is round."])
+
+
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:
     elsewhere: list[str] = []
     page.on("request", lambda request: elsewhere.append(request.url))

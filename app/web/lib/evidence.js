@@ -11,8 +11,11 @@ function open(evidence) {
   setState({ evidence, pane: "", tip: null });
 }
 
-/** @param {string} turn @param {number} marker */
-export const openCitation = (turn, marker) => open({ turn, marker });
+/** @param {string} turn @param {number} marker @param {number} [nth] which of its passages; none: all of them */
+export const openCitation = (turn, marker, nth) => open({ turn, marker, nth });
+
+/** The citation with what its marker with this number rests on alone. @param {Citation} citation @param {number} [nth] */
+export const narrow = (citation, nth = -1) => ({ ...citation, ...citation.passages?.[nth] });
 
 /** @param {string} document @param {number} page */
 export function openDocument(document, page = 1) {
@@ -29,18 +32,23 @@ export function closeEvidence() {
   if (history.state?.evidence) history.back();
   if (!evidence || !("turn" in evidence)) return;
   const turn = document.querySelector(`[data-turn="${evidence.turn}"]`);
-  const marker = turn?.querySelector(`.marker[data-marker="${evidence.marker}"], .chip[data-marker="${evidence.marker}"]`);
+  const named = `[data-marker="${evidence.marker}"]`;
+  const marker = turn?.querySelector(`.marker${named}[data-nth="${evidence.nth}"]`) ?? turn?.querySelector(`.marker${named}, .chip${named}`);
   // The window is narrow, and what lies under a sheet takes no focus: the sheet goes with the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => /** @type {HTMLElement | null | undefined} */ (marker)?.focus()));
 }
 
-/** The citations through which one leafs: those of the answer, or where it cites none, what was read.
- * @param {Turn} turn */
+/** The passages through which one leafs: those of the answer, or where it cites none, what was read.
+ * @param {Turn} turn @returns {{marker: number, nth?: number}[]} */
 export function leafThrough(turn) {
   const sources = listSources(turn);
   const cited = sources.filter((source) => source.cited);
-  return (cited.length ? cited : sources).map(({ citation }) => citation);
+  return (cited.length ? cited : sources).flatMap(({ citation: { marker, passages } }) =>
+    passages ? passages.map((_, nth) => ({ marker, nth })) : [{ marker }]);
 }
+
+/** Where what is open stands among them; -1: nowhere. @param {{marker: number, nth?: number}[]} all @param {{marker: number, nth?: number} | null} open */
+export const findOpen = (all, open) => all.findIndex(({ marker, nth }) => marker === open?.marker && (nth ?? 0) === (open.nth ?? 0));
 
 /** Shows the next citation, or the one before; with nothing open, the first of the last answer. @param {1 | -1} step */
 export function leaf(step) {
@@ -49,9 +57,9 @@ export function leaf(step) {
   const turn = open ? thread?.turns.find(({ key }) => key === open.turn) : thread?.turns.findLast(({ cited }) => cited.length);
   if (!turn) return;
   const citations = leafThrough(turn);
-  const place = citations.findIndex(({ marker }) => marker === open?.marker);
+  const place = findOpen(citations, open);
   const next = citations[open ? (place + step + citations.length) % citations.length : 0];
-  if (next) openCitation(turn.key, next.marker);
+  if (next) openCitation(turn.key, next.marker, next.nth);
 }
 
 /** @param {string} document @param {number} page @param {number} [revision] */

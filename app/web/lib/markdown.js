@@ -19,14 +19,16 @@ const marker = {
 
 const markdown = new Marked({ breaks: true, extensions: [marker] });
 
-/** @typedef {(number: number, chunk: string | undefined) => any} MakeMarker */
+/** @typedef {(number: number, chunk: string | undefined, nth: number) => any} MakeMarker */
 
-/** The text as virtual nodes. `make` gives the node of a marker, or null where there is no such source.
+/** The text as virtual nodes. `make` gives the node of a marker, the `nth` of its source from 0, or null
+ * where there is no such source.
  * @param {string} text @param {MakeMarker} make */
 export function renderMarkdown(text, make) {
   try {
     const tokens = markdown.lexer(text);
     nameHeadings(tokens);
+    countMarkers(tokens, new Map());
     return renderBlocks(tokens, make, 0);
   } catch (error) {
     // Ten thousand quotes within each other are too deep for any reader.
@@ -40,6 +42,17 @@ function nameHeadings(tokens) {
   const headings = tokens.filter(({ type }) => type === "heading");
   const depths = [...new Set(headings.map(({ depth }) => depth))].sort();
   for (const heading of headings) heading.tag = `h${Math.min(6, 3 + depths.indexOf(heading.depth))}`;
+}
+
+/** Numbers the markers of each source in their order. @param {any[]} tokens @param {Map<any, number>} seen */
+function countMarkers(tokens, seen) {
+  for (const token of tokens) {
+    const of = token.chunk ?? token.number;
+    if (token.type === "marker") seen.set(of, 1 + (token.nth = seen.get(of) ?? 0));
+    const { tokens = [], items = [], header, rows = [] } = token;
+    // A cell says in `header` whether it is one.
+    for (const inner of [tokens, items, ...(rows.length ? [header] : []), ...rows]) countMarkers(inner, seen);
+  }
 }
 
 /** @param {any[]} tokens @param {MakeMarker} make @param {number} level @returns {any[]} */
@@ -94,7 +107,7 @@ function renderInline(tokens, make, level) {
   return tokens.map((token) => {
     const inner = () => renderInline(token.tokens ?? [], make, level + 1);
     switch (token.type) {
-      case "marker": return make(token.number, token.chunk) ?? token.raw;
+      case "marker": return make(token.number, token.chunk, token.nth) ?? token.raw;
       case "text": return token.tokens ? inner() : visible(token.text);
       case "escape": return visible(token.text);
       case "strong": return h("strong", null, inner());

@@ -40,8 +40,9 @@ export function ago(time) {
 /** The file's name, of a path or an address. @param {string} source */
 export const fileName = (source) => source.split(/[\\/]/).filter(Boolean).at(-1) ?? source;
 
-/** The same in a few words: the last heading, and the page. @param {Citation} citation */
-export const nearPlace = (citation) => place({ ...citation, heading_path: citation.heading_path.slice(-1) });
+/** The same in a few words: of each passage the last heading, and the page. @param {Citation} citation */
+export const nearPlaces = (citation) =>
+  [...new Set((citation.passages ?? [citation]).map(({ heading_path, page }) => place({ ...citation, heading_path: heading_path.slice(-1), page })))].filter(Boolean).join(", ");
 
 /** Where a citation stands, in words. @param {Citation} citation */
 export function place(citation) {

@@ -1,5 +1,5 @@
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
-import { closeEvidence, fileAddress, leaf, leafThrough, openDocument } from "../lib/evidence.js";
+import { closeEvidence, fileAddress, findOpen, leaf, leafThrough, narrow, openDocument } from "../lib/evidence.js";
 import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { fileName, percent, place, short, visible } from "../lib/text.js";
@@ -14,18 +14,19 @@ export function Evidence() {
   if (!evidence) return null;
   if (turn && "turn" in evidence) {
     const found = listSources(turn).find(({ citation }) => citation.marker === evidence.marker);
-    return found ? html`<${CitationPane} turn=${turn} citation=${found.citation} />` : null;
+    return found ? html`<${CitationPane} turn=${turn} citation=${narrow(found.citation, evidence.nth)} nth=${evidence.nth} />` : null;
   }
   return "item" in evidence && evidence.item ? html`<${DocumentPane} item=${evidence.item} page=${evidence.page} />` : null;
 }
 
-/** @param {{turn: Turn, citation: Citation}} props */
-function CitationPane({ turn, citation }) {
+/** @param {{turn: Turn, citation: Citation, nth?: number}} props */
+function CitationPane({ turn, citation, nth }) {
   const { marker, title, source, document_id, revision, since, score, text } = citation;
   const citations = leafThrough(turn);
-  const number = citations.findIndex((each) => each.marker === marker) + 1;
+  const number = findOpen(citations, { marker, nth }) + 1;
+  const key = `${turn.key}-${marker}-${nth}`;
   return html`
-    <${Pane} name=${phrase("evidence.source", { marker })} focus="${turn.key}-${marker}" heading=${html`<span class="number">${marker}</span> <bdi>${short(title, 160)}</bdi>`}
+    <${Pane} name=${phrase("evidence.source", { marker })} focus=${key} heading=${html`<span class="number">${marker}</span> <bdi>${short(title, 160)}</bdi>`}
       tools=${html`
         <button type="button" class="quiet" aria-label=${phrase("evidence.previous")} title="${phrase("evidence.previous")}: [" disabled=${citations.length < 2} onClick=${() => leaf(-1)}>‹</button>
         <span class="soft">${number ? phrase("evidence.of", { number, total: citations.length }) : phrase("evidence.not_cited")}</span>
@@ -33,7 +34,7 @@ function CitationPane({ turn, citation }) {
       <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
       <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
       ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
-      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key="${turn.key}-${marker}" citation=${citation} />` : html`<${Blocks} key="${turn.key}-${marker}" document=${document_id} revision=${revision} citation=${citation} />`}
+      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${key} citation=${citation} />` : html`<${Blocks} key=${key} document=${document_id} revision=${revision} citation=${citation} />`}
     <//>`;
 }
 

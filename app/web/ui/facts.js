@@ -2,7 +2,7 @@ import { html } from "../vendor/preact-htm.js";
 import { openCitation } from "../lib/evidence.js";
 import { phrase, texts } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
-import { duration, nearPlace, percent, short, visible } from "../lib/text.js";
+import { duration, nearPlaces, percent, short, visible } from "../lib/text.js";
 import { STEPS } from "./steps.js";
 import { Why } from "./why.js";
 
@@ -59,7 +59,7 @@ function Chips({ turn, sources, label }) {
         <li key=${citation.marker}><button type="button" class="chip" data-marker=${citation.marker} aria-pressed=${open === citation.marker}
           onClick=${() => openCitation(turn, citation.marker)}>
           <b>${citation.marker}</b><bdi class="chip-title">${short(citation.title, 80)}</bdi>
-          <bdi class="soft">${short(nearPlace(citation), 60)}</bdi></button></li>`)}
+          <bdi class="soft">${short(nearPlaces(citation), 60)}</bdi></button></li>`)}
     </ul>`;
 }
 

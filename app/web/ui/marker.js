@@ -5,8 +5,8 @@ import { setState } from "../lib/store.js";
 import { short } from "../lib/text.js";
 
 /** The number in an answer that leads to its source.
- * @param {{turn: string, citation: Citation}} props */
-export function Marker({ turn, citation }) {
+ * @param {{turn: string, citation: Citation, nth?: number}} props */
+export function Marker({ turn, citation, nth }) {
   const { marker, title, page, text } = citation;
   const show = (event) => {
     prefetchPage(citation);
@@ -15,7 +15,7 @@ export function Marker({ turn, citation }) {
   };
   const hide = () => setState({ tip: null });
   return html`
-    <button type="button" class="marker" data-marker=${marker} aria-label=${phrase("evidence.source_of", { marker, title: short(title) })}
-      aria-describedby="tip" onClick=${() => openCitation(turn, marker)}
+    <button type="button" class="marker" data-marker=${marker} data-nth=${nth} aria-label=${phrase("evidence.source_of", { marker, title: short(title) })}
+      aria-describedby="tip" onClick=${() => openCitation(turn, marker, nth)}
       onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}>${marker}</button>`;
 }
