@@ -301,6 +301,10 @@ class RunSummary(Model):
     rating: str | None
     complaint: str | None
     comment: str
+    asked_by: str
+    models: list[str]
+    documents: list[str]
+    """The titles of the cited documents."""
 
 
 class Page(Model):

@@ -23,6 +23,9 @@ RUN_FIELDS: Final[dict[str, type]] = {
     "rating": str,
     "complaint": str,
     "comment": str,
+    "asked_by": str,
+    "models": str,
+    "documents": str,
     "confidence": float,
     "top_score": float,
     "retries": float,
@@ -39,10 +42,15 @@ RUN_FIELDS: Final[dict[str, type]] = {
 }
 """The fields of a run that a filter may test, and the type of each. `citations`, `warnings` and `degraded` are numbers
 of them, `outdated` is that of the cited documents that were replaced or deleted since; `rating`, `complaint` and
-`comment` are what a reader said of the answer."""
+`comment` are what a reader said of the answer. `models` (called) and `documents` (cited, by title) hold several values,
+of which one has to pass."""
 
 MOST_RUNS = 200
 """Runs of one page of a list."""
+MOST_WORDS = 20
+"""Words of a search for runs."""
+MOST_EXAMINED = 10_000
+"""Runs that are looked at to sum them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,12 @@ class RunSummary:
     complaint: Complaint | None
     """What the reader found wrong."""
     comment: str
+    asked_by: str
+    """The name of the caller; empty where that is not on record."""
+    models: list[str]
+    """The language models that were called."""
+    documents: list[str]
+    """The titles of the cited documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +107,18 @@ class RunFilter:
     limit: int = field(default=50)
     after: tuple[datetime, str] | None = None
     """The start and the id of the last run of the page before."""
+    until: datetime | None = None
+    """Runs that began before it; None: all up to now."""
+    words: tuple[str, ...] = ()
+    """All of them stand in the question or the answer, as parts of words and in upper or lower case."""
+
+
+def read_words(text: str) -> tuple[str, ...]:
+    """Return the words to search runs for. Raises `FilterError`."""
+    words = tuple(text.split())
+    if len(words) > MOST_WORDS:
+        raise FilterError(f"Runs are searched for at most {MOST_WORDS} words; these are {len(words)}.")
+    return words
 
 
 def parse_run_filter(*texts: str | None) -> tuple[Where, ...]:

@@ -410,7 +410,7 @@ async def test_costs_are_those_of_the_workspace(client: httpx.AsyncClient) -> No
     assert others.json()["costs"] == []
     refused = await client.get("/api/costs", params={"since": "soon"})
     assert refused.status_code == 422
-    assert "not a start time" in refused.json()["error"]["message"]
+    assert "is no time" in refused.json()["error"]["message"]
     assert (await client.get("/api/costs", params={"by": "colour"})).status_code == 422
 
 

@@ -35,9 +35,9 @@ def test_a_date_is_utc_where_it_does_not_say_otherwise() -> None:
     assert parse_since("2026-11-01T12:00:00+02:00") == datetime(2026, 11, 1, 10, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["", "7", "7 days", "-7d", "999999w", "yesterday", "2026-13-01", "0x7d"])
+@pytest.mark.parametrize("text", ["", "7", "7 days", "-7d", "999999w", "tomorrow", "2026-13-01", "0x7d"])
 def test_an_invalid_start_time_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"not a start time.*7d"):
+    with pytest.raises(InputError, match=r"is no time.*7d"):
         parse_since(text)
 
 

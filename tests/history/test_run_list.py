@@ -1,8 +1,10 @@
 """Lists of runs, and the filter that chooses them."""
 
+from typing import Any
+
 import pytest
 
-from app.history.run_list import list_runs
+from app.history.run_list import list_runs, read_filter, sum_up_runs
 from app.wiring.services import Services
 from app.workbench.explain.failures import group_failures
 from domain.errors import FilterError, InputError
@@ -22,8 +24,9 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     abstained = await ask(services, UNANSWERED)
     narrow = await ask(services, mode="fast", scope=Scope.within("default", groups=["staff"]))
 
-    async def list_ids(asker: Scope = DEFAULT_SCOPE, **options: object) -> list[str]:
-        return [run["run_id"] for run in (await list_runs(services.runs.log, asker, **options))["runs"]]  # type: ignore[arg-type]
+    async def list_ids(asker: Scope = DEFAULT_SCOPE, **options: Any) -> list[str]:
+        found = await list_runs(services.runs.log, asker, read_filter(**options))
+        return [run["run_id"] for run in found["runs"]]
 
     newest_first = [narrow["run_id"], abstained["run_id"], answered["run_id"]]
     assert await list_ids() == newest_first
@@ -41,10 +44,24 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     # What a run was shown decides, not who asked.
     assert await list_ids(Scope.within("default", groups=["board"])) == newest_first
 
+    # By words of question and answer, by day, and by what was cited.
+    assert await list_ids(text="MONTHS warrant") == [narrow["run_id"], answered["run_id"]]
+    assert await list_ids(text="months parrots") == []
+    assert await list_ids(text="%") == []
+    assert await list_ids(since="today", until="1m") == [] == await list_ids(since="yesterday", until="today")
+    title = answered["citations"][0]["title"]
+    assert await list_ids(where=f'documents == "{title}" and mode = standard') == newest_first[2:]
+    figures = await sum_up_runs(services.runs.log, DEFAULT_SCOPE, read_filter(where="retries > 0 or mode = fast"))
+    assert figures["total"]["outcomes"] == {"answered": 1, "abstained": 1}
+    assert sum(period["runs"] for period in figures["periods"]) == figures["total"]["runs"] == 2
+    assert figures["documents"] == {title: 1}
+    page = await list_runs(services.runs.log, DEFAULT_SCOPE, read_filter(where="retries > 0 or mode = fast"))
+    assert [figures["total"]["p50_ms"], figures["total"]["p95_ms"]] == sorted(run["ms"] for run in page["runs"])
+
     await services.runs.feedback.put("default", answered["run_id"], "down", "wrong", "It is 24 months.", Caller("anna"))
     assert await list_ids(where="rating == 'down'") == newest_first[2:]
     assert await list_ids(where='rating = up or complaint = incomplete and comment ^= "It"') == []
-    failures = await group_failures(services.runs.log, DEFAULT_SCOPE)
+    failures = await group_failures(services.runs.log, DEFAULT_SCOPE, read_filter())
     assert (failures["runs"], failures["failures"]) == (3, 2)
     examples = {group["cause"]: group["examples"][0] for group in failures["groups"]}
     assert examples["kept, and judged not to answer"]["run_id"] == abstained["run_id"]
@@ -53,7 +70,10 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     # What the answers cite is replaced: a complaint of one has a cause, and the other is no longer true.
     await services.library.ingestion.add("default", "handbook.md", HANDBOOK.replace(b"36 months", b"48 months"))
     assert await list_ids(where="outdated > 0") == [narrow["run_id"], answered["run_id"]]
-    groups = {group["cause"]: group for group in (await group_failures(services.runs.log, DEFAULT_SCOPE))["groups"]}
+    groups = {
+        group["cause"]: group
+        for group in (await group_failures(services.runs.log, DEFAULT_SCOPE, read_filter()))["groups"]
+    }
     outdated = "what the answer cites was replaced or deleted since"
     assert (
         groups[f"outdated document: a reader complained, and {outdated}"]["examples"][0]["run_id"]
@@ -63,12 +83,12 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
 
     seen, after = [], None
     for _ in range(3):
-        page = await list_runs(services.runs.log, Scope("default"), limit=1, after=after)
+        page = await list_runs(services.runs.log, Scope("default"), read_filter(limit=1, after=after))
         seen += [run["run_id"] for run in page["runs"]]
         after = page["next"]
     assert (seen, after) == (newest_first, None)
     with pytest.raises(InputError):
-        await list_runs(services.runs.log, Scope("default"), after="yesterday")
+        read_filter(after="yesterday")
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,14 @@ async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, aske
     await expect(entries).to_have_count(1)
     await expect(entries).to_contain_text("Fidelio")
     await page.get_by_label("Mode").select_option("fast")
-    await expect(page.locator(".list-page")).to_contain_text("No run of the last week is like that.")
+    await expect(page.locator(".list-page")).to_contain_text("No run of the last 7 days is like that.")
     await page.get_by_label("Mode").select_option("")
+    await page.get_by_text("More filters").click()
     await page.get_by_label("Where").fill("nonsense > 3")
     await page.get_by_label("Where").press("Enter")
     await expect(page.locator(".note.bad")).to_contain_text("A run has no 'nonsense'.")
+    # What is listed is never what was not asked for.
+    await expect(entries).to_have_count(0)
     # Both have to hold, whatever stands in the field.
     await page.get_by_label("Where").fill("retries >= 0 or ms > 0")
     await page.get_by_role("button", name="Filter").click()
@@ -118,6 +121,28 @@ async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, aske
     await page.go_back()
     await page.get_by_label("Outcome").select_option("")
     await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
+
+
+async def test_runs_are_found_by_words_and_by_day(page: Page, asked: Asked) -> None:
+    await page.goto(asked.at("/debug"))
+    entries = page.locator(".runs a")
+    await page.get_by_label("Words").fill("FIDELIO composer")
+    await page.get_by_label("Words").press("Enter")
+    await expect(entries).to_have_count(1)
+    # One bar a day: it leads to that day, here today.
+    await page.locator("[data-period]").first.locator("rect").last.click()
+    await expect(page.get_by_label("First day")).to_have_value(
+        await page.evaluate("new Date().toLocaleDateString('sv')")
+    )
+    await expect(entries).to_have_count(1)
+    await page.get_by_label("When").select_option("yesterday")
+    await expect(page.locator(".list-page")).to_contain_text("No run of yesterday is like that.")
+    await page.get_by_label("When").select_option("7d")
+    await page.get_by_label("Words").fill("")
+    await page.get_by_label("Words").press("Enter")
+    await page.get_by_role("group", name="How they ended").get_by_role("button", name="abstained").click()
+    await expect(page.get_by_label("Outcome")).to_have_value("abstained")
+    await expect(entries).to_have_count(1)
 
 
 async def test_a_slow_answer_about_earlier_filters_changes_nothing(page: Page, asked: Asked) -> None:

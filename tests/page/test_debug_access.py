@@ -18,6 +18,10 @@ async def visit_states(page: Page, asked: Asked) -> AsyncIterator[str]:
     await page.goto(asked.at("/debug"))
     await page.locator(".runs a").first.wait_for()
     await page.locator(".failures summary").first.click()
+    await page.get_by_text("More filters").click()
+    await page.get_by_label("When").select_option("dates")
+    await page.locator("[data-period]").first.wait_for()
+    yield "figures"
     await page.get_by_label("Where").fill("nonsense")
     await page.get_by_label("Where").press("Enter")
     await page.locator(".note.bad").wait_for()

@@ -16,11 +16,13 @@ cli = new_cli()
 
 @cli.command()
 def runs(
-    since: Annotated[str, typer.Option(help="A span such as 24h, 7d or 2w, or a date.")] = "7d",
+    since: Annotated[str, typer.Option(help="A span such as 24h, 7d or 2w, a date, or `yesterday`.")] = "7d",
     where: Annotated[
         str | None,
         typer.Option("--where", help='Only runs that fit, such as "outcome == abstained or retries > 0".'),
     ] = None,
+    until: Annotated[str | None, typer.Option(help="Only runs that began before it: a span or a date.")] = None,
+    text: Annotated[str, typer.Option(help="Only runs with all these words in question or answer.")] = "",
     limit: Annotated[int, typer.Option(help="List this many.", min=1, max=200)] = 50,
     after: Annotated[str | None, typer.Option(help="Continue a list: its `next`.")] = None,
     workspace: WorkspaceOption = "default",
@@ -29,20 +31,26 @@ def runs(
     """List runs that have ended, newest first: question, outcome, time, cost."""
 
     show = choose_output(print_runs, as_json=as_json)
+    filters: dict[str, Any] = {
+        "since": since,
+        "until": until,
+        "text": text,
+        "where": where,
+        "limit": limit,
+        "after": after,
+    }
 
     async def list_here() -> int:
         # Opening the log takes a driver, and a filter a parser, which a command that asks a server does without.
-        from app.history.run_list import list_runs
+        from app.history.run_list import list_runs, read_filter
         from app.settings import read_settings
         from app.wiring.stores import open_stores
 
         async with open_stores(read_settings()) as stores:
-            found = await list_runs(stores.runs, Scope(workspace), since=since, where=where, limit=limit, after=after)
+            found = await list_runs(stores.runs, Scope(workspace), read_filter(**filters))
         return show(found)
 
-    run_on_server(
-        lambda server: show(server.get("runs", workspace=workspace, since=since, where=where, limit=limit, after=after))
-    )
+    run_on_server(lambda server: show(server.get("runs", workspace=workspace, **filters)))
     run(list_here())
 
 

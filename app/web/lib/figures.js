@@ -12,9 +12,10 @@ export const score = (score) => (score === null || score === undefined ? "–" :
 /** How a run ended, in words. @param {{running?: boolean, error: string | null, outcome: string | null}} run */
 export const ending = ({ running, error, outcome }) => (running ? "running" : error ? error.replaceAll("_", " ") : (outcome ?? "no outcome").replaceAll("_", " "));
 
-/** Whether that is good, so-so or bad. @param {{running?: boolean, error: string | null, outcome: string | null}} run */
-export function tone({ running, error, outcome }) {
+/** Whether that is good, so-so or bad; what fell back to less is so-so.
+ * @param {{running?: boolean, error: string | null, outcome: string | null, degraded?: any}} run */
+export function tone({ running, error, outcome, degraded }) {
   if (running) return "now";
   if (error && error !== "stopped") return "bad";
-  return outcome === "answered" || outcome === "conversed" ? "good" : "warn";
+  return (outcome === "answered" || outcome === "conversed") && !degraded ? "good" : "warn";
 }

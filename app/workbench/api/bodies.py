@@ -39,7 +39,11 @@ class ManyRunsRequest(Body):
     """Replay runs that have ended with one change, in memory."""
 
     since: str = "7d"
-    """A span such as `24h`, `7d` or `2w`, or a date."""
+    """A span such as `24h`, `7d` or `2w`, a date, or `yesterday`."""
+    until: str | None = None
+    """Only runs that began before it."""
+    text: str = Field(default="", max_length=1000)
+    """Words that all stand in the question or the answer."""
     where: list[str] = Field(default_factory=list, max_length=20)
     """Filters of runs, such as `outcome == abstained`; all have to hold."""
     set: dict[str, Any] = Field(default_factory=dict)

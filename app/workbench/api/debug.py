@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -16,8 +17,7 @@ from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_e
 from app.api.dependencies import CallerDep, CallerScope, RunLogDep, RunManagerDep, get_run_manager, needs, read_services
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run, respond_with_text
 from app.api.schema.schemas import ThreadId
-from app.history.costs import parse_since
-from app.history.run_list import list_runs
+from app.history.run_list import RunFigures, list_runs, read_filter, sum_up_runs
 from app.workbench.api.bodies import ManyRunsRequest, ReplayRequest, StateBody, WhatIfRequest, WhyBody
 from app.workbench.compare.difference import RunDifference, diff
 from app.workbench.debugger import Debugger
@@ -33,7 +33,7 @@ from app.workbench.replay.strict_replay import StrictReplay
 from askgraph import models
 from domain.errors import AskgraphError
 from domain.execution.streams import StreamedEvent
-from domain.history.run_lists import MOST_RUNS, RunFilter, parse_run_filter
+from domain.history.run_lists import MOST_RUNS, RunFilter, read_cursor
 
 
 async def _make_debugger(request: Request) -> Debugger:
@@ -47,6 +47,25 @@ async def _make_replayer(request: Request) -> Replayer:
 DebuggerDep = Annotated[Debugger, Depends(_make_debugger)]
 ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 
+
+def _read_filter(
+    since: Annotated[
+        str, Query(description="A span before now, such as `24h` or `7d`, a date or time, `today` or `yesterday`.")
+    ] = "7d",
+    until: Annotated[str | None, Query(description="Only runs that began before it, written likewise.")] = None,
+    text: Annotated[
+        str, Query(max_length=1000, description="Words that all stand in the question or the answer.")
+    ] = "",
+    where: Annotated[
+        list[str] | None,
+        Query(description="Such as `outcome == abstained or asked_by == anna`; several all have to hold."),
+    ] = None,
+) -> RunFilter:
+    return read_filter(since, until, text, where or ())
+
+
+FilterDep = Annotated[RunFilter, Depends(_read_filter)]
+
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
 replaying = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
@@ -57,9 +76,9 @@ grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"
     response_model=None,
     responses=respond_with(Failures, "The groups.") | fail_with(),
 )
-async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -> Failures:
+async def list_failures(log: RunLogDep, scope: CallerScope, wanted: FilterDep) -> Failures:
     """Group the runs that did not go well by cause, the most frequent first, with the latest examples."""
-    return await group_failures(log, scope, since)
+    return await group_failures(log, scope, wanted)
 
 
 @router.get(
@@ -70,15 +89,25 @@ async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -
 async def list_all(
     log: RunLogDep,
     scope: CallerScope,
-    since: str = "7d",
-    where: Annotated[
-        list[str] | None, Query(description="Such as `outcome == abstained or retries > 0`; several all have to hold.")
-    ] = None,
+    wanted: FilterDep,
     limit: Annotated[int, Query(ge=1, le=MOST_RUNS)] = 50,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> dict[str, Any]:
     """List runs that have ended, newest first, a page at a time."""
-    return await list_runs(log, scope, since=since, where=where or (), limit=limit, after=after)
+    return await list_runs(
+        log, scope, replace(wanted, limit=limit, after=None if after is None else read_cursor(after))
+    )
+
+
+@grouping.get(
+    "/figures",
+    response_model=None,
+    responses=respond_with(RunFigures, "The figures.") | fail_with(),
+)
+async def show_figures(log: RunLogDep, scope: CallerScope, wanted: FilterDep) -> RunFigures:
+    """Sum up the runs that a list would show: their number, outcomes, times and cost, by hour or day; and who asked,
+    which models were called and which documents cited, for a filter to choose from."""
+    return await sum_up_runs(log, scope, wanted)
 
 
 @router.get(
@@ -203,7 +232,7 @@ def _make_frame(event: Mapping[str, Any]) -> bytes:
 
 
 def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
-    wanted = RunFilter(parse_since(body.since), parse_run_filter(*body.where), body.limit)
+    wanted = read_filter(body.since, body.until, body.text, body.where, body.limit)
     return wanted, make_variant(body.set, body.mode, search_anew=body.search_anew)
 
 

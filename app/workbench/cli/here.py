@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.history.run_list import read_filter
 from app.settings import read_settings
 from app.wiring.services import open_services
 from app.wiring.stores import open_stores
@@ -44,7 +45,7 @@ async def diff(one: str, other: str, workspace: str) -> difference.RunDifference
 async def group_failures(workspace: str, since: str) -> failures.Failures:
     """Group the runs that did not go well."""
     async with open_stores(read_settings()) as stores:
-        return await failures.group_failures(stores.runs, Scope(workspace), since)
+        return await failures.group_failures(stores.runs, Scope(workspace), read_filter(since))
 
 
 async def try_variants(target: str, workspace: str, sets: Sequence[Mapping[str, Any]], *, models: bool) -> WhatIf:

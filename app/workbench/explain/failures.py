@@ -1,18 +1,16 @@
 """Groups the runs that did not go well by what went wrong, as far as their records and their readers tell."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 from typing_extensions import TypedDict
 
-from app.history.costs import parse_since
-from domain.history.run_lists import MOST_RUNS, RunFilter, RunSummary
+from app.history.run_list import read_all
+from domain.history.run_lists import MOST_EXAMINED, RunFilter, RunSummary
 from domain.outcome import ANSWERS
 from domain.ports.runs import RunLog
 from domain.scope import Scope
 
-MOST_EXAMINED = 10_000
-"""Runs that are looked at."""
 _EXAMPLES = 3
 
 _CAUSES: tuple[tuple[str, Callable[[RunSummary], bool]], ...] = (
@@ -74,26 +72,19 @@ class Failures(TypedDict):
     groups: list[Group]
 
 
-async def group_failures(log: RunLog, asker: Scope, since: str = "7d") -> Failures:
-    """Group the runs since then that did not go well. Raises `InputError` and `DatabaseUnavailable`."""
-    start = parse_since(since)
+async def group_failures(log: RunLog, asker: Scope, wanted: RunFilter) -> Failures:
+    """Group those of the runs that did not go well. Raises `DatabaseUnavailable`."""
     groups: dict[str, Group] = {}
-    examined = seen = 0
-    after: Any = None
-    while seen < MOST_EXAMINED:
-        page = await log.list_runs(asker, RunFilter(start, limit=MOST_RUNS, after=after))
-        if not page:
-            break
-        seen, after = seen + len(page), (page[-1].started_at, page[-1].run_id)
-        for run in page:
-            if run.cached or run.replay:
-                continue
-            examined += 1
-            if (cause := find_cause(run)) is not None:
-                _add(groups.setdefault(cause, Group(cause=cause, runs=0, by_mode={}, examples=[])), run)
+    examined = 0
+    async for run in read_all(log, asker, replace(wanted, limit=MOST_EXAMINED)):
+        if run.cached or run.replay:
+            continue
+        examined += 1
+        if (cause := find_cause(run)) is not None:
+            _add(groups.setdefault(cause, Group(cause=cause, runs=0, by_mode={}, examples=[])), run)
     ordered = sorted(groups.values(), key=lambda group: -group["runs"])
     return Failures(
-        since=start.isoformat(timespec="seconds"),
+        since=wanted.since.isoformat(timespec="seconds"),
         runs=examined,
         failures=sum(group["runs"] for group in ordered),
         groups=ordered,

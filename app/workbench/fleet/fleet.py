@@ -2,11 +2,12 @@
 have been otherwise."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.answering.graph_pass import prepare_judgement
+from app.history.run_list import read_all
 from app.history.states import find_problem
 from app.support.cases import work_through
 from app.workbench.compare.endings import Ending, compare, read_ending
@@ -23,7 +24,7 @@ from app.workbench.explain.whatif import (
 from app.workbench.fleet.report import FleetReport, FleetRow, Plan, make_report
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
-from domain.history.run_lists import MOST_RUNS, RunFilter, RunSummary
+from domain.history.run_lists import RunFilter, RunSummary
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.scope import Scope
@@ -71,7 +72,7 @@ class Fleet:
         planned: list[Planned] = []
         skipped, begins = Counter[str](), Counter[str]()
         runs = unaffected = 0
-        async for summary in self._list(asker, wanted):
+        async for summary in read_all(self._log, asker, wanted):
             runs += 1
             if summary.replay or summary.error is not None or summary.cached:
                 reason = "replays" if summary.replay else "from the cache" if summary.cached else "failed or stopped"
@@ -162,19 +163,6 @@ class Fleet:
         rehearsed, problem = await run_variant(run, variant, start, self._parts, used, models=models)
         ending = None if rehearsed is None else rehearsed.ending
         return _make_row(each, recorded=recorded, ending=ending, used=used, problem=problem)
-
-    async def _list(self, asker: Scope, wanted: RunFilter) -> AsyncIterator[RunSummary]:
-        after, listed = wanted.after, 0
-        while listed < wanted.limit:
-            page = await self._log.list_runs(
-                asker, RunFilter(wanted.since, wanted.alternatives, min(MOST_RUNS, wanted.limit - listed), after)
-            )
-            for summary in page:
-                yield summary
-            if not page:
-                return
-            listed += len(page)
-            after = page[-1].started_at, page[-1].run_id
 
 
 def make_variant(changes: Mapping[str, Any], mode: str | None, *, search_anew: bool = False) -> Variant:

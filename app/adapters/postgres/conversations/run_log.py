@@ -60,13 +60,24 @@ _SUMMARY: LiteralString = f"""
     (timings ->> 'total')::float8 AS ms, jsonb_array_length(warnings) AS warnings,
     jsonb_array_length(degraded) AS degraded, {_OUTDATED} AS outdated, error, forked_from IS NOT NULL AS replay,
     jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons,
-    feedback.rating, feedback.reason AS complaint, coalesce(feedback.comment, '') AS comment
+    feedback.rating, feedback.reason AS complaint, coalesce(feedback.comment, '') AS comment,
+    coalesce((
+        SELECT request ->> 'caller' FROM accepted_runs AS accepted
+        WHERE accepted.workspace_id = runs.workspace_id AND accepted.run_id = runs.run_id
+    ), '') AS asked_by,
+    ARRAY(SELECT DISTINCT used ->> 'model' FROM jsonb_array_elements(usage) AS used) AS models,
+    ARRAY(SELECT DISTINCT cited ->> 'title' FROM jsonb_array_elements(citations) AS cited) AS documents
 """
 
 _LIST_RUNS: LiteralString = f"""
     SELECT * FROM (
         SELECT {_SUMMARY} FROM runs LEFT JOIN feedback USING (workspace_id, run_id)
         WHERE workspace_id = %(workspace_id)s AND started_at >= %(since)s
+            AND (%(until)s::timestamptz IS NULL OR started_at < %(until)s::timestamptz)
+            AND NOT EXISTS (
+                SELECT FROM unnest(%(words)s::text[]) AS word
+                WHERE strpos(lower(question || E'\n' || answer), lower(word)) = 0
+            )
             AND (%(groups)s::text[] IS NULL OR may_read_run(workspace_id, run_id, %(groups)s))
             AND (%(after_at)s::timestamptz IS NULL OR (started_at, run_id) < (%(after_at)s::timestamptz, %(after_id)s))
     ) AS run
@@ -149,6 +160,8 @@ class PostgresRunLog:
                 _LIST_RUNS,
                 prepare=False,
                 since=wanted.since,
+                until=wanted.until,
+                words=list(wanted.words),
                 groups=None if asker.groups is None else sorted(asker.groups),
                 after_at=after_at,
                 after_id=after_id,

@@ -8,8 +8,8 @@ import { count, percent, short, visible } from "../../lib/text.js";
 const SHOWN = 20;
 
 /** Replays the runs that are listed with one change: first what that would do, then how far it is, then the report.
- * @param {{since: string, where: string[]}} props */
-export function Fleet({ since, where }) {
+ * @param {{since: string, until: string | null, text: string, where: string[]}} props */
+export function Fleet({ since, until, text: words, where }) {
   const modes = useStore((state) => state.modes);
   const [wanted, setWanted] = useState(/** @type {any} */ (null));
   const [plan, setPlan] = useState(/** @type {any} */ (null));
@@ -19,14 +19,14 @@ export function Fleet({ since, where }) {
   const going = useRef(/** @type {AbortController | null} */ (null));
   useEffect(() => () => going.current?.abort(), []);
   // Other runs are another plan.
-  useEffect(() => setPlan(null), [since, where.join()]);
+  useEffect(() => setPlan(null), [since, until, words, where.join()]);
 
   const ask = async (event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const text = (name) => String(form.get(name) ?? "").trim();
     const body = {
-      since, where, mode: text("mode") || null, search_anew: form.has("anew"), budget: text("budget") ? Number(text("budget")) : null,
+      since, until, text: words, where, mode: text("mode") || null, search_anew: form.has("anew"), budget: text("budget") ? Number(text("budget")) : null,
       set: text("knob") ? { [text("knob")]: text("value") } : {},
     };
     setProblem("");
