@@ -8,6 +8,7 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
 from nodes.generate.local import LocalFinder, Passage, add_conflict, choose_passages
+from nodes.reading.names import find_entries
 from nodes.reading.questions import SEVERAL, asks_for
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
@@ -294,6 +295,13 @@ async def test_a_named_entry_is_quoted_and_no_neighbour_of_a_longer_name(
     [quote] = await quotes_of(question, [SETTINGS], embedder)
     assert render_quote(quote, "[3]").startswith(f"{name}\n: ")
     assert said in quote.text
+
+
+async def test_two_entries_that_are_named_are_both_quoted_in_the_order_of_the_question(embedder: OnnxEmbedder) -> None:
+    one, other = await quotes_of("default of connections_file and of reserved_connections", [SETTINGS], embedder)
+    assert "default is none" in one.text
+    assert "superusers" in other.text
+    assert find_entries("connections or reserved_connections", split_units(SETTINGS)) == [[0]]
 
 
 async def test_two_things_that_are_compared_are_quoted_under_their_names(embedder: OnnxEmbedder) -> None:
