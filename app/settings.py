@@ -81,7 +81,8 @@ class Settings(BaseSettings):
     model_timeout: float = Field(60, gt=0)
     """Limit of one model call, in seconds."""
     embeddings: str = "local"
-    """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
+    """The embedding model: `local` is the one that ships, for English; `multilingual` is the one of
+    `askgraph[multilingual]`; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
     OpenAI's API; `folder:PATH` and `package:MODULE` are one of your own, with its `model.toml`. A model other than the
     index's is refused; `askgraph reindex` changes the index."""
     embeddings_base_url: str | None = None
@@ -192,10 +193,11 @@ class Settings(BaseSettings):
     @field_validator("embeddings")
     @classmethod
     def _check_embeddings(cls, value: str) -> str:
-        if not re.fullmatch(r"local|openai:\S+|folder:.+|package:[\w.]+", value):
+        if not re.fullmatch(r"local|multilingual|openai:\S+|folder:.+|package:[\w.]+", value):
             raise PydanticCustomError(
                 "embeddings",
-                "{given} is none of local, openai:MODEL, openai:MODEL@DIMENSION, folder:PATH and package:MODULE",
+                "{given} is none of local, multilingual, openai:MODEL, openai:MODEL@DIMENSION, folder:PATH and "
+                "package:MODULE",
                 {"given": repr(value)},
             )
         return value

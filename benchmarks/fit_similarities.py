@@ -1,6 +1,6 @@
 """Measure the scale of an embedding model's similarities (domain/library/similarities.toml).
 
-    python benchmarks/fit_similarities.py ../shared/training/reading.jsonl.gz
+    python -m benchmarks.fit_similarities ../shared/training/reading.jsonl.gz [multilingual]
 
 Four small libraries are made of passages of four kinds: privacy policies, manuals, papers and encyclopedia articles.
 `related` is the median similarity of a question and the best passage of the library that answers it; `unrelated` is the
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from app.adapters.embeddings.multilingual import load_multilingual
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import embedding_text
 
@@ -40,8 +41,8 @@ def read_rows(path: Path) -> dict[str, list[tuple[str, str]]]:
     return {name: chance.sample(found, min(QUESTIONS, len(found))) for name, found in rows.items()}
 
 
-async def main(path: Path) -> None:
-    embedder = OnnxEmbedder.load()
+async def main(path: Path, multilingual: bool) -> None:
+    embedder = load_multilingual() if multilingual else OnnxEmbedder.load()
 
     related: list[float] = []
     unrelated: list[float] = []
@@ -62,4 +63,4 @@ async def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2:] == ["multilingual"]))

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from domain.documents import Candidate, Source
 from domain.errors import StateError
+from domain.library.similarity import read_scales
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
@@ -143,11 +144,16 @@ class Context:
     """Opens the span of a node in the run's trace."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
-        """Return `found`, without its cosines where the index was made with another embedding model than the one that
-        local judgement was fitted on."""
-        if self.embedder.name == self.judges.embedding_model:
+        """Return `found` with its cosines on the scale of the embedding model that local judgement was fitted on;
+        without them where the index was made with another, whose scale is not known."""
+        fitted, scales = self.judges.embedding_model, read_scales()
+        if self.embedder.name == fitted:
             return found
-        return [{**each, "dense": None} for each in found]
+        own = scales.get(self.embedder.name)
+        return [
+            {**each, "dense": None if own is None or each["dense"] is None else own.map(each["dense"], scales[fitted])}
+            for each in found
+        ]
 
 
 def scope_of(state: Mapping[str, Any]) -> Scope:

@@ -5,10 +5,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.adapters.calculation.calculator import SqliteCalculator
 from app.adapters.embeddings.folder import FolderEmbedder
+from app.adapters.embeddings.multilingual import load_multilingual
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
 from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
@@ -194,8 +196,9 @@ async def _open_embedder(
     if embeddings == "local":
         yield local
         return
-    if embeddings.startswith(("folder:", "package:")):
-        own = await asyncio.to_thread(FolderEmbedder.load, embeddings)
+    if embeddings == "multilingual" or embeddings.startswith(("folder:", "package:")):
+        load = load_multilingual if embeddings == "multilingual" else partial(FolderEmbedder.load, embeddings)
+        own = await asyncio.to_thread(load)
         try:
             yield own
         finally:

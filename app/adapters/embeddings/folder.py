@@ -28,7 +28,7 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from app.adapters.onnx_options import make_session_options
 from app.support.toml_files import list_problems, read_toml
@@ -134,18 +134,21 @@ class FolderEmbedder:
 
     def _run(self, text: str) -> Vector:
         encoding = self._tokenizer.encode(replace_surrogates(text))
+        try:
+            [hidden] = cast(NDArray[np.float32], self._session.run(None, self._read_inputs(encoding))[0])
+        except Exception as error:
+            raise EmbedderUnavailable(f"The embedding model failed: {error}") from error
+        pooled = hidden[0] if self._description.pooling == "cls" else hidden.mean(axis=0)
+        return cast(Vector, (pooled / np.linalg.norm(pooled)).astype(np.float32))
+
+    def _read_inputs(self, encoding: Encoding) -> dict[str, NDArray[np.int64] | Vector]:
+        """Return the inputs of the graph, by name."""
         given = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
             "token_type_ids": encoding.type_ids,
         }
-        try:
-            inputs = {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
-            [hidden] = cast(NDArray[np.float32], self._session.run(None, inputs)[0])
-        except Exception as error:
-            raise EmbedderUnavailable(f"The embedding model failed: {error}") from error
-        pooled = hidden[0] if self._description.pooling == "cls" else hidden.mean(axis=0)
-        return cast(Vector, (pooled / np.linalg.norm(pooled)).astype(np.float32))
+        return {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
 
 
 def _find_folder(place: str) -> Path:

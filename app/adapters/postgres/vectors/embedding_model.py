@@ -40,7 +40,9 @@ _GRAPHS: LiteralString = """
 
 def name_setting(model: str) -> str:
     """Return the value of `ASKGRAPH_EMBEDDINGS` for the model of this name."""
-    return model if model.startswith("openai:") else "local"
+    if model.startswith("openai:"):
+        return model
+    return "multilingual" if model.startswith("multilingual-") else "local"
 
 
 async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
