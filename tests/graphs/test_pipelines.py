@@ -10,11 +10,13 @@ import pytest_asyncio
 import app.library
 from app.answering.requests import Ask, collect
 from app.modes import PIPELINES, fit_modes, read_modes
-from app.settings import Settings, read_settings
+from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.outcome import ANSWERS
 from tests.asking import ask_for_state
 from tests.tiny_cross_encoder import write_cross_encoder
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUESTION = "How long is the probation period?"
 NAMES = {"hybrid-corrective", "workspace", "disclosures", "visual", "knowledge-base"}
@@ -49,15 +51,15 @@ What does the plan Team cost?
 How fast is the WS-400 delivered?""".splitlines()
 
 
-def test_five_pipelines_ship() -> None:
+async def test_five_pipelines_ship() -> None:
     assert {file.stem for file in PIPELINES.glob("*.toml")} == NAMES
 
 
-@pytest_asyncio.fixture
-async def stocked(settings: Settings, tmp_path: Path) -> AsyncIterator[Services]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stocked(module_services: Services, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Services]:
     """With the sample library, a cross-encoder and every pipeline."""
-    folder = write_cross_encoder(tmp_path / "cross-encoder")
-    async with open_services(settings.model_copy(update={"cross_encoder": folder})) as services:
+    folder = write_cross_encoder(tmp_path_factory.mktemp("models") / "cross-encoder")
+    async with open_services(module_services.settings.model_copy(update={"cross_encoder": folder})) as services:
         await services.library.ingestion.add_paths("default", [Path(app.library.__file__).parent])
         original = {name: read_modes(read_settings(profiles=Path(name), cross_encoder=folder))[name] for name in NAMES}
         modes = fit_modes(original, services.library.embedder.name, None)
