@@ -13,7 +13,15 @@ import pytest
 from app.adapters.chat.connections import Connections
 from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
-from domain.errors import AskgraphError, ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
+from domain.errors import (
+    AskgraphError,
+    ContextTooLong,
+    ModelError,
+    ModelRejectedKey,
+    ModelReplyCut,
+    ModelTimeout,
+    ModelUnavailable,
+)
 from domain.ports.models import ChatModel, Message
 from domain.ports.pictures import Picture
 from tests.contracts.chat_model import MESSAGES, Call, ChatModelContract, Sink, call
@@ -51,6 +59,8 @@ class Provider:
     serve: Callable[..., AbstractAsyncContextManager[Server]]
     picture: dict[str, Any]
     """The part of a message that shows a JPEG picture with the data `PICTURE`, as the provider documents it."""
+    faults: dict[str, type[AskgraphError]]
+    """The errors that faults of its own become; those of all providers are `FAULTS`."""
 
     @asynccontextmanager
     async def open(self, timeout: float = 10, **behaviour: Any) -> AsyncIterator[tuple[Server, Connections, ChatModel]]:
@@ -70,7 +80,7 @@ async def check_fault(provider: Provider, how: Call, fault: str, expected: type[
         # Of a judgement that is empty some SDKs make an error, and others a text that can be repaired.
         wanted = {3} if expected is ModelUnavailable else {1, 2} if (how, fault) == ("judge", "empty") else {1}
         assert len(server.requests) in wanted, "the SDK must not try again by itself"
-    assert type(caught.value) is expected
+    assert type(caught.value) is expected, fault
 
 
 PICTURE = "/9j/4AAQ"
@@ -86,7 +96,22 @@ def _list_parts(value: Any) -> list[Any]:
 asked = pytest.mark.parametrize("how", ["judge", "act", "stream"])
 
 
+FAULTS = {
+    "unauthorized": ModelRejectedKey,
+    "forbidden": ModelRejectedKey,
+    "context_length": ContextTooLong,
+    "rate_limit": ModelUnavailable,
+    "server_error": ModelUnavailable,
+    "silent_length": ModelError,
+}
+
+
 class ProviderContract(ChatModelContract):
+    @pytest.mark.parametrize("how", ["judge", "stream"])
+    async def test_a_fault_becomes_the_domain_error(self, provider: Provider, how: Call) -> None:
+        for fault, expected in (FAULTS | provider.faults).items():
+            await check_fault(provider, how, fault, expected)
+
     @pytest.mark.parametrize("how", ["judge", "stream"])
     async def test_shows_pictures_in_the_form_of_the_protocol(self, provider: Provider, how: Call) -> None:
         async with provider.open() as (server, _, model):

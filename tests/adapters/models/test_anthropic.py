@@ -2,15 +2,21 @@
 
 import pytest
 
-from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelRefused, ModelUnavailable
 from domain.ports.models import ChatModel
-from tests.contracts.chat_model import Call, Sink, call
-from tests.contracts.provider import PICTURE, Provider, ProviderContract, check_fault
-from tests.wire.anthropic import AnthropicServer, Fault, serve_anthropic
+from tests.contracts.chat_model import Sink, call
+from tests.contracts.provider import PICTURE, Provider, ProviderContract
+from tests.wire.anthropic import AnthropicServer, serve_anthropic
 
 NAME = "anthropic:claude-haiku-4-5"
 SHOWN = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": PICTURE}}
-PROVIDER = Provider(NAME, "claude-opus-5", "ANTHROPIC_API_KEY", serve_anthropic, SHOWN)
+FAULTS: dict[str, type[AskgraphError]] = {
+    "invalid": ModelError,
+    "refusal": ModelRefused,
+    "overloaded": ModelUnavailable,
+    "empty": ModelError,
+}
+PROVIDER = Provider(NAME, "claude-opus-5", "ANTHROPIC_API_KEY", serve_anthropic, SHOWN, FAULTS)
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -47,23 +53,3 @@ async def test_costs_what_the_price_table_says(model: ChatModel) -> None:
     for usage in sink.usage:
         assert usage.model == NAME
         assert usage.cost == pytest.approx(usage.input_tokens * 1e-6 + usage.output_tokens * 5e-6)
-
-
-@pytest.mark.parametrize("how", ["judge", "stream"])
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    [
-        ("unauthorized", ModelRejectedKey),
-        ("forbidden", ModelRejectedKey),
-        ("context_length", ContextTooLong),
-        ("invalid", ModelError),
-        ("refusal", ModelRefused),
-        ("rate_limit", ModelUnavailable),
-        ("server_error", ModelUnavailable),
-        ("overloaded", ModelUnavailable),
-        ("silent_length", ModelError),
-        ("empty", ModelError),
-    ],
-)
-async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    await check_fault(PROVIDER, how, fault, expected)

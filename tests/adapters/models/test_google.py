@@ -8,18 +8,27 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from app.wiring.services import open_services
-from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
 from domain.ports.models import ChatModel
 from tests.asking import ask
 from tests.contracts.chat_model import Call, Sink, call
-from tests.contracts.provider import PICTURE, Provider, ProviderContract, check_fault, connect
+from tests.contracts.provider import PICTURE, Provider, ProviderContract, connect
 from tests.wire.google import Fault, GoogleServer, serve_google
 
 pytest.importorskip("langchain_google_genai", reason="needs the extra: pip install -e '.[google]'")
 
 NAME = "google_genai:gemini-2.5-flash"
 SHOWN = {"data": PICTURE.replace("/", "_"), "mime_type": "image/jpeg"}
-PROVIDER = Provider(NAME, "gemini-3-pro", "GOOGLE_API_KEY", serve_google, SHOWN)
+FAULTS: dict[str, type[AskgraphError]] = {
+    "bad_key": ModelRejectedKey,
+    "unknown_model": ModelError,
+    "invalid": ModelError,
+    **dict.fromkeys(("blocked", "safety", "recitation"), ModelRefused),
+    **dict.fromkeys(("busy_gateway", "overloaded"), ModelUnavailable),
+    "malformed": ModelError,
+    "empty": ModelError,
+}
+PROVIDER = Provider(NAME, "gemini-3-pro", "GOOGLE_API_KEY", serve_google, SHOWN, FAULTS)
 HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -90,32 +99,6 @@ async def test_thoughts_are_paid_for_and_what_was_cached_costs_less(how: Call) -
     assert usage.output_tokens > 70
     fresh = usage.input_tokens - 5
     assert usage.cost == pytest.approx(fresh * 0.3e-6 + 5 * 0.03e-6 + usage.output_tokens * 2.5e-6)
-
-
-@pytest.mark.parametrize("how", ["judge", "stream"])
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    [
-        ("bad_key", ModelRejectedKey),
-        ("unauthorized", ModelRejectedKey),
-        ("forbidden", ModelRejectedKey),
-        ("unknown_model", ModelError),
-        ("context_length", ContextTooLong),
-        ("invalid", ModelError),
-        ("blocked", ModelRefused),
-        ("safety", ModelRefused),
-        ("recitation", ModelRefused),
-        ("rate_limit", ModelUnavailable),
-        ("busy_gateway", ModelUnavailable),
-        ("server_error", ModelUnavailable),
-        ("overloaded", ModelUnavailable),
-        ("silent_length", ModelError),
-        ("malformed", ModelError),
-        ("empty", ModelError),
-    ],
-)
-async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    await check_fault(PROVIDER, how, fault, expected)
 
 
 @pytest.mark.parametrize(

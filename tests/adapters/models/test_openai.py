@@ -11,10 +11,8 @@ from pydantic import BaseModel, Field
 from app.adapters.chat.openai import OpenAIChat
 from domain.errors import (
     AskgraphError,
-    ContextTooLong,
     ModelError,
     ModelRefused,
-    ModelRejectedKey,
     ModelReplyCut,
     ModelTimeout,
     ModelUnavailable,
@@ -26,7 +24,12 @@ from tests.contracts.provider import PICTURE, Provider, ProviderContract, check_
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
 SHOWN = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{PICTURE}"}}
-PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai, SHOWN)
+FAULTS: dict[str, type[AskgraphError]] = {
+    "policy": ModelRefused,
+    "content_filter": ModelRefused,
+    "no_quota": ModelError,
+}
+PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai, SHOWN, FAULTS)
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
@@ -221,25 +224,6 @@ async def test_a_line_separator_in_the_text_does_not_split_a_chunk(model: OpenAI
     said = "Zürich\u2028Genf\x85Bern – 東京\r\nfin"
     server.behaviour.replies = [said]
     assert await read(model) == said
-
-
-@pytest.mark.parametrize("how", ["judge", "stream"])
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    [
-        ("unauthorized", ModelRejectedKey),
-        ("forbidden", ModelRejectedKey),
-        ("context_length", ContextTooLong),
-        ("policy", ModelRefused),
-        ("content_filter", ModelRefused),
-        ("rate_limit", ModelUnavailable),
-        ("server_error", ModelUnavailable),
-        ("no_quota", ModelError),
-        ("silent_length", ModelError),
-    ],
-)
-async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    await check_fault(PROVIDER, how, fault, expected)
 
 
 @pytest.mark.parametrize(
