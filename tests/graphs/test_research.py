@@ -42,8 +42,12 @@ async def test_the_agent_is_asked_no_more_often_than_its_mode_allows(settings: S
         again = [{"name": "search", "arguments": {"queries": ["warranty"]}}]
         server.behaviour.tool_calls = [again] * 50
         done, events = await ask_for_events(services, mode="research")
+        state = await read_state(services, done["thread_id"])
     rounds = services.modes["research"].research.rounds
     steps = steps_of(events)
+    # The server calls each of them call_1.
+    names = [call["id"] for each in state["work"] for call in each["calls"]]
+    assert names[:rounds] == ["call_1", *(f"call_1-{number}-1" for number in range(2, rounds + 1))]
     assert steps.count("work") == steps.count("use_tool") == rounds
     assert done["outcome"] in ANSWERS
 

@@ -1,10 +1,17 @@
 """Questions about tables, without a language model: looked up, and quoted as rows under their header."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from app.wiring.services import Services
+from domain.documents import FoundSpan
+from domain.scope import DEFAULT_SCOPE
+from nodes.sources.looking_up import look_up
 from tests.asking import ask_for_state
 from tests.contracts.calculator import FILES
+from tests.sources import make_source
 
 CODES = """# Error codes
 
@@ -60,3 +67,20 @@ async def test_rows_that_are_named_are_the_answer(
     [citation] = done["citations"]
     assert citation["text"].startswith(cited)
     assert state["confidence"] >= 0.6
+
+
+async def test_tables_are_looked_up_where_a_row_of_theirs_was_found() -> None:
+    asked: list[str] = []
+
+    async def note(scope: Any, question: str, documents: list[str]) -> None:
+        asked.extend(documents)
+
+    context: Any = SimpleNamespace(calculator=SimpleNamespace(look_up=note), ledger=None)
+    rows = "a | b\n--- | ---\n1 | 2"
+    beside = make_source(f"Prose.\n\n{rows}", document_id="beside")
+    beside["found"] = [FoundSpan(start=0, end=6, score=0.5)]
+    found = make_source(f"Prose.\n\n{rows}", document_id="found", start=100)
+    found["found"] = [FoundSpan(start=108, end=108 + len(rows), score=0.5)]
+    as_it_is_cut = make_source(rows, document_id="cut")
+    await look_up("?", [beside, found, as_it_is_cut], DEFAULT_SCOPE, context)
+    assert asked == ["found", "cut"]

@@ -47,6 +47,19 @@ async def test_the_score_of_a_claim_follows_its_words() -> None:
     assert 0.0 < score < checks[0].score
 
 
+async def test_words_that_stand_apart_support_less_than_neighbours() -> None:
+    scores = []
+    for said in (
+        "In the mill rents of rooms rise with tenants, says he.",
+        "The mill by the river in the valley rents tents, rooms, boats, bikes and cars to guests, friends, tenants.",
+        "The mill is old. He rents boats. It has rooms. Nobody likes tenants.",
+    ):
+        [check], _ = await LocalVerifier().verify([("The mill has rooms and tenants.", [make_source(said, title="")])])
+        scores.append(check.score)
+    near, apart, scattered = scores
+    assert near > 0.5 > apart > scattered == 0
+
+
 async def test_an_empty_source_supports_nothing() -> None:
     empty = make_source("", title="")
     [check], score = await LocalVerifier().verify([("The lease lasts 12 months.", [empty])])

@@ -22,5 +22,9 @@ def test_a_row_stands_behind_the_names_of_its_columns() -> None:
     writer = AnswerWriter(discard)
     source = make_source(text, number=1, score=1.0)
     quote = Quote(1, 0, len(text), text, lead="We pay:\n\n| Absence | Allowance |\n| --- | ---: |")
-    show_passages(writer, "what is paid", [quote], [source], [], read_catalogue("en"), "number")
+    under_a_lead_in = Quote(1, 0, len(text), text, lead="We pay:")
+    wording = read_catalogue("en")
+    framing = show_passages(writer, "what is paid", [quote, under_a_lead_in], [source], [], wording, "number")
     assert "We pay: Absence Allowance: arrival 14 euros" in writer.text
+    assert "We pay: arrival 14 euros" in writer.text
+    assert (framing["opening"], framing["closing"]) == (len(wording.passages.opening), 0)
