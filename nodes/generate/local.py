@@ -14,7 +14,7 @@ from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.text.terms import find_terms
-from nodes.reading.names import find_entries
+from nodes.reading.names import find_entries, read_name_line
 from nodes.reading.questions import SEVERAL, asks_for, read_pair
 from nodes.reading.scoring import ScoredUnits, score_units
 from nodes.reading.units import Unit
@@ -299,7 +299,8 @@ def _announces(unit: Unit) -> bool:
 def _is_caption(unit: Unit) -> bool:
     """Return True for a caption, a title or a line that says nothing by itself."""
     text = unit.text.strip(" >*_#`")
-    return unit.kind == "paragraph" and text[-1:].isalnum() and len(text.split()) <= _CAPTION
+    is_short = unit.kind == "paragraph" and text[-1:].isalnum() and len(text.split()) <= _CAPTION
+    return is_short and not read_name_line(unit)
 
 
 def _goes_on(unit: Unit, following: Unit) -> bool:

@@ -16,6 +16,8 @@ _WORD = re.compile(r"(?<![\w-])--?[^\W\d_][\w-]*|\\\w+|\w+")
 _ASIDE = re.compile(r"\([^()]*\)|\[.*|<.*|=.*|…")
 """What stands behind a name in a term or a heading: its type, its arguments, its place in a manual."""
 _NUMBER = re.compile(r"#*\s*(?:(?:\d+\.)*\d+\.?\s+|\(\d+\)\s+)?")
+_NAME_LINE = re.compile(r"([\w.+-]+(?:, [\w.+-]+)*) [-–—]+ \S")
+"""The line in which a manual page says what it is about: "pg_dump — extract a database"."""
 _LONGEST = 6
 """Words of a name; a longer heading is a sentence."""
 
@@ -37,6 +39,12 @@ def _read_names(text: str) -> tuple[tuple[str, ...], ...]:
 
 def _holds(words: Sequence[str], name: Sequence[str]) -> bool:
     return any(tuple(words[at : at + len(name)]) == tuple(name) for at in range(len(words) - len(name) + 1))
+
+
+def read_name_line(unit: Unit) -> str:
+    """Return the names of which the unit says in a line what they are; empty where it does not."""
+    line = _NAME_LINE.match(unit.text) if unit.kind == "paragraph" else None
+    return line[1] if line else ""
 
 
 def find_named(question: str, unit: Unit, language: Language) -> tuple[frozenset[str], bool | None]:

@@ -21,7 +21,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms
-from nodes.reading.names import find_named
+from nodes.reading.names import find_named, read_name_line
 from nodes.reading.questions import asks_for
 from nodes.reading.units import Unit, split_units
 
@@ -212,6 +212,8 @@ def weigh_terms(
 
 
 def _find_naming(question: str, unit: Unit, wanted: Mapping[str, float], language: Language) -> float:
+    if (line := read_name_line(unit)) and wanted.keys() <= find_terms(line, language):
+        return 1 + _OWN
     terms, own = find_named(question, unit, language)
     share = len(terms & wanted.keys()) / max(len(wanted), 1)
     return share * (0.5 if own is None else 1) + (_OWN if own and unit.kind == "definition" else 0)

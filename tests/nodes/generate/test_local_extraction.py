@@ -304,6 +304,15 @@ async def test_two_entries_that_are_named_are_both_quoted_in_the_order_of_the_qu
     assert find_entries("connections or reserved_connections", split_units(SETTINGS)) == [[0]]
 
 
+async def test_what_a_manual_page_is_about_is_said_by_its_name_line(embedder: OnnxEmbedder) -> None:
+    text = "## NAME\n\ngit-gc - Cleanup unnecessary files\n\n## SYNOPSIS\n\n```\ngit gc [--auto]\n```\n\n## DESCRIPTION\n\n"
+    page = source(4, f"{text}git gc runs housekeeping tasks, with --auto only where there are many loose objects.")
+    [quote] = await quotes_of("what is git gc?", [page], embedder)
+    assert quote.text == "git-gc - Cleanup unnecessary files"
+    quote, *_ = await quotes_of("when does git gc --auto run?", [page], embedder)
+    assert "loose objects" in quote.text
+
+
 async def test_two_things_that_are_compared_are_quoted_under_their_names(embedder: OnnxEmbedder) -> None:
     question = "What is the difference between connections and reserved_connections?"
     one, other = await quotes_of(question, [SETTINGS], embedder)
