@@ -185,6 +185,60 @@ async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
     await expect(marks).to_have_text(["It is blue. It is round."])
 
 
+async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:
+    script.documents = [document("d", title="Rules of 2024"), document("e", title="Manual")]
+    script.blocks = [
+        {"kind": kind, "start": 30 * place, "end": 30 * place + 9, "text": text}
+        for place, (kind, text) in enumerate(
+            [
+                ("heading", "# Manual"),
+                ("heading", "## 1 Annual"),
+                ("paragraph", "Passage 1."),
+                ("heading", "## 2 Sickness"),
+                ("heading", "## 3 Version 4.1"),
+                ("heading", "## Studies"),
+            ]
+        )
+    ]
+    choices = [{"label": each, "document_id": each} for each in ("Rules of 2024", "Rules of 2025")]
+    named = done("There are 2: “Rules of 2024” and “Others”.", [], outcome="conversed")
+    which = done(
+        "Which?\n1. Rules of 2024\n2. Rules of 2025",
+        [],
+        outcome="asked_back",
+        outcome_reasons=[{"code": "ambiguous", "choices": choices}],
+    )
+    sources = event("sources", citations=[citation(1), citation(2)])
+    lost = done("The documents do not answer this.", [], outcome="abstained", abstained=True)
+    cited = [citation(1, document_id="e", start=60, end=70)]
+    picked = done("So [1].", cited)
+    nearest = done(
+        "This may be it:\n\n1. Manual [1]\n\n   **Passage** 1.", cited, outcome="showed_passages", abstained=True
+    )
+    await page.goto(await script([named], [which], [picked], [done("Yes.", [])], [sources, lost], [nearest]))
+    await ask(page, "q")
+    await page.locator(".answer").get_by_role("button", name="“Rules of 2024”").click()
+    await expect(page.locator(".evidence h2")).to_have_text("Rules of 2024")
+    await page.keyboard.press("Escape")
+    await ask(page, "q")
+    await expect(page.locator(".answer li").first).to_be_hidden()
+    await page.get_by_role("button", name="Rules of 2025").click()
+    await expect(page.locator(".answer").last).to_have_text("So 1.")
+    # What goes on from there is of the same document; a version says nothing.
+    await expect(page.locator(".read-on button")).to_have_text(["Sickness", "Studies"])
+    await page.locator(".read-on button").first.click()
+    await expect(page.locator(".answer").last).to_have_text("Yes.")
+    assert script.bodies[2]["question"] == "Rules of 2025"
+    assert script.bodies[3]["document_ids"] == ["e"]
+    await ask(page, "q")
+    await page.locator(".turn").last.locator("> .chips .chip").last.click()
+    await expect(page.locator(".evidence h2")).to_contain_text("Document 2")
+    await page.keyboard.press("Escape")
+    await ask(page, "q")
+    await page.locator(".answer strong").last.click(force=True)
+    await expect(page.locator(".evidence mark")).to_have_text("Passage 1.")
+
+
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:
     elsewhere: list[str] = []
     page.on("request", lambda request: elsewhere.append(request.url))

@@ -19,11 +19,11 @@ const marker = {
 
 const markdown = new Marked({ breaks: true, extensions: [marker] });
 
-/** @typedef {(number: number, chunk: string | undefined, nth: number) => any} MakeMarker */
+/** @typedef {{marker: (number: number, chunk: string | undefined, nth: number) => any, text: (text: string) => any}} Make */
 
 /** The text as virtual nodes. `make` gives the node of a marker, the `nth` of its source from 0, or null
- * where there is no such source.
- * @param {string} text @param {MakeMarker} make */
+ * where there is no such source, and what to show of plain text.
+ * @param {string} text @param {Make} make */
 export function renderMarkdown(text, make) {
   try {
     const tokens = markdown.lexer(text);
@@ -55,13 +55,13 @@ function countMarkers(tokens, seen) {
   }
 }
 
-/** @param {any[]} tokens @param {MakeMarker} make @param {number} level @returns {any[]} */
+/** @param {any[]} tokens @param {Make} make @param {number} level @returns {any[]} */
 function renderBlocks(tokens, make, level) {
   if (level > MOST_LEVELS) return tokens.map((token) => visible(token.raw));
   return tokens.map((token) => renderBlock(token, make, level + 1));
 }
 
-/** @param {any} token @param {MakeMarker} make @param {number} level @returns {any} */
+/** @param {any} token @param {Make} make @param {number} level @returns {any} */
 function renderBlock(token, make, level) {
   const inline = () => renderInline(token.tokens ?? [], make, level);
   switch (token.type) {
@@ -82,7 +82,7 @@ function renderBlock(token, make, level) {
   }
 }
 
-/** @param {any} token @param {MakeMarker} make @param {number} level */
+/** @param {any} token @param {Make} make @param {number} level */
 function renderTable(token, make, level) {
   /** @param {any[]} cells @param {string} tag */
   const row = (cells, tag) =>
@@ -101,14 +101,14 @@ function withoutRepeats(cells, column) {
   return cells[column].tokens.filter((token) => token.type !== "marker" || !later.has(token.raw));
 }
 
-/** @param {any[]} tokens @param {MakeMarker} make @param {number} level @returns {any[]} */
+/** @param {any[]} tokens @param {Make} make @param {number} level @returns {any[]} */
 function renderInline(tokens, make, level) {
   if (level > MOST_LEVELS) return tokens.map((token) => visible(token.raw));
   return tokens.map((token) => {
     const inner = () => renderInline(token.tokens ?? [], make, level + 1);
     switch (token.type) {
-      case "marker": return make(token.number, token.chunk, token.nth) ?? token.raw;
-      case "text": return token.tokens ? inner() : visible(token.text);
+      case "marker": return make.marker(token.number, token.chunk, token.nth) ?? token.raw;
+      case "text": return token.tokens ? inner() : make.text(token.text);
       case "escape": return visible(token.text);
       case "strong": return h("strong", null, inner());
       case "em": return h("em", null, inner());

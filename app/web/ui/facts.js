@@ -6,17 +6,22 @@ import { duration, nearPlaces, percent, short, visible } from "../lib/text.js";
 import { STEPS } from "./steps.js";
 import { Why } from "./why.js";
 
+/** Places that an abstention names. */
+const MOST_NEAR = 3;
+
 /** What an answer rests on: its sources, one line about them, and the details folded away.
  * @param {{turn: Turn, sources: Source[]}} props */
 export function Facts({ turn, sources }) {
   const { key, done } = turn;
   const cited = sources.filter((source) => source.cited);
-  const others = sources.filter((source) => !source.cited);
+  const near = done?.outcome === "abstained" ? MOST_NEAR : 0;
+  const [nearest, others] = [sources.filter((source) => !source.cited).slice(0, near), sources.filter((source) => !source.cited).slice(near)];
   if (!done) return html`<${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />`;
   return html`
-    <${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />
+    ${/* Passages that may answer can be clicked themselves. */ done.outcome !== "showed_passages" && html`<${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />`}
     ${cited.length > 0 && caveat(done) && html`<p class="caveat soft">${caveat(done)}</p>`}
     ${cited.some(({ citation }) => citation.since) && html`<p class="caveat soft">${phrase("facts.since")}</p>`}
+    ${nearest.length > 0 && html`<p class="caveat soft">${phrase("facts.nearest")}</p><${Chips} turn=${key} sources=${nearest} label=${phrase("facts.nearest")} />`}
     <details class="facts">
       <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
       <${Claims} turn=${turn} />

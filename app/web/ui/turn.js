@@ -7,12 +7,13 @@ import { short, visible } from "../lib/text.js";
 import { listSources } from "../lib/turns.js";
 import { Actions } from "./actions.js";
 import { Answer } from "./answer.js";
+import { Choices, ReadOn } from "./choices.js";
 import { Facts } from "./facts.js";
 import { STEPS } from "./steps.js";
 
 /** One question and its answer; of several that are being answered, each has its own Stop.
- * @param {{turn: Turn, several: boolean}} props */
-function TurnView({ turn, several }) {
+ * @param {{turn: Turn, several: boolean, last: boolean}} props */
+function TurnView({ turn, several, last }) {
   const sources = useMemo(() => listSources(turn), [turn.cited, turn.read]);
   const citations = useMemo(() => sources.map(({ citation }) => citation), [sources]);
   const { key, question, options, text, state, done, corrections } = turn;
@@ -24,7 +25,8 @@ function TurnView({ turn, several }) {
       ${turn.tools.length > 0 && html`<${Work} turn=${turn} />`}
       ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
       ${corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
-      <${Answer} turn=${key} text=${text} sources=${citations} />
+      <${Answer} turn=${key} text=${text} sources=${citations} outcome=${done?.outcome} />
+      ${last && done?.outcome === "asked_back" && html`<${Choices} turn=${turn} />`}
       ${warnings.map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
       ${turn.error && html`<${Failure} turn=${turn} />`}
       ${turn.note && html`<${Offer} turn=${turn} ...${turn.note} />`}
@@ -32,6 +34,7 @@ function TurnView({ turn, several }) {
       ${done && (done.outcome === "abstained" || done.outcome === "showed_passages") && (options.document_ids || options.filter) && html`
         <p><button type="button" onClick=${() => ask(question, { ...options, document_ids: null, filter: null })}>${phrase("turn.search_all")}</button></p>`}
       ${done && html`<${Actions} turn=${turn} sources=${sources} />`}
+      ${last && done?.outcome?.startsWith("answered") && turn.cited.length > 0 && html`<${ReadOn} cited=${turn.cited} />`}
     </article>`;
 }
 

@@ -24,7 +24,7 @@ export function Turns() {
         ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>${phrase("try_again")}</button></p>`}
         ${thread?.earlier && html`<button type="button" onClick=${loadEarlier}>${phrase("conversations.earlier")}</button>`}
         ${thread && !turns.length && !thread.loading && !thread.trouble && html`<${Welcome} />`}
-        ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} />`)}
+        ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} last=${turn.key === last} />`)}
       </div>
     </div>`;
 }

@@ -2,8 +2,8 @@ import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
 import { ask } from "../lib/runs.js";
 import { getState, setState, useStore } from "../lib/store.js";
-import { visible } from "../lib/text.js";
 import { makeTopic, readTopics } from "../lib/topics.js";
+import { TopicButton } from "./topic-button.js";
 
 /** A first visit: what this page is for, and questions that the library can answer. */
 export function Welcome() {
@@ -20,20 +20,10 @@ export function Welcome() {
         ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>${phrase("welcome.open")}</button>`}`}
       ${Boolean(all) && html`
         <ul class="starters" aria-label=${phrase("welcome.begin")}>
-          <li><button type="button" onClick=${() => askHere(phrase("welcome.which"), null)}>${phrase("welcome.which")}</button></li>
+          <li><button type="button" onClick=${() => ask(phrase("welcome.which"), { mode: getState().mode, document_ids: null })}>${phrase("welcome.which")}</button></li>
           ${topics.map((topic) => html`<li key=${topic.document}><${TopicButton} topic=${topic} /></li>`)}
         </ul>`}
     </section>`;
-}
-
-/** @param {string} question @param {string[] | null} document_ids */
-const askHere = (question, document_ids) => ask(question, { mode: getState().mode, document_ids });
-
-/** Asks what a section is about, of its document alone. @param {{topic: Topic}} props */
-export function TopicButton({ topic: { question, name, of, document } }) {
-  return html`
-    <button type="button" onClick=${() => askHere(question, [document])}>
-      <bdi>${visible(name)}</bdi>${of !== name && html` <bdi class="soft">${visible(of)}</bdi>`}</button>`;
 }
 
 /** A topic of each of the newest documents: the section with the longest name, which says most, or the whole.

@@ -61,6 +61,9 @@ class LocalRewriter:
         return Rewrite(standalone, query, unclear=not named and phrases["dangling"].search(question) is not None)
 
     def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
+        exact = [choice for choice in choices if choice["label"] == question]
+        if len(exact) == 1:
+            return exact[0]
         if not 0 < len(question.split()) <= LONGEST_PICK:
             return None
         for language in dict.fromkeys((detect_language(question) or "en", "en")):
