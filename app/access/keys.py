@@ -3,9 +3,12 @@
 import hashlib
 import secrets
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from domain.errors import InputError
 from domain.people.access import ApiKey
 from domain.ports.keys import KeyStore
+from domain.text.durations import parse_span
 
 PREFIX = "ask_"
 """Every key begins like this, so that scanners for leaked secrets can find it."""
@@ -18,6 +21,15 @@ def digest_key(token: str) -> bytes:
     only slow down every request.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def read_expiry(span: str | None) -> datetime | None:
+    """Return when a key's life of this span, such as `90d`, ends; None: never. Raises `InputError`."""
+    if span is None:
+        return None
+    if not (length := parse_span(span)):
+        raise InputError(f"{span!r} is no span. Give one in h, d or w, such as 90d.")
+    return datetime.now(UTC) + length
 
 
 async def make_key(keys: KeyStore, wanted: ApiKey) -> tuple[ApiKey, str]:

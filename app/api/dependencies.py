@@ -40,6 +40,7 @@ from domain.ports.documents import DocumentStore
 from domain.ports.feedback import FeedbackStore
 from domain.ports.identities import SignIn
 from domain.ports.ingestions import IngestionQueue
+from domain.ports.keys import KeyStore
 from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
 from domain.ports.workspaces import WorkspaceCatalog
@@ -277,6 +278,7 @@ HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.ma
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
 IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
 MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]
+KeysDep = Annotated[KeyStore, Depends(_pick(lambda services: services.keys))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
 PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]

@@ -103,6 +103,12 @@ async def show_debugger(request: Request) -> Response:
     return _send(request, FILES["debug.html"])
 
 
+@router.get("/settings")
+async def show_settings(request: Request) -> Response:
+    """Show the page on which administrators look after keys."""
+    return _send(request, FILES["settings.html"])
+
+
 @router.get("/web/page.json")
 async def get_texts(request: Request) -> Response:
     """Return what the page says, in the first language of the browser that has it, or else in English."""

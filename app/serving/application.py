@@ -17,7 +17,7 @@ from app.api import pages
 from app.api.asking import chat, graph, modes, runs, threads
 from app.api.library import browsing, documents, ingestions, originals, search, workspaces
 from app.api.operating import cache, costs, health, metrics
-from app.api.people import session, sign_in
+from app.api.people import keys, session, sign_in
 from app.api.perimeter.errors import register_error_handlers
 from app.api.perimeter.perimeter import BodyLimit, Perimeter, TraceRequests
 from app.api.protocols import ag_ui, mcp, openai, openai_responses, ui
@@ -50,6 +50,7 @@ ROUTERS = (
     session.router,
     session.guarded,
     sign_in.router,
+    keys.router,
     health.router,
     metrics.router,
 )

@@ -33,6 +33,11 @@ type LibraryDocument = {
   id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
   chunks: number; to_embed: number; updated_at: string; groups: string[] | null;
 };
+type Key = {
+  key_id: string; name: string; rights: string[]; workspaces: string[] | null; groups: string[] | null;
+  limits: { requests_per_minute: number | null; runs: number | null; tokens_per_day: number | null; dollars_per_day: number | null };
+  created_at: string; expires_at: string | null; revoked_at: string | null; last_used_at: string | null;
+};
 type Scalar = string | number | boolean;
 type Library = {
   all: number; total: number; folder: string; folders: { path: string; documents: number }[];

@@ -20,6 +20,11 @@ class KeyStore(Protocol):
         """Return all keys, oldest first."""
         ...
 
+    async def change(self, key: ApiKey) -> bool:
+        """Replace the name, rights, workspaces, groups and limits of the key with this id. False where there is none,
+        or it was revoked."""
+        ...
+
     async def revoke(self, key_id: str) -> bool:
         """Revoke a key for good. False where there is none."""
         ...

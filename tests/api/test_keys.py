@@ -1,5 +1,6 @@
 """API keys: who may do what where, and when a key is needed."""
 
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -301,3 +302,43 @@ async def test_a_refused_upload_is_recorded_with_its_status_and_a_dry_run_not_at
         ("DELETE", 422),
         ("POST", 422),
     ]
+
+
+async def test_keys_are_made_changed_and_revoked_by_administrators_of_everything(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    first = await client.post("/api/keys", json={"name": "Me", "rights": ["admin", "ask"]})
+    assert first.status_code == 201
+    # From the first key on, nobody is the owner any more.
+    assert (await client.get("/api/keys")).status_code == 401
+    mine = {"Authorization": f"Bearer {first.json()['key']}"}
+    wanted = {"name": " Ann ", "workspaces": ["legal"], "groups": [], "expires": "90d", "dollars_per_day": 5}
+    made = (await client.post("/api/keys", json=wanted, headers=mine)).json()
+    theirs = {"Authorization": f"Bearer {made['key']}"}
+    _, ann = (await client.get("/api/keys", headers=mine)).json()["keys"]
+    assert made["key"] not in json.dumps(ann)
+    assert (ann["name"], ann["rights"], ann["workspaces"], ann["groups"]) == ("Ann", ["ask"], ["legal"], [])
+    assert ann["limits"]["dollars_per_day"] == 5
+    assert datetime.fromisoformat(ann["expires_at"]) > datetime.now(UTC) + timedelta(days=89)
+    path = f"/api/keys/{made['key_id']}"
+    changed = await client.put(path, json={"name": "Ann", "workspaces": ["legal"], "groups": ["board"]}, headers=mine)
+    assert changed.status_code == 204
+    session = (await client.get("/api/session", headers=theirs)).json()
+    assert (session["groups"], session["rights"]) == (["board"], ["ask"])
+    # Whoever administers a part could make a key for the rest.
+    _, part = await make(services, "admin", workspaces=frozenset({"legal"}))
+    _, some = await make(services, "admin", groups=frozenset({"board"}))
+    for header in (part, some, theirs):
+        for method, where in (("GET", "/api/keys"), ("POST", "/api/keys"), ("PUT", path), ("DELETE", path)):
+            sent = {"name": "Me", "rights": ["admin"]} if method in ("POST", "PUT") else None
+            assert (await client.request(method, where, headers=header, json=sent)).status_code == 403
+        assert (await client.get("/api/retention", headers=header)).status_code == 403
+    assert (await client.get("/api/retention", headers=mine)).json()["steps_days"] == 30
+    assert (await client.delete(path, headers=mine)).status_code == 204
+    assert (await client.get("/api/session", headers=theirs)).status_code == 401
+    assert (await client.put(path, json={"name": "Ann"}, headers=mine)).status_code == 404
+    for wrong in ({"name": " "}, {"name": "x", "rights": ["all"]}, {"name": "x", "expires": "soon"}):
+        assert (await client.post("/api/keys", json=wrong, headers=mine)).status_code == 422
+    log = [(entry.action, entry.status) for entry in await services.audit.list(datetime.now(UTC) - timedelta(1), 99)]
+    assert ("POST /api/keys", 201) in log
+    assert (f"DELETE {path}", 204) in log

@@ -189,6 +189,11 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /langgraph/threads/{thread_id}/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
     "get /api/costs": Endpoint("debug", IN_WORKSPACE),
     "get /metrics": Endpoint("debug"),
+    "get /api/keys": Endpoint("admin"),
+    "post /api/keys": Endpoint("admin", {"json": {"name": "Ann"}}),
+    "put /api/keys/{key_id}": Endpoint("admin", {"json": {"name": "Ann"}}),
+    "delete /api/keys/{key_id}": Endpoint("admin"),
+    "get /api/retention": Endpoint("admin"),
 }
 """An entry for every endpoint but those in `OPEN`."""
 
@@ -236,7 +241,8 @@ class Service:
             path.replace("{number}", "1")
             .replace("{name}", "standard")
             .replace("{kind}", "webp")
-            .replace("{step}", "route"),
+            .replace("{step}", "route")
+            .replace("{key_id}", "none"),
             **request,
         )
         text = response.text

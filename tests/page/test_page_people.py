@@ -1,8 +1,10 @@
 """The page for those who look after a service: a large library, keys and people."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
@@ -16,6 +18,7 @@ from domain.library.metadata import Metadata
 from tests.conftest import create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask
+from tests.page.test_page_access import AXE, LOOK, SIZES
 from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -94,3 +97,79 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await page.reload()
     await page.get_by_role("button", name="Search all documents instead").click()
     await expect(page.locator(".answer").last).to_contain_text("31 days")
+
+
+async def look(page: Page) -> dict[str, list[str]]:
+    """What keeps somebody out of what is shown, by width and theme."""
+    found: dict[str, list[str]] = {}
+    await page.evaluate(AXE.read_text())
+    for width, theme in SIZES:
+        await page.set_viewport_size({"width": width, "height": 800})
+        await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        if violations := await page.evaluate(LOOK, theme):
+            found[f"{width}, {theme}"] = violations
+    await page.set_viewport_size({"width": 1280, "height": 900})
+    return found
+
+
+async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, house: House) -> None:
+    await page.goto(house.address)
+    await page.get_by_role("link", name="Settings").click()
+    await expect(page.get_by_text("There is no key yet")).to_be_visible()
+    assert await look(page) == {}
+    await page.get_by_role("button", name="Make your own key").click()
+    await expect(page.get_by_label("Who or what will use it?")).to_be_focused()
+    await page.keyboard.type("Petra")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".secret")).to_have_text(re.compile("^ask_"))
+    await page.get_by_role("button", name="I have kept it: sign in with it").click()
+    rows = page.locator("tbody").first.locator("tr")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("Petra (yours)")
+    # Nobody takes away their own key.
+    await expect(rows.get_by_role("button")).to_have_text(["Change"])
+
+    await page.get_by_role("button", name="Make a key").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Who or what will use it?").fill("Ann")
+    await dialog.get_by_label("Only documents of some groups").check()
+    await dialog.get_by_placeholder("Names, with commas").fill("board, staff")
+    await dialog.get_by_label("Ends").select_option("in 90 days")
+    assert await look(page) == {}
+    await dialog.get_by_role("button", name="Make a key").click()
+    secret = await page.locator(".secret").text_content() or ""
+    await page.get_by_role("button", name="I have kept it").click()
+    await expect(dialog).to_have_count(0)
+    ann = rows.filter(has_text="Ann")
+    await expect(ann).to_contain_text("board, staff")
+    await ann.get_by_role("button", name="Change Ann").click()
+    await dialog.get_by_text("Limits").click()
+    await dialog.get_by_label("Dollars a day").fill("2.5")
+    await dialog.get_by_role("button", name="Change").click()
+    await expect(ann).to_contain_text("$2.50 a day")
+    [_, kept] = await house.services.keys.list()
+    assert (kept.groups, kept.rights, kept.workspaces) == (frozenset({"board", "staff"}), frozenset({"ask"}), None)
+    assert kept.expires_at is not None
+    assert await look(page) == {}
+
+    # Ann's key opens neither this page nor what it is made of.
+    async with httpx.AsyncClient(base_url=house.address, headers={"X-API-Key": secret}) as client:
+        assert (await client.get("/api/session")).status_code == 200
+        assert (await client.get("/api/keys")).status_code == 403
+    await ann.get_by_role("button", name="Revoke Ann").click()
+    await ann.get_by_role("button", name="Really revoke Ann").click()
+    await expect(ann).to_contain_text("revoked")
+
+    await page.get_by_role("link", name="Back to the questions").click()
+    await page.get_by_role("tab", name="Library").click()
+    entry = page.get_by_label("Documents", exact=True).locator(".entry")
+    await entry.locator(".plain-button").click()
+    await page.get_by_role("button", name="Who may read this document").click()
+    await dialog.get_by_label("Groups").fill("board")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".evidence")).to_contain_text("Only board may read it.")
+    await expect(entry).to_contain_text("board")
+    await ask(page, "How many days of annual leave does everybody have?")
+    await page.goto(f"{house.address}/settings")
+    await expect(page.locator(".figures tbody tr")).to_have_count(1)
+    await expect(page.locator(".figures tbody td").first).to_have_text("1")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg.rows import DictRow
 
@@ -35,6 +35,14 @@ _FIND: LiteralString = f"""
     SELECT {_COLUMNS} FROM api_keys WHERE digest = %(digest)s
 """
 
+_CHANGE: LiteralString = """
+    UPDATE api_keys SET
+        name = %(name)s, workspaces = %(workspaces)s, groups = %(groups)s, rights = %(rights)s,
+        requests_per_minute = %(requests_per_minute)s, runs = %(runs)s,
+        tokens_per_day = %(tokens_per_day)s, dollars_per_day = %(dollars_per_day)s
+    WHERE key_id = %(key_id)s AND revoked_at IS NULL RETURNING key_id
+"""
+
 _REVOKE: LiteralString = """
     UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = %(key_id)s RETURNING key_id
 """
@@ -55,11 +63,7 @@ class PostgresKeyStore:
         self._pool = pool
 
     async def add(self, key: ApiKey, digest: bytes) -> None:
-        values = asdict(key) | asdict(key.limits) | {"digest": digest}
-        del values["limits"]
-        for name in ("workspaces", "groups", "rights"):
-            values[name] = None if values[name] is None else sorted(values[name])
-        await self._fetch(_ADD + " RETURNING key_id", **values)
+        await self._fetch(_ADD + " RETURNING key_id", digest=digest, **_write(key))
 
     async def find(self, digest: bytes) -> ApiKey | None:
         rows = await self._fetch(_FIND, digest=digest)
@@ -67,6 +71,9 @@ class PostgresKeyStore:
 
     async def list(self) -> list[ApiKey]:
         return [_read(row) for row in await self._fetch(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at")]
+
+    async def change(self, key: ApiKey) -> bool:
+        return bool(await self._fetch(_CHANGE, **_write(key)))
 
     async def revoke(self, key_id: str) -> bool:
         return bool(await self._fetch(_REVOKE, key_id=key_id))
@@ -89,6 +96,14 @@ class PostgresKeyStore:
         with translated_errors():
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 return await (await connection.execute(query, params)).fetchall()
+
+
+def _write(key: ApiKey) -> dict[str, Any]:
+    values = asdict(key) | asdict(key.limits)
+    del values["limits"]
+    for name in ("workspaces", "groups", "rights"):
+        values[name] = None if values[name] is None else sorted(values[name])
+    return values
 
 
 def _read(row: DictRow) -> ApiKey:

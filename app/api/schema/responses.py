@@ -202,6 +202,57 @@ class CallerBody(TypedDict):
     rights: list[Right]
 
 
+class LimitsBody(TypedDict):
+    """What a key may use; null: as the settings say."""
+
+    requests_per_minute: int | None
+    runs: int | None
+    tokens_per_day: int | None
+    dollars_per_day: float | None
+
+
+class KeyBody(TypedDict):
+    """A key, without its secret."""
+
+    key_id: str
+    name: str
+    rights: list[Right]
+    workspaces: list[str] | None
+    """Null: all."""
+    groups: list[str] | None
+    """Null: all."""
+    limits: LimitsBody
+    created_at: datetime | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    """Within a minute."""
+
+
+class KeyListBody(TypedDict):
+    """The keys."""
+
+    keys: list[KeyBody]
+
+
+class NewKeyBody(TypedDict):
+    """A key that was just made."""
+
+    key_id: str
+    key: str
+    """The secret, which is shown this once."""
+
+
+class RetentionBody(TypedDict):
+    """How long conversations are kept after their last question, in days; null: for ever."""
+
+    days: float | None
+    by_workspace: dict[str, float | None]
+    steps_of: int
+    """Questions of a conversation that keep every step."""
+    steps_days: float | None
+
+
 class CacheCountsBody(TypedDict):
     """Counts of a workspace's questions that found a cached answer and that did not."""
 

@@ -1,5 +1,6 @@
 """Types of the API's requests. `responses.py` has those of its responses."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -9,7 +10,8 @@ from app.answering.requests import Ask
 from domain.documents import MAX_GROUPS
 from domain.history.feedback import LONGEST_COMMENT, Complaint, Rating
 from domain.library.where import MAX_CHOICES, Where
-from domain.people.access import Caller
+from domain.people.access import ApiKey, Caller, Right
+from domain.people.limits import Limits
 from domain.people.names import GROUP, THREAD_ID, WORKSPACE_ID
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
@@ -114,6 +116,43 @@ class TitleRequest(Body):
     """What to call a conversation."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class KeyRequest(Body):
+    """A key that is to be, or what becomes of one."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+    """Who or what uses it."""
+    rights: Annotated[list[Right], Field(min_length=1)] = ["ask"]
+    workspaces: Annotated[list[WorkspaceId], Field(min_length=1, max_length=1_000)] | None = None
+    """Null: all."""
+    groups: list[GroupName] | None = Field(None, max_length=MAX_GROUPS)
+    """The groups whose documents it may read; null: all."""
+    requests_per_minute: int | None = Field(None, ge=1, le=1_000_000)
+    """Null, here and below: as the settings say."""
+    runs: int | None = Field(None, ge=1, le=1_000_000)
+    """Questions that it may have answered at once."""
+    tokens_per_day: int | None = Field(None, ge=0, le=10**12)
+    dollars_per_day: float | None = Field(None, ge=0, le=10**9, strict=False)
+
+    def as_key(self, key_id: str = "", expires_at: datetime | None = None) -> ApiKey:
+        """Return the key with this id."""
+        return ApiKey(
+            key_id=key_id,
+            name=self.name,
+            rights=frozenset(self.rights),
+            workspaces=None if self.workspaces is None else frozenset(self.workspaces),
+            groups=None if self.groups is None else frozenset(self.groups),
+            limits=Limits(self.requests_per_minute, self.runs, self.tokens_per_day, self.dollars_per_day),
+            expires_at=expires_at,
+        )
+
+
+class NewKeyRequest(KeyRequest):
+    """A key that is to be."""
+
+    expires: Annotated[str, StringConstraints(max_length=20)] | None = None
+    """The span after which it ends, such as `90d`; null: never."""
 
 
 class GroupsRequest(Body):

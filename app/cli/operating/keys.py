@@ -6,7 +6,7 @@ from typing import Annotated, cast
 import typer
 from rich.markup import escape
 
-from app.access.keys import make_key
+from app.access.keys import make_key, read_expiry
 from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import print_json, run
 from app.settings import read_settings
@@ -16,7 +16,6 @@ from domain.errors import InputError, UnknownKey
 from domain.people.access import OWNER, RIGHTS, ApiKey, Right
 from domain.people.audit import AuditEntry
 from domain.people.limits import Limits, say_dollars
-from domain.text.durations import parse_span
 
 cli = new_cli(no_args_is_help=True, help="Make, list and revoke API keys.")
 
@@ -59,9 +58,6 @@ def create(
         rights = frozenset(right or ["ask"])
         if unknown := rights - RIGHTS:
             raise InputError(f"There is no right {sorted(unknown)[0]!r}. Choose of {', '.join(sorted(RIGHTS))}.")
-        span = None if expires is None else parse_span(expires)
-        if expires is not None and not span:
-            raise InputError(f"{expires!r} is no span. Give one in h, d or w, such as 90d.")
         wanted = ApiKey(
             key_id="",
             name=name,
@@ -69,7 +65,7 @@ def create(
             workspaces=frozenset(workspace) if workspace else None,
             groups=frozenset(group) if group else None,
             limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
-            expires_at=None if span is None else datetime.now(UTC) + span,
+            expires_at=read_expiry(expires),
         )
         async with open_stores(read_settings()) as stores:
             key, token = await make_key(stores.keys, wanted)

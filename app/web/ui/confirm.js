@@ -1,11 +1,11 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
 
-/** A button that deletes, and asks once more before it does.
- * @param {{of: string, act: () => void}} props */
-export function Confirm({ of, act }) {
+/** A button for what cannot be undone, deleting unless it says otherwise, which asks once more before it does it.
+ * @param {{of: string, act: () => void, label?: string, really?: string}} props */
+export function Confirm({ of, act, label = phrase("delete"), really = phrase("confirm.really") }) {
   const [asked, setAsked] = useState(false);
   return html`
-    <button type="button" class="quiet ${asked ? "wrong" : ""}" aria-label="${phrase(asked ? "confirm.really" : "delete")} ${of}"
-      onBlur=${() => setAsked(false)} onClick=${() => (asked ? act() : setAsked(true))}>${phrase("delete")}${asked ? "?" : ""}</button>`;
+    <button type="button" class="quiet ${asked ? "wrong" : ""}" aria-label="${asked ? really : label} ${of}"
+      onBlur=${() => setAsked(false)} onClick=${() => (asked ? act() : setAsked(true))}>${label}${asked ? "?" : ""}</button>`;
 }

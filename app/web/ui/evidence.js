@@ -6,6 +6,7 @@ import { fileName, percent, place, short, visible } from "../lib/text.js";
 import { listSources } from "../lib/turns.js";
 import { Blocks } from "./blocks.js";
 import { Pages } from "./pages.js";
+import { Readers } from "./readers.js";
 
 /** The right pane: the passage that a marker stands for, where it stands in its document; or a document of the library. */
 export function Evidence() {
@@ -45,7 +46,8 @@ function Origin({ source }) {
 }
 
 /** @param {{item: LibraryDocument, page: number}} props */
-function DocumentPane({ item: { id, title, source, pages, media_type }, page }) {
+function DocumentPane({ item, page }) {
+  const { id, title, source, pages, media_type } = item;
   const hasPages = pages && media_type === "application/pdf";
   return html`
     <${Pane} name=${phrase("evidence.document")} focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}
@@ -54,6 +56,7 @@ function DocumentPane({ item: { id, title, source, pages, media_type }, page }) 
         <span class="soft">${phrase("evidence.page_of", { page, total: pages })}</span>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
       <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
+      <${Readers} item=${item} />
       ${hasPages ? html`<${Pages} key="${id}-${page}" citation=${{ document_id: id, page, title, boxes: [] }} />` : html`<${Blocks} key=${id} document=${id} />`}
     <//>`;
 }

@@ -14,6 +14,7 @@ export function Left() {
   const arriving = useStore((state) => state.uploads.filter(({ error }) => !error).length
     + state.ingestions.filter(({ ended_at }) => !ended_at).length);
   const signedIn = useStore((state) => state.caller && state.caller.name !== "owner");
+  const mayManage = useStore(({ caller }) => caller?.rights.includes("admin") && !caller.workspaces && !caller.groups);
   const open = useStore((state) => state.pane === "left");
   // In a narrow window the pane is a sheet, and what lies under it takes no focus.
   useEffect(() => {
@@ -30,6 +31,7 @@ export function Left() {
       <div class="left-top">
         <h1>askgraph</h1>
         <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>${phrase("close")}</button>
+        ${mayManage && html`<a class="quiet" href="/settings">${phrase("settings.short")}</a>`}
         ${signedIn && html`<button type="button" class="quiet" onClick=${signOut}>${phrase("app.sign_out")}</button>`}
       </div>
       <${Workspaces} />

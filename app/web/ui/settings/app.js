@@ -1,0 +1,29 @@
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { attempt, fetchJson } from "../../lib/api.js";
+import { phrase } from "../../lib/language.js";
+import { setState, useStore } from "../../lib/store.js";
+import { visible } from "../../lib/text.js";
+import { SignIn } from "../sign-in.js";
+import { Keys } from "./keys.js";
+import { RetentionPolicy } from "./retention.js";
+import { Usage } from "./usage.js";
+
+/** Who may ask what, what that costs, and how long it is kept: for administrators of the whole deployment. */
+export function Settings() {
+  const signedOut = useStore((state) => state.signedOut);
+  const trouble = useStore((state) => state.trouble);
+  const [caller, setCaller] = useState(/** @type {any} */ (null));
+  useEffect(() => void attempt(async () => setCaller(await fetchJson("/api/session"))), []);
+  if (signedOut) return html`<main class="alone"><${SignIn} /></main>`;
+  const may = caller?.rights.includes("admin") && !caller.workspaces && !caller.groups;
+  return html`
+    <main class="settings">
+      <p><a href="/">‹ ${phrase("settings.back")}</a></p>
+      <h1>${phrase("settings.title")}</h1>
+      <div role="alert">
+        ${trouble && html`<p class="note bad">${visible(trouble)} <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>${phrase("close")}</button></p>`}
+        ${caller && !may && html`<p class="note">${phrase("settings.not_yours")}</p>`}
+      </div>
+      ${may && html`<${Keys} caller=${caller} /><${Usage} /><${RetentionPolicy} />`}
+    </main>`;
+}
