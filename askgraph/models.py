@@ -337,6 +337,8 @@ class ThreadSummary(Model):
     updated_at: datetime
     turns: int
     running: str | None
+    outdated: bool = False
+    """True where an answer cites a document that was replaced or deleted since."""
 
 
 class ThreadList(Page):

@@ -192,6 +192,8 @@ class Conversation:
     turns: int
     running: str | None
     """The run that is being executed, or else the next one."""
+    outdated: bool
+    """True where an answer cites a document that holds something else by now, or is gone."""
 
 
 CostKey = Literal["mode", "node", "model", "workspace", "day"]

@@ -28,7 +28,7 @@ type Thread = {
   id: string | null; identity: ThreadIdentity; title: string; turns: Turn[]; earlier: string | null; loading: boolean;
   trouble: string;
 };
-type ThreadEntry = { thread_id: string; title: string; updated_at: string; turns: number; running: string | null };
+type ThreadEntry = { thread_id: string; title: string; updated_at: string; turns: number; running: string | null; outdated?: boolean };
 type LibraryDocument = {
   id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
   chunks: number; to_embed: number; updated_at: string; groups: string[] | null;

@@ -38,7 +38,7 @@ function Entry({ thread, current }) {
     if (was.current && !renaming) rename.current?.focus();
     was.current = renaming;
   }, [renaming]);
-  const { thread_id: id, title, updated_at, running } = thread;
+  const { thread_id: id, title, updated_at, running, outdated } = thread;
   if (renaming) return html`<li><${Rename} id=${id} title=${title} close=${() => setRenaming(false)} /></li>`;
   const open = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -49,7 +49,7 @@ function Entry({ thread, current }) {
     <li class="entry ${current ? "current" : ""}">
       <a href=${address(`/t/${encodeURIComponent(id)}`)} onClick=${open} aria-current=${current ? "page" : undefined}>
         <span class="entry-title"><bdi>${short(title, 200)}</bdi></span>
-        <span class="soft">${running ? html`<span class="dot"></span>${phrase("conversations.answering")}` : ago(updated_at)}</span>
+        <span class="soft">${running ? html`<span class="dot"></span>${phrase("conversations.answering")}` : ago(updated_at)}${outdated && ` · ${phrase("conversations.outdated")}`}</span>
       </a>
       <span class="entry-actions">
         <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" ref=${rename} onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>

@@ -71,7 +71,18 @@ _CONVERSATION: LiteralString = f"""
             SELECT run_id FROM accepted_runs AS run
             WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id AND {UNFINISHED}
             ORDER BY state = 'running' DESC, job_id LIMIT 1
-        ) AS running
+        ) AS running,
+        EXISTS (
+            SELECT FROM runs AS run, jsonb_array_elements(citations) AS cited
+            WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
+                AND cited ? 'content_hash' AND {MAY_READ}
+                AND NOT EXISTS (
+                    SELECT FROM documents
+                    WHERE documents.workspace_id = run.workspace_id
+                        AND document_id = CASE WHEN cited ? 'content_hash' THEN (cited ->> 'document_id')::uuid END
+                        AND content_hash = cited ->> 'content_hash'
+                )
+        ) AS outdated
 """
 
 
