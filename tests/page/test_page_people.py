@@ -97,6 +97,13 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await page.reload()
     await page.get_by_role("button", name="Search all documents instead").click()
     await expect(page.locator(".answer").last).to_contain_text("31 days")
+    # Beside a file that came without a folder, a path from the root begins with one that has no name.
+    await house.services.library.ingestion.add("default", "notes.md", b"# Notes\n\nNone.")
+    await page.reload()
+    await page.get_by_role("tab", name="Library").click()
+    await folders.get_by_role("button").click()
+    await expect(page.get_by_label("Folder", exact=True)).to_have_text("All documents › /")
+    await expect(folders.first).to_contain_text("hr")
 
 
 async def look(page: Page) -> dict[str, list[str]]:

@@ -30,9 +30,9 @@ export function Left() {
     <nav class="left" aria-label=${phrase("app.left")}>
       <div class="left-top">
         <h1>askgraph</h1>
-        <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>${phrase("close")}</button>
         ${mayManage && html`<a class="quiet" href="/settings">${phrase("settings.short")}</a>`}
         ${signedIn && html`<button type="button" class="quiet" onClick=${signOut}>${phrase("app.sign_out")}</button>`}
+        <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>${phrase("close")}</button>
       </div>
       <${Workspaces} />
       <button type="button" class="new" onClick=${() => startNew()}>${phrase("app.new")}</button>

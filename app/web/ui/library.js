@@ -7,7 +7,7 @@ import { ago, fileName, percent, short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
 
 /** Of the files that are on their way, so many are shown. */
-const SHOWN = 12;
+const SHOWN = 5;
 
 /** The documents of the workspace, and the files that are on their way. */
 export function Library() {
@@ -24,7 +24,7 @@ export function Library() {
       <ul class="list" aria-label=${phrase("library.folders")}>
         ${library.folders.map(({ path, documents }) => html`
           <li class="entry" key=${path}><button type="button" class="plain-button folder" onClick=${() => changeView({ folder: path })}>
-            <span class="entry-title"><bdi>${short(path.slice(library.folder.length, -1), 200)}</bdi></span>
+            <span class="entry-title"><bdi>${short(path.slice(library.folder.length, -1) || "/", 200)}</bdi></span>
             <span class="soft">${phrase("documents", { count: documents })}</span></button></li>`)}
       </ul>`}
     <ul class="list" aria-label=${phrase("library.documents")}>
@@ -43,7 +43,8 @@ function Find({ library }) {
     timer.current = setTimeout(() => changeView({ words }), 200);
   };
   const orders = [["name", phrase("library.name")], ["newest", phrase("library.newest")], ["largest", phrase("library.largest")]];
-  const within = view.folder.slice(view.root.length).split("/").filter(Boolean);
+  // A path from the root of a file system begins with a folder without a name.
+  const within = view.folder ? view.folder.slice(view.root.length, -1).split("/") : [];
   const chosen = Object.entries(view.values);
   const others = library.choices.filter(({ key, value }) => !view.values[key]?.includes(value));
   const keys = [...new Set(others.map(({ key }) => key))];
@@ -58,7 +59,7 @@ function Find({ library }) {
       <nav class="path" aria-label=${phrase("library.folder")}>
         <button type="button" class="quiet" onClick=${() => changeView({ folder: "" })}>${phrase("composer.all")}</button>
         ${within.map((name, depth) => html` › <button type="button" class="quiet" aria-current=${depth === within.length - 1 ? "page" : undefined}
-          onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name, 40)}</bdi></button>`)}
+          onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name || "/", 40)}</bdi></button>`)}
       </nav>`}
     ${chosen.map(([key, values]) => html`<${Values} key=${key} name=${key} choices=${values.map((value) => ({ value }))} pressed=${true} />`)}
     ${others.length > 0 && html`
