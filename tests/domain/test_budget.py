@@ -36,6 +36,11 @@ def test_a_budget_that_allows_nothing_is_reached_before_the_first_step() -> None
     assert Budget(tokens=1).find_breach([]) is None
 
 
+def test_a_breach_names_what_was_allowed() -> None:
+    assert "budget of $0.02." in Budget(dollars=0.02).explain("dollars")
+    assert "budget of 300 tokens." in Budget(tokens=300).explain("tokens")
+
+
 def test_a_run_needs_some_time() -> None:
     with pytest.raises(ValidationError):
         Budget(seconds=0)

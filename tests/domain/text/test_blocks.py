@@ -80,6 +80,10 @@ def test_a_sentence_that_goes_on_in_the_items_is_their_lead_in() -> None:
     assert text[paragraph.start : paragraph.end] == told
     assert items.lead
     assert text[slice(*items.lead)] == "This is done for"
+    listed = "They sell all that you need\nThings to bring\n\n- tent\n- map"
+    _, items = read_blocks(listed)
+    assert items.lead
+    assert listed[slice(*items.lead)] == "Things to bring"
 
 
 def test_a_table_has_caption_and_header_as_its_lead() -> None:

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from domain.ports.models import Message
+from domain.ports.pictures import Picture
 from nodes.prompting.messages import (
     Shown,
     ask,
     disarm,
     fit_sources,
     instruct,
+    name_pictures,
     number_lines,
     show_list,
     show_sources,
@@ -54,6 +56,14 @@ def test_sources_are_shown_in_tags() -> None:
         '<source number="2" title="The \'big\' ‹book› › Part" page="7">\nTwo.\n</source>\n\n'
         '<source number="3" title="Handbook" path="a/b.md">\nThree.\n</source>'
     )
+
+
+def test_a_picture_is_named_by_the_page_of_each_source_that_it_shows() -> None:
+    sources = [make_source(text, number=number) for number, text in enumerate(("One.", "Two.", "Three."), 1)]
+    sources[0]["page"] = sources[2]["page"] = 7
+    shown = name_pictures([Picture("d", 7, 1, 1, "", "")], sources)
+    assert "- page 7 of [1], [3]" in shown
+    assert name_pictures([], sources) == ""
 
 
 def test_the_last_turns_are_shown() -> None:

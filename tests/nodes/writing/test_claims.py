@@ -41,4 +41,7 @@ async def test_the_whole_is_scored_too(embedder: OnnxEmbedder) -> None:
     claims, score = await check_claims(answer, UNFRAMED, SOURCES, LocalVerifier())
     assert [claim["verdict"] for claim in claims] == ["supported", "supported"]
     assert SUPPORTED < score <= 1.0
+    scores = [claim["score"] for claim in claims]
+    assert scores == [round(each, 4) for each in scores]
+    assert any(each != round(each) for each in scores)
     assert await check_claims("", UNFRAMED, SOURCES, LocalVerifier()) == ([], 0.0)
