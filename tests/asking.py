@@ -24,6 +24,9 @@ _TEXTS = read_catalogue("en")
 ABSTENTION = _TEXTS.abstention.sentence
 CAVEAT = f"{_TEXTS.caveat.low_confidence}\n\n"
 
+SHORT_HANDBOOK = (
+    b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
+)
 QUESTION = "How long is the warranty of the Falke?"
 SMALL, LARGE, JUDGE = "gpt-4.1-nano", "gpt-4.1-mini", "gpt-4.1"
 

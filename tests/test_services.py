@@ -18,11 +18,9 @@ from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from nodes.context import Models, Tier
-from tests.asking import QUESTION, ask, read_health, with_models
+from tests.asking import QUESTION, SHORT_HANDBOOK, ask, read_health, with_models
 from tests.wire.anthropic import serve_anthropic
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
-
-HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +31,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def open_with(settings: Settings, server: OpenAIServer, **changes: Any) -> AsyncIterator[Services]:
     async with open_services(with_models(settings, server, **{"model_timeout": 5.0} | changes)) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "handbook.md", SHORT_HANDBOOK)
         yield services
 
 

@@ -19,12 +19,10 @@ from domain.errors import Saturated, ThreadBusy, TooManyRuns
 from domain.execution.streams import StreamedEvent
 from domain.people.access import Caller
 from domain.runs import RunRequest
-from tests.asking import with_models
+from tests.asking import QUESTION, with_models
 from tests.conftest import HANDBOOK
 from tests.http_client import open_client
 from tests.wire.openai import serve_openai
-
-QUESTION = "How long is the warranty of the Falke?"
 
 
 async def count_runs(settings: Settings) -> int:

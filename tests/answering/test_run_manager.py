@@ -26,11 +26,10 @@ from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent, order_of
 from domain.runs import RunStatus
-from tests.asking import place_of, read_state, with_models
+from tests.asking import QUESTION, place_of, read_state, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
-QUESTION = "How long is the warranty of the Falke?"
 OTHER = "How long does the battery of the Falke last?"
 WRITTEN = "The Falke has a warranty of 36 months [1]. " * 4
 

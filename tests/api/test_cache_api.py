@@ -10,9 +10,8 @@ from starlette.responses import Response
 from app.serving.application import make_app
 from app.wiring.services import Services
 from askgraph.frames import read_frames
+from tests.asking import QUESTION
 from tests.http_client import open_client
-
-QUESTION = "How long is the warranty of the Falke?"
 
 
 async def refuse_without_key(request: Request, call_next: RequestResponseEndpoint) -> Response:

@@ -1,10 +1,9 @@
 """The OpenAPI document: every response has a type, and real responses are of that type."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pytest_asyncio
 from pydantic import BaseModel, TypeAdapter
 
 from app.api.schema.responses import (
@@ -21,8 +20,6 @@ from app.api.schema.responses import (
     WorkspaceListBody,
 )
 from app.drawing.diagram import Layout
-from app.serving.application import make_app
-from app.wiring.services import Services
 from app.workbench.api.bodies import StateBody, WhyBody
 from app.workbench.compare.difference import RunDifference
 from app.workbench.explain.failures import Failures
@@ -30,7 +27,7 @@ from app.workbench.explain.trace import Trace
 from app.workbench.explain.whatif import WhatIf
 from askgraph import models
 from tests.asking import QUESTION
-from tests.http_client import describe_api, open_client
+from tests.http_client import describe_api
 
 DOCUMENT = describe_api()
 
@@ -82,12 +79,6 @@ def list_unknown(value: Any) -> Iterator[str]:
         value = dict(value)
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from list_unknown(part)
-
-
-@pytest_asyncio.fixture
-async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_client(make_app(services)) as opened:
-        yield opened
 
 
 async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, library: dict[str, str]) -> None:

@@ -19,6 +19,7 @@ from nodes.verify.step import verify
 from tests.asking import (
     ABSTENTION,
     CAVEAT,
+    SHORT_HANDBOOK,
     ask_for_events,
     grading,
     read_state,
@@ -28,15 +29,16 @@ from tests.asking import (
 )
 from tests.wire.openai import OpenAIServer
 
-HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
-
 
 @asynccontextmanager
 async def serve(
     settings: Settings, *, model_timeout: float = 5, **behaviour: Any
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     changes = {"model_timeout": model_timeout}
-    async with serve_models(settings, {"handbook.md": HANDBOOK}, changes=changes, **behaviour) as (services, server):
+    async with serve_models(settings, {"handbook.md": SHORT_HANDBOOK}, changes=changes, **behaviour) as (
+        services,
+        server,
+    ):
         # Steps ask one after the other, in the order in which the tests put down what the model says.
         in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
         yield replace(services, modes=in_order), server

@@ -12,12 +12,11 @@ from app.wiring.services import Services
 from domain.events import Done, Event
 from domain.execution.budget import Budget
 from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile
-from tests.asking import LARGE, SMALL, ask_for_events, serve_models, steps_of
+from tests.asking import LARGE, SHORT_HANDBOOK, SMALL, ask_for_events, serve_models, steps_of
 from tests.wire.openai import OpenAIServer
 
 SECOND, THIRD = "gpt-4o-mini", "gpt-4o"
 
-HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by two people on every working day.\n"
 
 
@@ -26,7 +25,7 @@ async def serve(
     settings: Settings, fallbacks: tuple[str, ...] = (SECOND, THIRD), **behaviour: Any
 ) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     changes = {"model_fallbacks": fallbacks}
-    async with serve_models(settings, {"handbook.md": HANDBOOK}, changes=changes, **behaviour) as served:
+    async with serve_models(settings, {"handbook.md": SHORT_HANDBOOK}, changes=changes, **behaviour) as served:
         yield served
 
 

@@ -25,6 +25,7 @@ from domain.scope import Scope
 from domain.state import blank_question
 from graphs.answer import build_answer_graph
 from nodes.prompting.messages import show_sources
+from tests.asking import QUESTION
 from tests.conftest import create_database
 from tests.sources import make_source
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -32,7 +33,6 @@ from tests.wire.openai import OpenAIServer, serve_openai
 DOCUMENTS = tomllib.loads((Path(__file__).parent.parent / "injections" / "documents.toml").read_text("utf-8"))[
     "document"
 ]
-QUESTION = "How long is the warranty of the Falke?"
 HELD = {False: 0.95, True: 0.62}
 """Share of the documents, of those written before the patterns of `domain/text/injections.py` and after, of which nothing
 is left in an answer of `thorough` without a judge model."""

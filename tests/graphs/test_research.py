@@ -5,8 +5,8 @@ from typing import Any
 
 from app.settings import Settings
 from domain.outcome import ANSWERS
-from tests.asking import ask_for_events, grading, read_state, steps_of
-from tests.graphs.test_answer_with_model import HANDBOOK, serve
+from tests.asking import SHORT_HANDBOOK, ask_for_events, grading, read_state, steps_of
+from tests.graphs.test_answer_with_model import serve
 
 QUESTION = "How long is the warranty of the Amsel?"
 AMSEL = (
@@ -76,7 +76,7 @@ async def test_an_agent_whose_model_fails_answers_from_what_there_is(settings: S
 
 
 async def test_without_a_model_research_answers_like_a_mode_without_an_agent(services: Any) -> None:
-    await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+    await services.library.ingestion.add("default", "handbook.md", SHORT_HANDBOOK)
     done, events = await ask_for_events(services, mode="research")
     assert "36 months" in done["answer"]
     assert len(done["warnings"]) == 1

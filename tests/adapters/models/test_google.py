@@ -10,7 +10,7 @@ from app.settings import Settings
 from app.wiring.services import open_services
 from domain.errors import AskgraphError, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
 from domain.ports.models import ChatModel
-from tests.asking import ask
+from tests.asking import SHORT_HANDBOOK, ask
 from tests.contracts.chat_model import Call, Sink, call
 from tests.contracts.provider import PICTURE, Provider, ProviderContract, connect
 from tests.wire.google import Fault, GoogleServer, serve_google
@@ -29,7 +29,6 @@ FAULTS: dict[str, type[AskgraphError]] = {
     "empty": ModelError,
 }
 PROVIDER = Provider(NAME, "gemini-3-pro", "GOOGLE_API_KEY", serve_google, SHOWN, FAULTS)
-HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -126,7 +125,7 @@ async def test_writes_and_judges_a_whole_answer(settings: Settings) -> None:
         models = {"model_small": f"{NAME}-lite", "model_large": NAME, "model_judge": "google_genai:gemini-3.5-flash"}
         access = {"google_api_key": SecretStr("key"), "google_base_url": server.base_url}
         async with open_services(settings.model_copy(update={**models, **access})) as services:
-            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+            await services.library.ingestion.add("default", "handbook.md", SHORT_HANDBOOK)
             done = await ask(services, mode="thorough")
     assert "36 months" in done["answer"]
     assert done["citations"]

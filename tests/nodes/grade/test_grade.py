@@ -12,8 +12,6 @@ from nodes.prompting.answerers import LOCAL
 from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source
 
-QUESTION = "How long is the warranty of the Falke?"
-
 
 class Grader:
     """Misses a dozen words."""

@@ -7,8 +7,8 @@ from domain.scope import DEFAULT_SCOPE
 from domain.state import Task
 from nodes.rerank.step import RerankInput, RerankUpdate, rerank
 from nodes.retrieve.step import RetrieveInput, retrieve
+from tests.asking import QUESTION
 
-QUESTION = "How long is the warranty of the Falke?"
 GUIDE = "# Guide\n\n" + "\n\n".join(
     f"## Part {number}\n\n{' '.join([f'Part {number} of the guide is about the colour {colour} and its uses.'] * 30)}"
     for number, colour in enumerate(("red", "green", "blue", "white", "black", "brown", "pink", "grey", "gold"), 1)
