@@ -1,9 +1,12 @@
 """How the page shows a stream, whatever the stream does. The service's side is scripted."""
 
+import asyncio
 import json
 import re
+from contextlib import closing
 from typing import Any
 
+import pypdfium2
 import pytest
 from playwright.async_api import Page, expect
 
@@ -237,6 +240,30 @@ async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -
     await ask(page, "q")
     await page.locator(".answer strong").last.click(force=True)
     await expect(page.locator(".evidence mark")).to_have_text("Passage 1.")
+
+
+async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, script: Script) -> None:
+    long = "It is so [1]. " + "And so on. " * 200
+    source = citation(1, source="rules/2024.md")
+    script.turns = [turn(f"r-{n}", f"Question {n}?", done(f"{long}End {n}.", [source])) for n in range(12)]
+    await page.goto(f"{await script()}/t/t-1#r-2")
+    await expect(page.get_by_text("Question 2?")).to_be_in_viewport()
+    await expect(page.get_by_text("Question 11?")).not_to_be_in_viewport()
+    await page.get_by_role("link", name="Link").nth(5).click()
+    assert page.url.endswith("/t/t-1#r-5")
+    with closing(pypdfium2.PdfDocument(await page.pdf())) as pdf:
+        text = " ".join(sheet.get_textpage().get_text_range() for sheet in pdf)
+    for said in [*(f"Question {n}?" for n in range(12)), *(f"End {n}." for n in range(12))]:
+        assert said in text
+    assert "Ask again" not in text
+    await page.locator(".entry.current").hover()
+    async with page.expect_download() as downloading:
+        await page.locator(".entry.current").get_by_role("button", name="Download").click()
+    saved = await downloading.value
+    assert saved.suggested_filename == "A conversation.md"
+    written = await asyncio.to_thread((await saved.path()).read_text)
+    assert written.startswith("# A conversation\n\n## Question 0?\n\nIt is so [1].")
+    assert written.count("[1] Document 1, Leave › Annual, 2024.md") == 12
 
 
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:

@@ -5,6 +5,7 @@ import { phrase } from "./language.js";
 import { leaveRuns, takeUp } from "./runs.js";
 import { getState, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
+import { decode } from "./text.js";
 import { isRunning, restoreTurn } from "./turns.js";
 
 /** @param {string} id */
@@ -23,6 +24,8 @@ export function readAddress() {
   const named = /^\/t\/([\w.:-]+)$/.exec(location.pathname)?.[1];
   return {
     thread: old ?? named ?? null,
+    /** An answer of it that a link leads to. */
+    run: old ? null : decode(location.hash.slice(1)) || null,
     workspace: new URLSearchParams(location.search).get("workspace"),
   };
 }
@@ -55,6 +58,12 @@ export async function loadNewest() {
   if (!shown?.id) return;
   try {
     const saved = await fetchJson(address(path(shown.id), { limit: shown.loading ? 20 : 5 }));
+    // A link may lead to an answer further up.
+    const { run } = readAddress();
+    while (shown.loading && run && saved.next && !saved.turns.some((turn) => turn.run_id === run)) {
+      const before = await fetchJson(address(path(shown.id), { limit: 100, before: saved.next }));
+      Object.assign(saved, { turns: [...before.turns, ...saved.turns], next: before.next });
+    }
     const thread = getState().thread;
     // A question of this window that is being accepted may be among them; this is done again when it is.
     if (thread?.identity !== shown.identity || thread.turns.some(({ runId, state }) => !runId && state === "working")) return;

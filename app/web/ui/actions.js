@@ -1,13 +1,13 @@
 import { html, useState } from "../vendor/preact-htm.js";
+import { writeAnswer } from "../lib/export.js";
 import { phrase } from "../lib/language.js";
 import { ask } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
-import { place } from "../lib/text.js";
 import { Feedback } from "./feedback.js";
 
 /** What can be done with an answer.
- * @param {{turn: Turn, sources: Source[]}} props */
-export function Actions({ turn, sources }) {
+ * @param {{turn: Turn}} props */
+export function Actions({ turn }) {
   const modes = useStore((state) => state.modes);
   const { question, options } = turn;
   const others = modes.filter((mode) => mode !== options.mode);
@@ -18,7 +18,8 @@ export function Actions({ turn, sources }) {
   };
   return html`
     <div class="actions">
-      <${Copy} turn=${turn} sources=${sources} />
+      <${Copy} turn=${turn} />
+      ${turn.runId && html`<${Link} runId=${turn.runId} />`}
       <button type="button" class="quiet" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>
       ${others.length > 0 && html`
         <select class="quiet" aria-label=${phrase("actions.other_mode")} onChange=${askAgain}>
@@ -29,16 +30,12 @@ export function Actions({ turn, sources }) {
     </div>`;
 }
 
-/** Copies the answer with the list of its sources.
- * @param {{turn: Turn, sources: Source[]}} props */
-function Copy({ turn, sources }) {
+/** Copies the answer with the list of its sources. @param {{turn: Turn}} props */
+function Copy({ turn }) {
   const [copied, setCopied] = useState("");
   const copy = async () => {
-    const cited = sources.filter((source) => source.cited);
-    const lines = cited.map(({ citation }) => [`[${citation.marker}] ${citation.title}`, place(citation)].filter(Boolean).join(", "));
-    const text = [turn.text, lines.join("\n")].filter(Boolean).join("\n\n");
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(writeAnswer(turn));
       setCopied(phrase("actions.copied"));
     } catch {
       // Outside localhost and https there is no clipboard; the answer is then selected, ready to copy.
@@ -48,4 +45,16 @@ function Copy({ turn, sources }) {
     }
   };
   return html`<button type="button" class="quiet copy" onClick=${copy}>${copied || phrase("actions.copy")}</button>`;
+}
+
+/** Leads to this answer, from wherever it is pasted. @param {{runId: string}} props */
+function Link({ runId }) {
+  const [copied, setCopied] = useState(false);
+  const to = `${location.pathname}${location.search}#${encodeURIComponent(runId)}`;
+  const copy = (event) => {
+    event.preventDefault();
+    history.replaceState(history.state, "", to);
+    navigator.clipboard?.writeText(location.href).then(() => setCopied(true), () => {});
+  };
+  return html`<a class="quiet link" href=${to} onClick=${copy}>${phrase(copied ? "actions.copied" : "actions.link")}</a>`;
 }

@@ -1,6 +1,7 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { address } from "../lib/api.js";
 import { deleteThread, goTo, listThreads, renameThread } from "../lib/conversations.js";
+import { download } from "../lib/export.js";
 import { phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
 import { ago, short, visible } from "../lib/text.js";
@@ -53,6 +54,7 @@ function Entry({ thread, current }) {
       </a>
       <span class="entry-actions">
         <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" ref=${rename} onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>
+        <button type="button" class="quiet" aria-label="${phrase("download")} ${short(title, 60)}" onClick=${() => download(id)}>${phrase("download")}</button>
         <${Confirm} of=${short(title, 60)} act=${() => deleteThread(id)} />
       </span>
     </li>`;

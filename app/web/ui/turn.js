@@ -19,7 +19,7 @@ function TurnView({ turn, several, last }) {
   const { key, question, options, text, state, done, corrections } = turn;
   const warnings = (done?.warnings ?? []).filter((warning) => !corrections.some(({ reason }) => reason === warning));
   return html`
-    <article class="turn ${state}" data-turn=${key}>
+    <article class="turn ${state}" data-turn=${key} data-run=${turn.runId}>
       <h2 class="question" dir="auto">${visible(question)}</h2>
       ${state === "working" && html`<${Progress} turn=${turn} several=${several} />`}
       ${turn.tools.length > 0 && html`<${Work} turn=${turn} />`}
@@ -33,7 +33,7 @@ function TurnView({ turn, several, last }) {
       ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}
       ${done && (done.outcome === "abstained" || done.outcome === "showed_passages") && (options.document_ids || options.filter) && html`
         <p><button type="button" onClick=${() => ask(question, { ...options, document_ids: null, filter: null })}>${phrase("turn.search_all")}</button></p>`}
-      ${done && html`<${Actions} turn=${turn} sources=${sources} />`}
+      ${done && html`<${Actions} turn=${turn} />`}
       ${last && done?.outcome?.startsWith("answered") && turn.cited.length > 0 && html`<${ReadOn} cited=${turn.cited} />`}
     </article>`;
 }

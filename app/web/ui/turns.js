@@ -1,5 +1,5 @@
 import { html, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
-import { loadAgain, loadEarlier } from "../lib/conversations.js";
+import { loadAgain, loadEarlier, readAddress } from "../lib/conversations.js";
 import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { Turn } from "./turn.js";
@@ -9,13 +9,18 @@ import { Welcome } from "./welcome.js";
 export function Turns() {
   const thread = useStore((state) => state.thread);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const first = useRef(/** @type {ThreadIdentity | undefined} */ (undefined));
   const turns = thread?.turns ?? [];
   const working = turns.filter(({ state }) => state === "working").length;
   const last = turns.at(-1)?.key;
   useLayoutEffect(() => {
     // A new question goes to the top, where its answer has room; not while somebody reads the answer before.
     const block = working > 1 ? "nearest" : "start";
-    if (last) box.current?.querySelector(`[data-turn="${last}"]`)?.scrollIntoView({ block });
+    const named = readAddress().run;
+    const linked = named && first.current !== thread?.identity && box.current?.querySelector(`[data-run="${CSS.escape(named)}"]`);
+    if (last) first.current = thread?.identity;
+    if (linked) linked.scrollIntoView({ block });
+    else if (last) box.current?.querySelector(`[data-turn="${last}"]`)?.scrollIntoView({ block });
   }, [last]);
   return html`
     <div class="turns" ref=${box} tabindex="-1">
