@@ -1,11 +1,14 @@
 """abstain: show where the answer may stand, or say that the documents do not answer."""
 
+from collections.abc import Collection, Sequence
+
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Citation, Source, name_place
 from domain.events import Sources
 from domain.library.citations import cite
+from domain.library.similarity import read_scales
 from domain.outcome import (
     BudgetSpent,
     Framing,
@@ -16,6 +19,7 @@ from domain.outcome import (
     RetriesSpent,
 )
 from domain.state import ExecutedStep, Level, Turn
+from domain.text.languages import detect_language
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
@@ -65,15 +69,20 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
     # A model has read them all, and found nothing. A profile with a sentence of its own wants that and nothing else.
     shows = state["graded_by"] == LOCAL and profile.generate.fallback is None
     question = state["corrected_question"]
+    similar = _find_similar(state["sources"], context)
     near = {
-        each["number"]: each for each in state["sources"] if shows and _is_near(question, each, each["text"], _MANY)
+        each["number"]: each
+        for each in state["sources"]
+        if shows and _is_near(question, each, each["text"], _MANY, similar)
     }
     found = (
         await context.judges.finder.find_nearest(question, [*near.values()], scope=scope_of(state), most=MOST)
         if near
         else []
     )
-    quotes = [quote for quote in found if _is_near(question, near[quote.number], f"{quote.lead} {quote.text}", _SOME)]
+    quotes = [
+        quote for quote in found if _is_near(question, near[quote.number], f"{quote.lead} {quote.text}", _SOME, similar)
+    ]
     outcome: Outcome = "showed_passages" if quotes else "abstained"
     framing = Framing(opening=0, closing=0)
     if quotes:
@@ -112,9 +121,24 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     return reasons
 
 
-def _is_near(question: str, source: Source, text: str, enough: int) -> bool:
+def _find_similar(sources: Sequence[Source], context: Context) -> frozenset[int]:
+    """Return the numbers of the sources whose cosine is nearer to that of an answer than to that of an unrelated text.
+    What answers in another language shares no words."""
+    scale = read_scales()[context.judges.embedding_model]
+    middle = (scale.unrelated + scale.related) / 2
+    cosines = {
+        each["number"]: found["dense"] for each, found in zip(sources, context.read_cosines(sources), strict=True)
+    }
+    return frozenset(number for number, cosine in cosines.items() if cosine is not None and cosine >= middle)
+
+
+def _is_near(question: str, source: Source, text: str, enough: int, similar: Collection[int]) -> bool:
     """Return True for text of a source that has, with the name of its place, half of the question's words, or enough of
-    a long one's: another is about something else, and would send the reader there in vain."""
+    a long one's: another is about something else, and would send the reader there in vain. In another language than the
+    question's, it is True for text of a source that is `similar`."""
+    asked, written = detect_language(question), detect_language(source["text"])
+    if asked is not None and written not in {None, asked}:
+        return source["number"] in similar
     terms = set(analyse(question))
     held = find_terms(f"{name_place(source['title'], source['heading_path'])} {text}")
     return len(terms & held) >= max(min((len(terms) + 1) // 2, enough), 1)

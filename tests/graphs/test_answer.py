@@ -435,3 +435,12 @@ async def test_a_quoted_answer_admits_what_it_cannot_say(services: Services, lib
     assert "36 months" in partly["answer"]
     assert partly["answer"].endswith("The sources do not mention “Norway”.")
     assert partly["verification"]["status"] == "supported"
+
+
+async def test_a_passage_in_another_language_is_shown_by_its_meaning(
+    services: Services, library: dict[str, str]
+) -> None:
+    done, _ = await ask_for_events(services, "Wer repariert ein undichtes Barometer, und was kostet das?")
+    assert done["outcome"] == "showed_passages", done["answer"]
+    far, _ = await ask_for_events(services, "Wer gewann die Fußballweltmeisterschaft von 1954?")
+    assert far["outcome"] == "abstained"
