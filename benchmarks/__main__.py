@@ -10,7 +10,7 @@ The other modules of this folder need data sets, which their docstrings name.
 
 import asyncio
 
-from app.library import FOLDER
+from app.samples import FOLDER
 from benchmarks import cached, checkpoints, embedding, latency, scale, streaming
 
 embedding.main()

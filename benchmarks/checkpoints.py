@@ -29,7 +29,7 @@ from app.adapters.embedded import open_servers
 from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.shared import make_questions

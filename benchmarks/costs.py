@@ -19,8 +19,8 @@ from pydantic import SecretStr
 
 from app.adapters.prices import read_prices
 from app.answering.requests import Ask, collect
-from app.library import FOLDER
 from app.modes import merge_knobs
+from app.samples import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.shared import make_questions

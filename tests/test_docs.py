@@ -16,7 +16,7 @@ from app.cli import cli
 from app.evaluation.sets import read_sets
 from app.modes import read_modes
 from app.settings import read_settings
-from app.settings_page import render_page
+from app.settings_reference import render_page
 from domain.documents import Citation
 from domain.events import Done
 from tests.http_client import describe_api
@@ -149,7 +149,7 @@ def test_the_workflow_of_the_explain_page_is_one() -> None:
 
 def test_the_page_of_settings_is_what_the_code_says() -> None:
     page = (ROOT / "docs" / "operations" / "settings.md").read_text("utf-8")
-    assert page == render_page(), "run: python -m app.settings_page > docs/operations/settings.md"
+    assert page == render_page(), "run: python -m app.settings_reference > docs/operations/settings.md"
 
 
 def test_every_page_of_operations_is_in_its_index() -> None:

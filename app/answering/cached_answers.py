@@ -25,7 +25,7 @@ from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.runs import RunRequest, ServedRun
 from domain.scope import Scope
 from domain.state import STATE_VERSION, Turn, TurnInput
-from graphs.prompts import ALL_VERSIONS
+from graphs.prompt_versions import ALL_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)

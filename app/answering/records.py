@@ -24,7 +24,7 @@ from domain.state import (
     sum_timings,
 )
 from graphs.instrumentation import file_usage
-from graphs.prompts import find_versions
+from graphs.prompt_versions import find_versions
 from nodes.writing.stream import finish_turn
 
 logger = logging.getLogger("askgraph.runs")

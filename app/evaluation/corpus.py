@@ -14,7 +14,7 @@ import app.adapters.rerankers.late_interaction
 import app.ingest
 import domain.text.terms
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question, SetError
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.support.cases import work_side_by_side
 from app.wiring.services import Services
 from domain.documents import Document, ParsedDocument, Section

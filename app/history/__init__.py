@@ -1,0 +1,1 @@
+"""Conversations and runs that have ended: list, read, continue, forget."""

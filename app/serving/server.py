@@ -17,7 +17,7 @@ from sse_starlette.sse import AppStatus
 
 from app.answering.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol

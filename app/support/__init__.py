@@ -1,0 +1,1 @@
+"""What the rooms of the service share: logs, metrics, spans, the terminal."""

@@ -1,0 +1,1 @@
+"""Builds the parts of the service from the settings, one module a concern."""

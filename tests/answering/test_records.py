@@ -10,7 +10,7 @@ import pytest
 from app.answering.records import adopt, find_alerts, make_done, make_record, publish_record
 from domain.ports.models import ModelUsage
 from domain.state import blank_question, merge_state
-from graphs.prompts import VERSIONS
+from graphs.prompt_versions import VERSIONS
 from tests.sources import make_source
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from app.ingest.rendering import Page, PageRenderer
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fpdf import FPDF
 
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.wiring.services import Services
 from tests.graphs.page_words import ENOUGH, Pages, collect_citations, compare
 

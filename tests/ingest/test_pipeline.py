@@ -17,7 +17,7 @@ from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
-from app.library import FOLDER
+from app.samples import FOLDER
 from domain.documents import DocumentReport, Source
 from domain.errors import DatabaseUnavailable
 from domain.ports.answers import AnswerKey

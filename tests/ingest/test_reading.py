@@ -226,7 +226,7 @@ def test_an_undecodable_byte_costs_one_character() -> None:
 
 
 def test_every_file_of_the_sample_library_is_read() -> None:
-    from app.library import FOLDER
+    from app.samples import FOLDER
 
     files = [file for file in Path(FOLDER).iterdir() if find_format(file.name)]
     assert len(files) == 8
@@ -236,7 +236,7 @@ def test_every_file_of_the_sample_library_is_read() -> None:
 
 
 def test_the_binary_files_of_the_sample_library_say_what_their_script_says() -> None:
-    from app.library import FOLDER
+    from app.samples import FOLDER
 
     script = runpy.run_path(str(Path(__file__).with_name("sample_library.py")))
     for name, made in (

@@ -14,7 +14,7 @@ from tests.page.scripted import ask
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-MANUAL = Path("app/library/ws-400-manual.pdf").resolve()
+MANUAL = Path("app/samples/ws-400-manual.pdf").resolve()
 MOEWE = """# Moewe tide gauge
 
 The Moewe tide gauge has a warranty of 84 months.

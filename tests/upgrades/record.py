@@ -18,7 +18,7 @@ from typing import Any
 
 from app.adapters.embedded import open_servers
 from app.answering.requests import collect
-from app.library import FOLDER
+from app.samples import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay

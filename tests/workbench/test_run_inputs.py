@@ -17,7 +17,7 @@ from domain.ports.answers import AnswerKey
 from domain.profile import MODES, Profile
 from domain.scope import Scope
 from graphs.answer import RECURSION_LIMIT
-from graphs.prompts import ALL_VERSIONS
+from graphs.prompt_versions import ALL_VERSIONS
 
 RUN = "0b2f8a52-5a5c-4d0e-9d5a-3f3c5f0f9a11"
 SCOPE = Scope("team", ("b", "a"), Where.parse("year>=2024"))

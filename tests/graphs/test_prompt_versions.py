@@ -5,7 +5,7 @@ import pkgutil
 
 import nodes
 from domain.state import ExecutedStep, Usage
-from graphs import prompts
+from graphs import prompt_versions
 from graphs.answer import STEPS
 
 
@@ -18,8 +18,8 @@ def test_every_prompt_beside_a_node_is_counted() -> None:
 
 
 def test_a_version_is_of_the_text() -> None:
-    assert prompts._digest(["a"]) != prompts._digest(["b"])
-    assert len(set(prompts.VERSIONS.values())) == len(prompts.VERSIONS)
+    assert prompt_versions._digest(["a"]) != prompt_versions._digest(["b"])
+    assert len(set(prompt_versions.VERSIONS.values())) == len(prompt_versions.VERSIONS)
 
 
 def test_only_what_was_asked_is_named() -> None:
@@ -29,4 +29,4 @@ def test_only_what_was_asked_is_named() -> None:
         ExecutedStep(node="retrieve", ms=1, warnings=[], usage=[]),
         ExecutedStep(node="grade", ms=1, warnings=[], usage=[used]),
     ]
-    assert prompts.find_versions(steps) == {"grade": prompts.VERSIONS["grade"]}
+    assert prompt_versions.find_versions(steps) == {"grade": prompt_versions.VERSIONS["grade"]}

@@ -1,4 +1,4 @@
-"""Renders the page of settings: `python -m app.settings_page > docs/operations/settings.md`."""
+"""Renders the page of settings: `python -m app.settings_reference > docs/operations/settings.md`."""
 
 import ast
 import inspect
@@ -24,7 +24,7 @@ SECTIONS = {
 
 _BEFORE = """# Settings
 
-Everything is set in the environment. Made from `app/settings.py` by `python -m app.settings_page`; a test compares.
+Everything is set in the environment. Made by `python -m app.settings_reference`, which a test compares.
 """
 
 _AFTER = """
