@@ -3,7 +3,7 @@
 A turn copies its profile into the state. So a saved run records its settings, and a fork may change any of them.
 """
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -177,6 +177,8 @@ class Profile(_Knobs):
     generate: GenerateKnobs = GenerateKnobs()
     models: ModelKnobs = ModelKnobs()
     budget: Budget = Budget()
+    prompts: dict[str, Annotated[str, Field(min_length=1, max_length=20_000)]] = {}
+    """System prompts that a step's model gets in the place of the step's own, by step: to try another wording."""
     speculate: bool = True
     """Run the steps that probably follow while a language model judges. The answer comes sooner; calls that turn out to
     be needless are paid for (docs/decisions/13-speculation-and-latency.md)."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NotRequired
+from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -17,6 +17,10 @@ from domain.state import AnswerState, Degradation, Turn, TurnInput, Usage
 NEW_THREAD = "__new_thread"
 """Key of a run's configuration whose thread has no states yet, so that none are looked for. LangGraph leaves keys with
 such a name out of the metadata."""
+
+
+FIRST_TOKEN: Final = "first_token"
+"""Key of a record's timings: the milliseconds until the answer's first word was sent."""
 
 
 class StepTime(TypedDict):
@@ -148,7 +152,7 @@ class RunRecord:
     usage: list[Usage] = field(default_factory=list)
     cost: float | None = None
     timings: dict[str, float] = field(default_factory=dict)
-    """Milliseconds by node, plus `total`."""
+    """Milliseconds by node, plus `total`, and `FIRST_TOKEN` where words were streamed."""
     warnings: list[str] = field(default_factory=list)
     error: str | None = None
     """The code of the error that ended the run, or `stopped`."""

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from domain.state import AnswerState
 from nodes.context import Context, profile_of
+from nodes.prompting.edited import edit_prompt
 from nodes.step import Step
 
 
@@ -51,6 +52,8 @@ class Node:
         if state.get("profile"):
             profile = profile_of(state)
             context = replace(context, models=context.models.choose(profile.models))
+            if edited := profile.prompts.get(self.name):
+                context = replace(context, models=edit_prompt(context.models, edited))
             if not self.step.streams:
                 seconds = min(seconds, profile.models.timeout or seconds)
             # At route, the steps are still those of the last turn. An answer that is being written is finished.

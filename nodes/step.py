@@ -29,6 +29,8 @@ class Step:
     """The knobs of the profile that it reads; a group stands for all of its knobs."""
     prompts: Sequence[str] = ()
     """The system prompts that it sends. Their text is part of the cache key and of every run's record."""
+    one_prompt: bool = True
+    """False where it sends several system prompts, each in calls of its own: then one text cannot take their place."""
     asks: Literal["small", "large", "judge"] | None = None
     """The model that it asks; the step gets that model's time in addition to its own."""
     streams: bool = False
@@ -49,7 +51,8 @@ class Step:
     @cached_property
     def depends(self) -> frozenset[str]:
         """The knobs that it reads by itself, by asking its model, and by minding the budget."""
-        return self.knobs | {"budget"} | ({f"models.{self.asks}", "models.timeout"} if self.asks else set())
+        edited = {f"prompts.{self.name}"} if self.prompts and self.one_prompt else set[str]()
+        return self.knobs | {"budget"} | edited | ({f"models.{self.asks}", "models.timeout"} if self.asks else set())
 
     @cached_property
     def reads(self) -> frozenset[str]:

@@ -54,6 +54,8 @@ class RunAnswer:
         self.turns: list[Turn] = []
         self.knows_turns = False
         """True once the thread's turns have been read; the turn of a stopped run is added to them."""
+        self.first_token_ms: float | None = None
+        """Milliseconds from the start to the answer's first word."""
         self.stopped = False
         """Set to True to stop the run once the thread's turns have been read."""
         self.context: Context | None = None
@@ -136,6 +138,8 @@ class RunAnswer:
 
     def send(self, event: Event) -> None:
         """Send an event, and remember it."""
+        if event["type"] == "content" and self.first_token_ms is None:
+            self.first_token_ms = milliseconds_since(self._started)
         self.sent.append(event)
         self._send_event(event)
 

@@ -22,7 +22,7 @@ from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
 from domain.history.lineage import Lineage, find_lineage, list_sent
-from domain.runs import Lease, RunRecord, RunState, Shown
+from domain.runs import FIRST_TOKEN, Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
 from nodes.writing.stream import finish_turn
 
@@ -234,6 +234,8 @@ class RunExecution:
             forked_from=self.request.forked_from,
             unfinished=[] if context is None else context.ledger.usage,
         )
+        if self._answer.first_token_ms is not None:
+            run.timings[FIRST_TOKEN] = self._answer.first_token_ms
         sent = [event for event in self._answer.sent if event is not ended]
         beside, problem = self._answer.observer.finish([*sent, ended])
         if problem:

@@ -19,7 +19,7 @@ from prometheus_client import (
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from domain.runs import RunRecord
+from domain.runs import FIRST_TOKEN, RunRecord
 
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
@@ -73,7 +73,7 @@ def count_run(record: RunRecord, alerts: Iterable[str]) -> None:
         VERDICTS.labels(record.verification).inc()
         RETRIES.inc(record.retries)
     for node, ms in record.timings.items():
-        if node != "total":
+        if node not in ("total", FIRST_TOKEN):
             STEP_SECONDS.labels(node).observe(ms / 1000)
     for used in record.usage:
         CALLS.labels(used["node"], used["model"]).inc(used["calls"])

@@ -248,5 +248,6 @@ STEP = Step(
     label="Correcting",
     knobs=SPEAKS | {"generate.citation_style"},
     prompts=[PROMPT, JUDGE_PROMPT],
+    one_prompt=False,
     asks="judge",
 )

@@ -148,6 +148,7 @@ STEP = Step(
     label="Searching",
     knobs=SPEAKS | {"retrieval"},
     prompts=[QUERIES_PROMPT, HYPOTHESIS_PROMPT],
+    one_prompt=False,
     asks="small",
     retry=True,
 )

@@ -75,6 +75,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/diff/{other_id}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/bundle": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/failures": Endpoint("debug", IN_WORKSPACE),
+    "get /api/figures": Endpoint("debug", IN_WORKSPACE),
     "get /api/runs/{run_id}/states/{step}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "post /api/replays": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
     "post /api/replays/plan": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),

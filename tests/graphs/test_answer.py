@@ -25,6 +25,7 @@ from domain.ports.judgement import Grade
 from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
+from domain.runs import FIRST_TOKEN
 from domain.scope import Scope
 from domain.text.languages import Language
 from graphs.answer import build_answer_graph
@@ -398,7 +399,7 @@ async def test_every_turn_is_logged_greetings_too(services: Services, library: d
     assert record is not None
     assert record.citations == answered["citations"]
     assert record.candidates > 0
-    assert set(record.timings) == {"route", "retrieve", "rerank", "grade", "generate", "total"}
+    assert set(record.timings) == {"route", "retrieve", "rerank", "grade", "generate", FIRST_TOKEN, "total"}
     assert np.isclose(record.confidence, answered["confidence"])
 
 

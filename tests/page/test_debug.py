@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
+from app.evaluation.sets import read_sets
 from app.workbench.replay.bundle import read_bundle
 from tests.page.conftest import Service
 from tests.page.scripted import ask
@@ -236,6 +237,55 @@ async def test_what_a_variant_flips_is_taken_over_into_the_form(page: Page, aske
     await flipped.filter(has_text="grade says").get_by_role("button").click()
     await expect(page.get_by_label("Begin with")).to_have_value("after grade")
     await expect(page.get_by_label("Value to change")).to_have_value("confidence")
+    await expect(page.locator(".change")).to_contain_text("The probability that the sources hold the answer")
+    tape = page.get_by_label("Answer from the tape")
+    await expect(tape).to_be_checked()
+    # To search anew, the tape must not answer; and what can be tried on one run can be on all.
+    await page.get_by_text("The other ").click()
+    await page.get_by_role("button", name="Use this: searched anew").click()
+    await expect(page.get_by_label("Begin with")).to_have_value("node retrieve")
+    await expect(tape).not_to_be_checked()
+    await page.get_by_role("link", name="Try it on all runs").click()
+    await expect(page.get_by_label("Only search anew")).to_be_checked()
+    await page.get_by_role("button", name="Show what it would do").click()
+    await expect(page.locator(".fleet [role=status]")).to_contain_text("would be replayed")
+
+
+async def test_a_run_becomes_a_test_case(page: Page, asked: Asked, tmp_path: Path) -> None:
+    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
+    await page.get_by_label("A right answer holds").fill("3 years\nthree years")
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Download case-").click()
+    file = tmp_path / "case.jsonl"
+    await (await downloading.value).save_as(file)
+    [read] = read_sets([str(file)], tmp_path, workspace="gauges", limit=None)
+    [question] = read.questions
+    assert (question.question, question.answers) == (QUESTION, ("3 years", "three years"))
+
+
+async def test_the_run_says_what_its_reader_said_and_back_stays_in_it(page: Page, asked: Asked) -> None:
+    question = "Is part 10 of the Sturm wind gauge stored in wooden crates?"
+    answered = await asked.send(question)
+    said = {"rating": "down", "reason": "wrong", "comment": "They are of steel."}
+    await asked.client.put(f"/api/runs/{answered['run_id']}/feedback", json=said, params={"workspace": "gauges"})
+    changed = ("files", ("part-10.md", PARTS["part-10.md"].replace("wooden", "steel").encode()))
+    await asked.client.post("/api/documents", files=[changed], params={"workspace": "gauges"})
+    await page.goto(asked.at(f"/debug/runs/{answered['run_id']}"))
+    await expect(page.locator(".summary")).to_contain_text("A reader complains: wrong. “They are of steel.”")
+    await expect(page.locator(".summary")).to_contain_text("Answered from a document that has changed since")
+    await expect(page.locator(".answer")).to_contain_text("wooden")
+    # Bars lie in the time of the run.
+    ends = await page.locator(".entry-step rect").evaluate_all(
+        "(bars) => bars.map((bar) => bar.x.baseVal.value + bar.width.baseVal.value)"
+    )
+    assert ends == sorted(ends)
+    assert max(ends) <= 101
+    await page.locator("[data-step=retrieve]").click()
+    await page.locator("[data-step=grade]").click()
+    await page.go_back()
+    await expect(page.locator(".middle-pane h2").first).to_have_text("retrieve")
+    await page.go_back()
+    await expect(page.locator(".middle-pane h2").first).to_have_text("Answer")
 
 
 async def test_a_strict_replay_is_identical_and_a_bundle_is_downloaded(
@@ -276,6 +326,16 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
     await page.locator("[data-step=generate]").click()
     await page.locator(".calls summary").last.click()
     await expect(page.locator(".calls details[open] pre").first).to_be_visible()
+    # Its prompt is edited in place, and the model is asked with it.
+    await page.get_by_role("button", name="Edit this prompt").last.click()
+    prompt = page.get_by_label("New value")
+    await expect(prompt).to_have_value(re.compile("You answer questions"))
+    await prompt.fill("Answer like a pirate.")
+    await page.get_by_role("button", name="Run on").click()
+    await expect(page.locator(".side")).to_have_count(2, timeout=30_000)
+    assert slow_service.model is not None
+    asked_so = [body["messages"][0]["content"] for body in slow_service.model.requests]
+    assert asked_so.count("Answer like a pirate.") == 1
 
 
 async def test_what_ran_twice_is_counted(page: Page, asked: Asked) -> None:

@@ -13,6 +13,9 @@ from domain.documents import Citation, name_place
 from domain.errors import Unavailable
 from domain.events import Compared, Done, Event, data_of
 
+_ERASE = "\r\x1b[2K"
+"""Control codes that erase the terminal's line."""
+
 
 class _TextPrinter:
     """Prints the answer as it is written, then its sources."""
@@ -20,12 +23,18 @@ class _TextPrinter:
     def __init__(self) -> None:
         self._compared: Compared | None = None
         self._failed = False
+        self._begun = False
+        """True once something of the answer stands there."""
 
     def show(self, event: Event) -> None:
+        if err.is_terminal and not self._begun:
+            # Each line of progress takes the place of the one before, and the answer that of the last.
+            err.file.write(_ERASE)
+        self._begun |= event["type"] not in ("thinking", "waiting", "sources")
         match event["type"]:
             case "thinking":
-                if err.is_terminal:
-                    err.print(f"[dim]{event['step']} …[/dim]")
+                if err.is_terminal and not self._begun:
+                    err.print(f"[dim]{event['step']} …[/dim]", end="")
             case "waiting":
                 err.print(f"[dim]{event['step']} takes longer than usual; no answer has come yet[/dim]")
             case "content":

@@ -11,16 +11,17 @@ from app.cli.support.running import print_json, run
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
 from app.evaluation.report import check_folder, list_metrics, write_report
+from app.evaluation.scoring import explain, is_right, pair_up
 from app.evaluation.sets import read_sets
 from app.modes import read_modes
 from app.settings import read_settings
-from app.support.terminal import count, new_table, out, print_table, show_progress
+from app.support.terminal import count, new_table, out, print_table, shorten, show_progress
 from app.wiring.services import open_services
 from domain.errors import UnknownMode
 from domain.profile import Profile
 
 MAX_FLIPS = 20
-"""Changed questions that are named; the report has them all."""
+"""Changed or wrong questions that are named; the report has them all."""
 
 cli = new_cli()
 
@@ -97,6 +98,7 @@ def print_notes(evaluated: Sequence[Evaluated]) -> None:
 def print_evaluation(evaluated: Sequence[Evaluated], page: Path) -> None:
     """Print the metrics of each set, a column per profile, and the comparison of the first profile with the others."""
     for each in evaluated:
+        _print_wrong(each)
         comparisons = compare(each)
         table = new_table(title=escape(each.set.name), title_justify="left")
         table.add_column("metric")
@@ -112,6 +114,19 @@ def print_evaluation(evaluated: Sequence[Evaluated], page: Path) -> None:
             _print_comparison(comparison)
         out.print()
     out.print(f"Every question: {escape(str(page))}")
+
+
+def _print_wrong(each: Evaluated) -> None:
+    """Name the questions that came out wrong, each with what went wrong."""
+    for result in each.results:
+        wrong = [pair for pair in pair_up(each.set, result.outcomes) if not is_right(each.set, *pair)]
+        right = len(result.outcomes) - len(wrong)
+        out.print(f"{escape(each.set.name)}, {escape(result.profile)}: {right} of {len(result.outcomes)} right.")
+        for question, outcome in wrong[:MAX_FLIPS]:
+            why = explain(each.set, question, outcome)
+            out.print(f"  {escape(question.id)} {escape(shorten(question.question, 80))} [dim]{escape(why)}[/dim]")
+        if len(wrong) > MAX_FLIPS:
+            out.print(f"  and {len(wrong) - MAX_FLIPS} more")
 
 
 def _print_comparison(comparison: Comparison) -> None:

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
 from app.api.schema.schemas import Body, WorkspaceId
+from app.workbench.explain.settable import Settable
 from app.workbench.explain.whatif import MOST_SETS
 from app.workbench.fleet.fleet import MOST_AT_ONCE
 from askgraph.models import Fact
@@ -81,3 +82,5 @@ class StateBody(TypedDict):
     step: str
     checkpoint_id: str
     values: dict[str, Any]
+    settable: list[Settable]
+    """What a replay from this step can set, so that the step or the edge after it notices."""

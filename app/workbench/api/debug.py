@@ -14,7 +14,16 @@ from starlette.responses import Response
 
 from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame
 from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_events, work_while_connected
-from app.api.dependencies import CallerDep, CallerScope, RunLogDep, RunManagerDep, get_run_manager, needs, read_services
+from app.api.dependencies import (
+    CallerDep,
+    CallerScope,
+    FeedbackDep,
+    RunLogDep,
+    RunManagerDep,
+    get_run_manager,
+    needs,
+    read_services,
+)
 from app.api.schema.openapi import fail_with, respond_with, respond_with_run, respond_with_text
 from app.api.schema.schemas import ThreadId
 from app.history.run_list import RunFigures, list_runs, read_filter, sum_up_runs
@@ -22,6 +31,7 @@ from app.workbench.api.bodies import ManyRunsRequest, ReplayRequest, StateBody, 
 from app.workbench.compare.difference import RunDifference, diff
 from app.workbench.debugger import Debugger
 from app.workbench.explain.failures import Failures, group_failures
+from app.workbench.explain.settable import list_settable
 from app.workbench.explain.trace import Trace, trace
 from app.workbench.explain.whatif import Variant, WhatIf
 from app.workbench.fleet.fleet import make_variant
@@ -115,10 +125,12 @@ async def show_figures(log: RunLogDep, scope: CallerScope, wanted: FilterDep) ->
     response_model=None,
     responses=respond_with(Trace, "The run, step by step.") | fail_with(404, 409),
 )
-async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
+async def show_trace(run_id: str, debugger: DebuggerDep, feedback: FeedbackDep, scope: CallerScope) -> Trace:
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
     of every candidate, and the verdicts. Of a run that has not ended, the steps up to now."""
-    return await asyncio.to_thread(trace, await debugger.read_so_far(scope, run_id))
+    run = await debugger.read_so_far(scope, run_id)
+    said = await feedback.read(scope.workspace_id, [run_id])
+    return await asyncio.to_thread(trace, run, said.get(run_id))
 
 
 @router.get(
@@ -136,7 +148,13 @@ async def show_state(
     run = await debugger.read(scope, run_id)
     place = 0 if step == START else find_step(run.steps, step)
     found = run.steps[place]
-    return {"run_id": run_id, "step": step, "checkpoint_id": found.checkpoint_id, "values": dict(found.values)}
+    return {
+        "run_id": run_id,
+        "step": step,
+        "checkpoint_id": found.checkpoint_id,
+        "values": dict(found.values),
+        "settable": list_settable(found.node),
+    }
 
 
 @router.get(

@@ -4,6 +4,7 @@ Everything comes from the saved states and, for the calls, titles and snippets, 
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +16,12 @@ from app.workbench.explain.why import weigh
 from app.workbench.replay.saved_run import SavedRun, SavedStep
 from domain.documents import Claim, name_place
 from domain.execution.tapes import Call
+from domain.history.feedback import Complaint, Feedback, Rating
 from domain.profile import Profile, RerankKnobs
+from domain.runs import FIRST_TOKEN
 from domain.state import Usage, blank_question
-from graphs.effects import find_difference
+from graphs.answer import STEPS
+from graphs.effects import find_difference, reads
 
 SNIPPET = 200
 """Characters of a candidate's text."""
@@ -120,10 +124,15 @@ class TracedStep(TypedDict):
     node: str
     checkpoint_id: str
     ms: float | None
+    begins: float | None
+    """Milliseconds from the run's start, as far as the time tells at which its state was saved. Steps that run ahead
+    overlap others."""
     next: list[str]
     changed: list[Change]
     warnings: list[str]
     usage: list[Usage]
+    prompt: bool
+    """True where another system prompt can take the place of the step's own (`profile.prompts`)."""
     calls: list[TracedCall]
     more_calls: int
     """Calls beyond those that are listed."""
@@ -148,6 +157,16 @@ class Trace(TypedDict):
     answer: str
     answered_by: str
     confidence: float
+    """As grade gave it last, also where the run abstained then; without a grade that of the record."""
+    retries: int
+    degraded: list[str]
+    """The fallbacks in words."""
+    rating: Rating | None
+    complaint: Complaint | None
+    comment: str
+    """What a reader found wrong, and said."""
+    first_token_ms: float | None
+    """Milliseconds until the answer's first word; None where none was streamed or it was not measured."""
     running: bool
     """True for a run that has not ended: what follows its last step is not known yet, and neither are its calls."""
     cached: bool
@@ -161,8 +180,8 @@ class Trace(TypedDict):
     """Why there is no tape, and so neither calls nor snippets."""
 
 
-def trace(run: SavedRun) -> Trace:
-    """Describe a run, step by step."""
+def trace(run: SavedRun, feedback: Feedback | None = None) -> Trace:
+    """Describe a run, step by step, with what a reader says of it."""
     record, passages = run.record, read_passages(run)
     steps: list[TracedStep] = []
     before: SavedStep | None = None
@@ -180,7 +199,13 @@ def trace(run: SavedRun) -> Trace:
         error=record.error,
         answer=record.answer,
         answered_by=record.answered_by,
-        confidence=record.confidence,
+        confidence=next((step["grade"]["confidence"] for step in reversed(steps) if step["grade"]), record.confidence),
+        retries=record.retries,
+        degraded=[each["message"] for each in record.degraded],
+        rating=None if feedback is None else feedback.rating,
+        complaint=None if feedback is None else feedback.reason,
+        comment="" if feedback is None else feedback.comment,
+        first_token_ms=record.timings.get(FIRST_TOKEN),
         running=run.running,
         cached=record.cached,
         cost=record.cost,
@@ -225,16 +250,26 @@ def _trace_step(
         node=step.node,
         checkpoint_id=step.checkpoint_id,
         ms=step.ms,
+        begins=_find_begin(run, step),
         next=list(step.next),
         changed=[] if before is None else describe_changes(old, values, passages),
         warnings=recorded["warnings"] if recorded else [],
         usage=recorded["usage"] if recorded else [],
+        prompt=step.node in STEPS and reads(step.node, f"profile.prompts.{step.node}"),
         calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
         more_calls=max(0, len(calls) - MAX_CALLS),
         candidates=_trace_candidates(run, step, old, passages) if searched else [],
         grade=_describe_grade(values) if step.node == "grade" else None,
         claims=values["verification"]["claims"] if step.node == "verify" else [],
     )
+
+
+def _find_begin(run: SavedRun, step: SavedStep) -> float | None:
+    if step.ms is None or not step.created_at:
+        return None
+    saved = (datetime.fromisoformat(step.created_at) - run.record.started_at).total_seconds() * 1000
+    total = run.record.timings.get("total", saved)
+    return round(max(0.0, min(saved, total) - step.ms), 2)
 
 
 def _describe_grade(values: Mapping[str, Any]) -> Grade:
@@ -298,8 +333,9 @@ def _name(each: Any, passages: Mapping[str, Mapping[str, Any]]) -> str:
     each = passages.get(each.get("chunk_id", ""), each) if "title" not in each else each
     if "title" in each:
         return name_place(each["title"], each.get("heading_path", []))
-    named = next((each[key] for key in ("question", "text", "code", "label", "chunk_id") if each.get(key)), each)
-    return _show(named)
+    if "chunk_id" in each:
+        return "a passage whose title is not on the tape"
+    return _show(next((each[key] for key in ("question", "text", "code", "label") if each.get(key)), each))
 
 
 def _enumerate(names: Sequence[str]) -> str:
@@ -312,6 +348,10 @@ def _show(value: Any) -> str:
         return "nothing"
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        value = "; ".join(f"{key} {_show(part)}" for key, part in value.items())
+    elif isinstance(value, list | tuple):
+        value = ", ".join(_name(part, _NO_PASSAGES) for part in value)
     text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

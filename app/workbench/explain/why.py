@@ -1,6 +1,6 @@
 """Says in a few lines why a run ended as it did: what decided, by how much, and what came next."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +11,25 @@ from domain.outcome import ANSWERS, find_claimed
 from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
 
+_DOUBTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "nothing_found": lambda why: (
+        "there was no document to search"
+        if why["scope_is_empty"]
+        else f"nothing was found for “{_shorten(why['searched'])}”"
+    ),
+    "low_confidence": lambda why: f"the sources probably do not hold the whole answer ({why['confidence']:.2f})",
+    "missing_words": lambda why: f"no source has {_enumerate(why['words'])}",
+    "nothing_quotable": lambda _: "no sentence of the sources answers by itself",
+    "model_abstained": lambda why: f"{why['model']} said that the sources do not answer",
+    "uncited": lambda _: "the model's answer cites no source",
+    "nothing_supported": lambda why: f"none of the statements ({why['claims']}) was supported",
+    "withdrawn": lambda why: f"withdrawn for want of support: {_enumerate(why['statements'])}",
+    "beside_question": lambda _: "the answer does not answer the question",
+    "retries_spent": lambda why: f"no search found enough, and none was left after {why['retries']} more",
+    "over_budget": lambda why: f"the budget of {why['limit']} was spent",
+    "ambiguous": lambda why: f"the question could mean {_enumerate([each['label'] for each in why['choices']])}",
+}
+"""The reasons for an outcome, in words."""
 _LONGEST = 160
 """Characters of a quoted text."""
 
@@ -55,9 +74,9 @@ def _name_dropped(run: SavedRun) -> dict[str, str]:
     for each in final["candidates"]:
         passage = passages.get(each["chunk_id"])
         if find_source(final["sources"], each, passage) is None:
-            title = titles.get(each["document_id"], f"document {each['document_id']}")
+            title = titles.get(each["document_id"], "a passage whose title is not on the tape")
             name = name_place(passage["title"], passage["heading_path"]) if passage else title
-            named[each["chunk_id"]] = f"chunk {each['chunk_id']} of {name}"
+            named[each["chunk_id"]] = name
     return named
 
 
@@ -68,7 +87,7 @@ def _describe_left_out(run: SavedRun) -> Iterator[str]:
         if missed:
             nearest, floor = missed[0], step.values["profile"]["retrieval"]["similarity_threshold"]
             passage = run.unread.get(nearest["chunk_id"])
-            name = name_place(passage["title"], passage["heading_path"]) if passage else f"chunk {nearest['chunk_id']}"
+            name = name_place(passage["title"], passage["heading_path"]) if passage else "one that is gone"
             number = f"at least {MAX_LEFT_OUT}" if len(missed) == MAX_LEFT_OUT else str(len(missed))
             yield (
                 f"profile.retrieval.similarity_threshold, {floor}, left out {number} passages; the nearest, {name}, "
@@ -92,7 +111,7 @@ def _explain(run: SavedRun) -> list[Fact]:
 
 
 def _describe_outcome(values: Mapping[str, Any], path: Sequence[str], judged: Sequence[Mapping[str, Any]]) -> str:
-    outcome = values.get("outcome") or "no outcome: it was stopped or failed"
+    outcome = (values.get("outcome") or "no outcome: it was stopped or failed").replace("_", " ")
     by = f" by {values['answered_by']}" if values.get("answered_by") else ""
     cached = ", from the cache" if "cache" in path else ""
     said = f"{outcome}{by} in mode {values.get('mode')}{cached}"
@@ -120,7 +139,7 @@ def _describe_question(values: Mapping[str, Any]) -> str:
     asked, understood = values.get("question", ""), values.get("standalone_question", "")
     read = f"understood as “{_shorten(understood)}”" if understood and understood != asked else "taken as it was asked"
     reason = f" ({values['route_reason']})" if values.get("route_reason") else ""
-    return f"“{_shorten(asked)}” was {read}; {values.get('route')}{reason}"
+    return f"“{_shorten(asked)}” was {read}; {str(values.get('route')).replace('_', ' ')}{reason}"
 
 
 def _describe_searches(judged: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> Iterator[str]:
@@ -185,6 +204,9 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
             if not span.about_documents
         ]
     for text, markers, verdict in claims:
+        if not any(character.isalpha() for character in strip_markers(text)):
+            # The number of an item, or a rule.
+            continue
         places = [
             name_place(by_number[number]["title"], by_number[number]["heading_path"])
             for number in markers
@@ -195,10 +217,13 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _describe_doubts(values: Mapping[str, Any]) -> Iterator[str]:
     for reason in values.get("outcome_reasons", []):
-        details = ", ".join(f"{name} {value}" for name, value in reason.items() if name != "code")
-        yield reason["code"] + (f": {_shorten(details)}" if details else "")
+        yield _DOUBTS[reason["code"]](reason)
     for each in values.get("degraded", []):
         yield f"{each['node']} fell back from {each['given_up']} to {each['instead']}: {each['message']}"
+
+
+def _enumerate(texts: Sequence[str]) -> str:
+    return ", ".join(f"“{_shorten(text)}”" for text in texts)
 
 
 def _shorten(text: str) -> str:

@@ -1,12 +1,12 @@
-import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, request, sending } from "../../lib/api.js";
 import { followRun, settle } from "../../lib/run-events.js";
 import { getState, say, useStore } from "../../lib/store.js";
 import { short, visible } from "../../lib/text.js";
 import { STEPS } from "../steps.js";
 
-/** Values that a replay can set besides the knobs of the profile. */
-const SETTABLE = ["question", "standalone_question", "corrected_question", "route", "query", "confidence", "level", "candidates", "sources", "answer"];
+/** Characters from which a value is edited in lines. */
+const LONG = 200;
 
 /** What is most worth changing, where a step is chosen: from where, and which value. @type {Record<string, [string, string]>} */
 const FIRST = {
@@ -24,22 +24,37 @@ export function Change({ trace, step, wish, done }) {
   const preferred = step?.ms != null ? step : ran.findLast(({ node }) => node === "rerank") ?? ran[0];
   const [place, setPlace] = useState(wish?.place ?? "");
   const [changed, setRows] = useState(/** @type {[string, string][] | null} */ (wish?.rows ?? null));
-  const [values, setValues] = useState(/** @type {Record<string, any>} */ ({}));
+  const [state, setState] = useState(/** @type {any} */ (null));
   const [documents, setDocuments] = useState(/** @type {any[] | null} */ (null));
   const [only, setOnly] = useState(/** @type {string[]} */ ([]));
+  const [chosenMode, setMode] = useState(/** @type {string | null} */ (null));
   const [now, setNow] = useState("");
   const [problem, setProblem] = useState("");
   const [kind, first] = FIRST[preferred?.node] ?? ["node", "profile.rerank.keep"];
   const from = place || (preferred ? `${kind} ${preferred.name}` : "");
   const rows = changed ?? [[first, ""]];
   const [, name] = from.split(" ");
+  const form = useRef(/** @type {HTMLElement | null} */ (null));
+  // Whoever asked for a change sees where it is made.
+  useEffect(() => {
+    if (wish) form.current?.scrollIntoView({ block: "nearest" });
+  }, []);
   useEffect(() => {
     if (!name) return;
     fetchJson(address(`/api/runs/${encodeURIComponent(trace.run_id)}/states/${encodeURIComponent(name)}`)).then(
-      (state) => setValues(flatten(state.values)), () => {});
+      setState, () => {});
   }, [name]);
+  // Only what the chosen step reads, or the edge after it.
+  const settable = (state?.settable ?? []).filter(({ after }) => after === from.startsWith("after "));
+  const values = useMemo(() => (state ? flatten(state.values) : {}), [state]);
+  /** @param {string} key */
+  const describe = (key) => settable.find((each) => each.name === key)?.text;
   if (!ran.length) return html`<div class="card"><h2>Change and run on</h2><p class="soft">No step of this run is saved that could be run again.</p></div>`;
 
+  const [[key, value]] = rows.length ? rows : [["", ""]];
+  const mode = chosenMode ?? wish?.mode ?? "";
+  // Over many runs knobs and modes can be changed, and the search be made anew.
+  const everywhere = wish?.anew ? { anew: "yes" } : rows.length === 1 && key.startsWith("profile.") && value !== "" ? { knob: key, value, profile: mode } : mode ? { profile: mode } : null;
   /** @param {number} number @param {[string, string]} row */
   const setRow = (number, row) => setRows(rows.map((each, at) => (at === number ? row : each)));
   const listDocuments = (event) => {
@@ -76,7 +91,7 @@ export function Change({ trace, step, wish, done }) {
     setNow("");
   };
   return html`
-    <form class="card change" onSubmit=${run}>
+    <form class="card change" ref=${form} onSubmit=${run}>
       <h2>Change and run on</h2>
       <label><span class="soft">Begin with</span>
         <select name="place" value=${from} onChange=${(event) => setPlace(event.currentTarget.value)}>
@@ -87,24 +102,27 @@ export function Change({ trace, step, wish, done }) {
         <fieldset key=${number} class="setting">
           <legend class="unseen">Change ${number + 1}</legend>
           <input aria-label="Value to change" list="settable" value=${key} onInput=${(event) => setRow(number, [event.currentTarget.value, value])} spellcheck="false" autocomplete="off" />
-          <input aria-label="New value" value=${value} placeholder=${key in values ? `now ${short(show(values[key]), 24)}` : "new value"} onInput=${(event) => setRow(number, [key, event.currentTarget.value])} spellcheck="false" autocomplete="off" />
+          ${describe(key) && html`<p class="soft">${describe(key)}</p>`}
+          ${value.length > LONG || key.startsWith("profile.prompts.") ? html`<textarea class="fact" aria-label="New value" rows="12" value=${value} onInput=${(event) => setRow(number, [key, event.currentTarget.value])}></textarea>` : html`
+          <input aria-label="New value" value=${value} placeholder=${key in values ? `now ${short(show(values[key]), 24)}` : "new value"} onInput=${(event) => setRow(number, [key, event.currentTarget.value])} spellcheck="false" autocomplete="off" />`}
         </fieldset>`)}
-      <datalist id="settable">${Object.keys(values).map((key) => html`<option key=${key} value=${key} />`)}</datalist>
+      <datalist id="settable">${settable.map(({ name: key, text }) => html`<option key=${key} value=${key}>${short(text, 80)}</option>`)}</datalist>
       <button type="button" class="quiet" onClick=${() => setRows([...rows, ["", ""]])}>Another value</button>
       <label><span class="soft">Mode</span>
-          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${each}</option>`)}</select></label>
+          <select name="mode" onChange=${(event) => setMode(event.currentTarget.value)}><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${each}</option>`)}</select></label>
       <details onToggle=${listDocuments}><summary>${only.length ? `Only ${only.length} documents` : "Other documents"}</summary>
         <ul class="documents">
           ${(documents ?? []).map(({ id, title }) => html`
             <li key=${id}><label class="check"><input type="checkbox" checked=${only.includes(id)} onChange=${(event) => setOnly(event.currentTarget.checked ? [...only, id] : only.filter((each) => each !== id))} /><bdi>${short(title, 60)}</bdi></label></li>`)}
         </ul></details>
-      ${trace.taped && html`<label class="check"><input type="checkbox" name="tape" checked />Answer from the tape what is on it</label>`}
+      ${trace.taped && html`<label class="check"><input type="checkbox" name="tape" defaultChecked=${wish?.tape ?? true} />Answer from the tape what is on it</label>`}
       <div class="row"><button type="submit" class="main" disabled=${Boolean(now)}>Run on</button><span class="soft" role="status">${now}</span></div>
+      ${everywhere && html`<p class="links"><a href=${address("/debug", everywhere)}>Try it on all runs</a></p>`}
       <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
     </form>`;
 }
 
-/** The values that can be set, by name; those of the profile with their path. @param {Record<string, any>} values */
+/** The values by name; those of the profile with their path. @param {Record<string, any>} values */
 function flatten(values) {
   /** @type {Record<string, any>} */
   const flat = {};
@@ -113,8 +131,7 @@ function flatten(values) {
     else flat[path] = value;
   };
   walk("profile", values.profile);
-  for (const key of SETTABLE) if (key in values) flat[key] = values[key];
-  return flat;
+  return { ...values, ...flat };
 }
 
 /** @param {any} value */

@@ -11,6 +11,8 @@ const SHOWN = 20;
  * @param {{since: string, until: string | null, text: string, where: string[]}} props */
 export function Fleet({ since, until, text: words, where }) {
   const modes = useStore((state) => state.modes);
+  /** The change that a run's page asks to try here. */
+  const [wished] = useState(/** @type {Record<string, string>} */ (Object.fromEntries(new URLSearchParams(location.search))));
   const [wanted, setWanted] = useState(/** @type {any} */ (null));
   const [plan, setPlan] = useState(/** @type {any} */ (null));
   const [progress, setProgress] = useState(/** @type {any} */ (null));
@@ -62,15 +64,15 @@ export function Fleet({ since, until, text: words, where }) {
     setProgress(null);
   };
   return html`
-    <details class="card fleet">
+    <details class="card fleet" open=${["knob", "profile", "anew"].some((name) => wished[name])}>
       <summary>Try a change on these runs</summary>
       <form class="filter" onSubmit=${ask} aria-label="Try a change">
-        <label class="condition"><span class="soft">Knob</span><input class="search" name="knob" placeholder="profile.rerank.keep" spellcheck="false" autocomplete="off" /></label>
-        <label><span class="soft">New value</span><input class="search" name="value" placeholder="3" spellcheck="false" autocomplete="off" /></label>
+        <label class="condition"><span class="soft">Knob</span><input class="search" name="knob" defaultValue=${wished.knob ?? ""} placeholder="profile.rerank.keep" spellcheck="false" autocomplete="off" /></label>
+        <label><span class="soft">New value</span><input class="search" name="value" defaultValue=${wished.value ?? ""} placeholder="3" spellcheck="false" autocomplete="off" /></label>
         <label><span class="soft">Profile</span>
-          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
+          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wished.profile}>${each}</option>`)}</select></label>
         <label><span class="soft">Budget in dollars</span><input class="search" name="budget" type="number" min="0" step="any" placeholder="no model" /></label>
-        <label class="check"><input type="checkbox" name="anew" />Only search anew</label>
+        <label class="check"><input type="checkbox" name="anew" defaultChecked=${Boolean(wished.anew)} />Only search anew</label>
         <button type="submit" disabled=${Boolean(progress)}>Show what it would do</button>
       </form>
       <div role="status">${plan && html`<${Plan} plan=${plan} budget=${wanted.budget} />`}</div>

@@ -1,4 +1,5 @@
 import { html } from "../../vendor/preact-htm.js";
+import { renderMarkdown } from "../../lib/markdown.js";
 import { visible } from "../../lib/text.js";
 import { Candidates } from "./candidates.js";
 
@@ -8,7 +9,8 @@ export function Overview({ trace, why }) {
     ?? trace.steps.findLast(({ candidates }) => candidates.length);
   return html`
     <h2>Answer</h2>
-    <${Text} text=${trace.answer} empty=${trace.running ? "The answer is being made." : "There is none."} />
+    ${trace.answer ? html`<div class="answer">${renderMarkdown(trace.answer, { marker: (number, chunk) => html`<b class="number">[${chunk ?? number}]</b>`, text: visible })}</div>`
+      : html`<p class="soft">${trace.running ? "The answer is being made." : "There is none."}</p>`}
     ${why.length > 0 && html`
       <h2>Why</h2>
       <dl class="why">${why.map(({ about, text }, place) => html`<div key=${place}><dt>${visible(about)}</dt><dd><bdi>${visible(text)}</bdi></dd></div>`)}</dl>`}
@@ -16,12 +18,4 @@ export function Overview({ trace, why }) {
       <h2>What became of the passages</h2>
       <${Candidates} candidates=${ranked.candidates} />`}
     ${!trace.taped && trace.untaped && html`<p class="note">${visible(trace.untaped)}</p>`}`;
-}
-
-/** Text as it was written. @param {{text: string, empty?: string}} props */
-export function Text({ text, empty = "Nothing." }) {
-  if (!text) return html`<p class="soft">${empty}</p>`;
-  // Markers stand out.
-  const parts = visible(text).split(/(\[\d{1,3}(?:, ?\d{1,3})*\])/);
-  return html`<div class="written" dir="auto">${parts.map((part, place) => (place % 2 ? html`<b key=${place} class="number">${part}</b>` : part))}</div>`;
 }

@@ -24,6 +24,8 @@ export function Run({ runId }) {
   const [chosen, setChosen] = useState(decode(location.hash.slice(1)));
   const [other, setOther] = useState(new URLSearchParams(location.search).get("with"));
   const [difference, setDifference] = useState(/** @type {any} */ (null));
+  /** What the form is to change. */
+  const [wish, setWish] = useState(/** @type {any} */ (null));
   const path = `/api/runs/${encodeURIComponent(runId)}`;
 
   const asked = useRef(0);
@@ -87,11 +89,20 @@ export function Run({ runId }) {
     setChosen(name);
     setOther(compared);
     const page = address(`/debug/runs/${encodeURIComponent(runId)}`, { with: compared });
-    history.replaceState(null, "", name ? `${page}#${encodeURIComponent(name)}` : page);
+    // So that Back leads to the step before, and not out of the run.
+    history.pushState(null, "", name ? `${page}#${encodeURIComponent(name)}` : page);
     // In a narrow window the step stands below.
     if (matchMedia("(max-width: 60rem)").matches) middle.current?.scrollIntoView();
     middle.current?.focus({ preventScroll: true });
   };
+  useEffect(() => {
+    const back = () => {
+      setChosen(decode(location.hash.slice(1)));
+      setOther(new URLSearchParams(location.search).get("with"));
+    };
+    addEventListener("popstate", back);
+    return () => removeEventListener("popstate", back);
+  }, []);
   const visits = useMemo(() => countVisits(trace, begun), [trace, begun]);
   if (!trace) return html`<h1 class="title">Run</h1>${problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading it…</p>`}`;
   const step = trace.steps.find(({ name }) => name === chosen);
@@ -106,10 +117,10 @@ export function Run({ runId }) {
       </section>
       <section class="middle-pane" aria-label="Chosen" tabindex="-1" ref=${middle}>
         ${other ? html`<${Compare} trace=${trace} other=${other} difference=${difference} close=${() => choose(chosen)} />`
-          : step ? html`<${Step} key=${step.name} trace=${trace} step=${step} choose=${choose} />`
+          : step ? html`<${Step} key=${step.name} trace=${trace} step=${step} choose=${choose} edit=${setWish} />`
           : html`<${Overview} trace=${trace} why=${why} />`}
       </section>
-      <${Tools} trace=${trace} step=${step} compare=${(id) => choose(chosen, id)} />
+      <${Tools} trace=${trace} step=${step} wish=${wish} setWish=${setWish} compare=${(id) => choose(chosen, id)} />
     </div>`;
 }
 

@@ -7,8 +7,8 @@ import { Candidates } from "./candidates.js";
 import { nameStep } from "./waterfall.js";
 
 /** One step: what it changed, what it looked at, whom it asked.
- * @param {{trace: any, step: any, choose: (step: string) => void}} props */
-export function Step({ trace, step, choose }) {
+ * @param {{trace: any, step: any, choose: (step: string) => void, edit: (wish: any) => void}} props */
+export function Step({ trace, step, choose, edit }) {
   const place = trace.steps.indexOf(step);
   const go = (by) => trace.steps[place + by] && choose(trace.steps[place + by].name);
   return html`
@@ -23,7 +23,7 @@ export function Step({ trace, step, choose }) {
     ${step.claims.length > 0 && html`<${Claims} claims=${step.claims} />`}
     ${step.candidates.length > 0 && html`<h3>Passages</h3><${Candidates} candidates=${step.candidates} />`}
     <${Changes} changed=${step.changed} />
-    ${step.calls.length > 0 && html`<${Calls} step=${step} />`}
+    ${step.calls.length > 0 && html`<${Calls} step=${step} edit=${trace.running || !step.prompt ? null : edit} />`}
     ${!trace.taped && trace.untaped && html`<p class="soft">${visible(trace.untaped)}</p>`}
     ${!trace.running && html`<${State} runId=${trace.run_id} step=${step.name} />`}`;
 }
@@ -61,8 +61,8 @@ function Claims({ claims }) {
     </ul>`;
 }
 
-/** @param {{step: any}} props */
-function Calls({ step }) {
+/** @param {{step: any, edit: ((wish: any) => void) | null}} props */
+function Calls({ step, edit }) {
   return html`
     <h3>${count(step.calls.length + step.more_calls, "call")}</h3>
     <ul class="calls">
@@ -74,7 +74,8 @@ function Calls({ step }) {
           ${call.error ? html`<p class="note bad">${visible(call.error)}</p>` : html`<p class="soft"><bdi>${visible(call.summary)}</bdi></p>`}
           ${call.messages.length > 0 && html`
             <details><summary>Prompt and reply</summary>
-              ${call.messages.map(({ role, content }, number) => html`<h4 key=${number}>${visible(role)}</h4><pre tabindex="0" dir="auto">${visible(content)}</pre>`)}
+              ${call.messages.map(({ role, content }, number) => html`<div key=${number} class="heading"><h4>${visible(role)}</h4>${edit && role === "system" && html`
+                <button type="button" class="quiet" onClick=${() => edit({ place: `node ${step.name}`, rows: [[`profile.prompts.${step.node}`, content]] })}>Edit this prompt</button>`}</div><pre tabindex="0" dir="auto">${visible(content)}</pre>`)}
               <h4>reply</h4><pre tabindex="0" dir="auto">${visible(call.reply)}</pre>
             </details>`}
         </li>`)}

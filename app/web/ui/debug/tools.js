@@ -5,17 +5,39 @@ import { visible } from "../../lib/text.js";
 import { Change } from "./change.js";
 import { WhatIf } from "./what-if.js";
 
-/** What can be done with a run. @param {{trace: any, step: any, compare: (runId: string) => void}} props */
-export function Tools({ trace, step, compare }) {
-  const [wish, setWish] = useState(/** @type {any} */ (null));
+/** What can be done with a run.
+ * @param {{trace: any, step: any, wish: any, setWish: (wish: any) => void, compare: (runId: string) => void}} props */
+export function Tools({ trace, step, wish, setWish, compare }) {
   if (trace.running) return html`<section class="tools-pane" aria-label="Tools"><p class="card soft">When the run has ended it can be changed, proved and exported here.</p></section>`;
   return html`
     <section class="tools-pane" aria-label="Tools">
       <${Change} key=${wish ? JSON.stringify(wish) : ""} trace=${trace} step=${step} wish=${wish} done=${compare} />
       <${Prove} trace=${trace} />
       <${WhatIf} runId=${trace.run_id} wish=${setWish} />
+      <${TestCase} trace=${trace} />
       <${Export} runId=${trace.run_id} />
     </section>`;
+}
+
+/** Makes the run's question one of a set for `askgraph eval`, with what its answer has to hold.
+ * @param {{trace: any}} props */
+function TestCase({ trace }) {
+  const [facts, setFacts] = useState("");
+  const [unanswerable, setUnanswerable] = useState(false);
+  const answers = facts.split("\n").map((fact) => fact.trim()).filter(Boolean);
+  const row = { id: trace.run_id, question: trace.standalone_question || trace.question, ...(unanswerable ? {} : { answers }), answerable: !unanswerable };
+  const file = `case-${trace.run_id.slice(0, 8)}.jsonl`;
+  const ready = unanswerable || answers.length > 0;
+  return html`
+    <div class="card">
+      <h2>Make it a test case</h2>
+      <label><span class="soft">A right answer holds (other spellings on lines of their own)</span>
+        <textarea class="fact" rows="2" value=${facts} disabled=${unanswerable} onInput=${(event) => setFacts(event.currentTarget.value)}></textarea></label>
+      <label class="check"><input type="checkbox" checked=${unanswerable} onChange=${(event) => setUnanswerable(event.currentTarget.checked)} />The documents do not say</label>
+      ${ready && html`
+        <p class="links"><a href=${`data:application/x-ndjson;charset=utf-8,${encodeURIComponent(`${JSON.stringify(row)}\n`)}`} download=${file}>Download ${file}</a></p>
+        <p class="soft">Ask it with <span class="code">askgraph eval ${file} -w ${getState().workspace ?? "default"}</span>, or add its line to your set.</p>`}
+    </div>`;
 }
 
 /** Runs it again from its tape alone. @param {{trace: any}} props */

@@ -43,7 +43,9 @@ function Variant({ outcome, wish }) {
   const { label, compared, ending: end, problem, node, after } = outcome;
   const flipped = compared?.flipped ?? [];
   const take = () => wish({
-    place: node ? `node ${node}` : `after ${after}`, mode: outcome.mode,
+    place: node ? `node ${node}` : `after ${after}`, mode: outcome.mode, anew: outcome.kind === "documents",
+    // The tape would answer a search as it was answered then.
+    tape: outcome.kind !== "documents",
     rows: Object.entries(outcome.set).map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]),
   });
   return html`
