@@ -71,10 +71,11 @@ class Script:
         self._going_on = asyncio.Event()
 
     async def chat(self, request: Request) -> Response:
-        """The runs are r-1, r-2, ..., all of one thread."""
+        """The runs are r-1, r-2, ..., and the threads that they begin t-1, t-2, ..."""
         self.bodies.append(await request.json())
         self.asked.append(self.bodies[-1]["question"])
-        headers = {"X-Run-Id": f"r-{len(self.asked)}", "X-Thread-Id": self.bodies[-1]["thread_id"] or "t-1"}
+        begun = sum(not body["thread_id"] for body in self.bodies)
+        headers = {"X-Run-Id": f"r-{len(self.asked)}", "X-Thread-Id": self.bodies[-1]["thread_id"] or f"t-{begun}"}
         return self._reply(request, headers)
 
     async def follow(self, request: Request) -> Response:
