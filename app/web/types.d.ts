@@ -61,5 +61,5 @@ type State = {
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[];
   only: { filter: Record<string, unknown>; name: string; documents: number; view: View } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
-  evidence: Evidence | null; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
+  evidence: Evidence | null; wide: boolean; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
 };

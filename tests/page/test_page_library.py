@@ -89,6 +89,13 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await page.locator(".left").get_by_role("button", name="A manual").first.click()
     await page.get_by_role("button", name="Next page").click()
     await expect(page.locator(".evidence img")).to_have_attribute("alt", "Page 2 of A manual")
+    await page.get_by_role("spinbutton").fill("9")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".evidence img")).to_have_attribute("alt", "Page 3 of A manual")
+    before = await page.locator(".picture").evaluate("(picture) => picture.clientWidth")
+    await page.get_by_role("button", name="Enlarge").click()
+    await expect(page.locator(".evidence img")).to_have_attribute("src", re.compile("dpi=220"))
+    assert await page.locator(".picture").evaluate("(picture) => picture.clientWidth") > 1.9 * before
     await expect(origin).to_have_count(0)
     await page.locator(".entry").first.hover()
     await page.get_by_role("button", name="Delete A document").click()

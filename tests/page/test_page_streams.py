@@ -342,7 +342,7 @@ async def test_markdown_becomes_the_elements_that_it_means(page: Page, script: S
     }"""
     assert await page.evaluate(shape) == (
         "h3 p(strong,button) ol(li(ul(li,li(em))),li) blockquote(p(button)) "
-        "div(table(thead(tr(th,th)),tbody(tr(td,td(button)),tr(td,td(button))))) pre(code) p(span)"
+        "div(table(thead(tr(th,th)),tbody(tr(td,td(button)),tr(td,td(button))))) div(pre(code),button) p(span)"
     )
     assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
     await expect(page.locator(".answer td").last).to_have_css("text-align", "right")
@@ -496,7 +496,9 @@ async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
 async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Script) -> None:
     cited = citation(1, page=4)
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await page.goto(await script([done("It is so [1].", [cited], cached=True)], [done("Again.", [])]))
+    await page.goto(
+        await script([done("It is so [1].\n\n```\nx = [1]\n```", [cited], cached=True)], [done("Again.", [])])
+    )
     await ask(page, "Is it so?")
     await expect(page.locator(".facts summary")).to_contain_text("from the cache")
     await page.get_by_role("button", name="Not helpful").click()
@@ -514,7 +516,10 @@ async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Scr
     await page.get_by_role("button", name="Copy with sources").click()
     await expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = await page.evaluate("() => navigator.clipboard.readText()")
-    assert copied == "It is so [1].\n\n[1] Document 1, Leave › Annual · page 4"
+    assert copied == "It is so [1].\n\n```\nx = [1]\n```\n\n[1] Document 1, Leave › Annual · page 4"
+    await page.get_by_role("button", name="Copy code").click()
+    await expect(page.get_by_role("button", name="Copied")).to_have_count(2)
+    assert await page.evaluate("() => navigator.clipboard.readText()") == "x = [1]"
     await page.get_by_role("button", name="Edit question").click()
     await expect(page.get_by_label("Question", exact=True)).to_have_value("Is it so?")
     await page.get_by_label("Ask again in another mode").select_option("thorough")

@@ -62,9 +62,9 @@ export function leaf(step) {
   if (next) openCitation(turn.key, next.marker, next.nth);
 }
 
-/** @param {string} document @param {number} page @param {number} [revision] */
-export const pageAddress = (document, page, revision) =>
-  address(`/api/documents/${encodeURIComponent(document)}/pages/${page}.webp`, { revision });
+/** @param {string} document @param {number} page @param {number} [revision] @param {boolean} [wide] in twice the size */
+export const pageAddress = (document, page, revision, wide = false) =>
+  address(`/api/documents/${encodeURIComponent(document)}/pages/${page}.webp`, { revision, dpi: wide ? 220 : null });
 
 /** @param {string} document @param {number} [revision] */
 export const fileAddress = (document, revision) => address(`/api/documents/${encodeURIComponent(document)}/file`, { revision });

@@ -28,6 +28,7 @@ let state = {
   uploads: [],
   dismissed: [],
   evidence: null,
+  wide: false,
   tip: null,
   pane: "",
   leftTab: "conversations",

@@ -49,11 +49,12 @@ function Origin({ source }) {
 function DocumentPane({ item, page }) {
   const { id, title, source, pages, media_type } = item;
   const hasPages = pages && media_type === "application/pdf";
+  const jump = (event) => openDocument(id, Math.min(pages ?? 1, Math.max(1, Math.round(event.currentTarget.valueAsNumber) || 1)));
   return html`
     <${Pane} name=${phrase("evidence.document")} focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}
       tools=${hasPages && html`
         <button type="button" class="quiet" aria-label=${phrase("evidence.previous_page")} disabled=${page <= 1} onClick=${() => openDocument(id, page - 1)}>‹</button>
-        <span class="soft">${phrase("evidence.page_of", { page, total: pages })}</span>
+        <label class="soft">${phrase("evidence.page")} <input type="number" class="jump" min="1" max=${pages} value=${page} onChange=${jump} /> ${phrase("evidence.of_pages", { total: pages })}</label>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
       <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
       <${Readers} item=${item} />
