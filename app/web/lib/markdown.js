@@ -19,7 +19,7 @@ const marker = {
 
 const markdown = new Marked({ breaks: true, extensions: [marker] });
 
-/** @typedef {{marker: (number: number, chunk: string | undefined, nth: number) => any, text: (text: string) => any, code: (text: string) => any}} Make */
+/** @typedef {{marker: (number: number, chunk: string | undefined, nth: number) => any, text: (text: string) => any, code?: (text: string) => any}} Make */
 
 /** The text as virtual nodes. `make` gives the node of a marker, the `nth` of its source from 0, or null
  * where there is no such source, and what to show of plain text and of code.
@@ -70,7 +70,7 @@ function renderBlock(token, make, level) {
     case "paragraph": return h("p", { dir: "auto" }, inline());
     case "text": return token.tokens ? inline() : visible(token.text);
     case "blockquote": return h("blockquote", null, renderBlocks(token.tokens, make, level));
-    case "code": return make.code(token.text);
+    case "code": return make.code?.(token.text) ?? h("pre", { tabIndex: 0 }, h("code", null, visible(token.text)));
     case "hr": return h("hr", null);
     case "list": {
       const items = token.items.map((item) => h("li", { dir: "auto" }, renderBlocks(item.tokens, make, level)));
