@@ -25,7 +25,7 @@ from app.wiring.services import Services
 from domain.people.access import ApiKey
 from domain.people.limits import Limits
 from tests.asking import QUESTION
-from tests.http_client import open_client, run_app
+from tests.http_client import run_app
 from tests.protocols.examples import read_example
 from tests.wire.serving import serve_app
 
@@ -205,17 +205,6 @@ async def test_a_client_that_cancels_or_leaves_stops_its_run(
             await going.wait()
             asking.cancel()
             await stopped.wait()
-
-
-async def test_without_the_package_the_answer_says_what_to_install(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "app.api.protocols.mcp_protocol", raising=False)
-    monkeypatch.setitem(sys.modules, "mcp.client", None)
-    async with open_client(make_app(services)) as client:
-        refused = await client.post("/mcp", json={})
-    assert refused.status_code == 501
-    assert "Install askgraph[mcp]" in refused.json()["error"]["message"]
 
 
 def start(settings: Settings, **more: str) -> StdioServerParameters:

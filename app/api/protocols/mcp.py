@@ -1,6 +1,6 @@
 """The Model Context Protocol over HTTP, at `/mcp`: tools and resources for whoever brings a language model.
 
-Needs the extra `askgraph[mcp]`. Each request stands for itself, so that every process of a deployment can answer it.
+Each request stands for itself, so that every process of a deployment can answer it.
 """
 
 import asyncio
@@ -19,10 +19,7 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.perimeter.errors import respond_to
 from app.api.protocols.tools import Tools
-
-NOT_INSTALLED = "This service does not speak MCP: the package mcp is missing. Install askgraph[mcp] where it runs."
 
 router = APIRouter(route_class=needs("ask"), include_in_schema=False)
 
@@ -55,13 +52,8 @@ async def speak(
     documents: DocumentsDep,
 ) -> Response:
     """Answer one message of a client. There is nothing to GET: nothing is sent that was not asked for."""
-    try:
-        # Takes half a second, once. In a thread, so that others are answered meanwhile.
-        protocol = await asyncio.to_thread(import_module, "app.api.protocols.mcp_protocol")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("app."):
-            raise
-        return respond_to("not_installed", NOT_INSTALLED, retryable=False, status=501)
+    # Takes half a second, once. In a thread, so that others are answered meanwhile.
+    protocol = await asyncio.to_thread(import_module, "app.api.protocols.mcp_protocol")
     tools = Tools(
         caller=caller,
         modes=modes,

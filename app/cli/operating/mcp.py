@@ -1,8 +1,7 @@
 from typing import Any
 
 from app.cli.support.options import new_cli
-from app.cli.support.running import fail, run
-from domain.errors import ConfigurationError
+from app.cli.support.running import run
 
 cli = new_cli()
 
@@ -14,15 +13,10 @@ def mcp() -> None:
     For programs that start it, such as desktop assistants. Asks the server that is named, or runs in this home, or
     opens everything itself.
     """
+    from app.api.protocols import mcp_protocol
     from app.serving.address import find_server
     from app.settings import read_settings, reveal
 
-    try:
-        from app.api.protocols import mcp_protocol
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("app."):
-            raise
-        fail(ConfigurationError("The package mcp is missing. Install askgraph[mcp]."))
     settings = read_settings()
 
     async def bridge(url: str, key: str) -> int:
