@@ -136,6 +136,9 @@ class Settings(BaseSettings):
     """Dollars that they may cost."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
+    mcp_servers: Path | None = None
+    """A TOML file of MCP servers whose functions the research agent of a mode may call, as far as its
+    `functions.names` does; unset: none."""
     log_format: LogFormat = "text"
     """`text` for people, or `json` for a log collector: one object a line, with ids of run, thread and workspace."""
     answer_ttl_hours: float = Field(24, gt=0)

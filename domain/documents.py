@@ -315,6 +315,18 @@ class SectionStart(TypedDict):
     heading_path: list[str]
 
 
+class OutsideCall(TypedDict):
+    """The call of a function of an MCP server, whose result is a source from outside the library."""
+
+    server: str
+    """The name that the deployment gave it."""
+    function: str
+    arguments: str
+    """In JSON."""
+    called_at: str
+    """In ISO 8601, UTC."""
+
+
 class Source(TypedDict):
     """A chunk that is shown to the model, numbered from 1. Whole, so that a saved state explains itself even after
     the document has changed."""
@@ -343,6 +355,8 @@ class Source(TypedDict):
     """What the text cannot be read without, from further up: the header of a table that is too long to be shown."""
     computed: NotRequired[str]
     """The query that was computed from this text, and its result. Absent where nothing was."""
+    outside: NotRequired[OutsideCall]
+    """Where the text is the result of a call, and of no document: then `document_id` is empty."""
     text: str
     start: int
     end: int
@@ -388,6 +402,8 @@ class Citation(TypedDict):
     document's name by now."""
     since: NotRequired[Since]
     """Told where a stored answer is read: what became of what it cites. Absent where that is still so."""
+    outside: NotRequired[OutsideCall]
+    """Where the text is the result of a call, and of no document: then `document_id` is empty."""
     chunk_id: str
     chunk_index: int
     page: int | None
@@ -400,6 +416,12 @@ class Citation(TypedDict):
     score: float
     passages: NotRequired[list[CitedPassage]]
     """What each of its markers rests on, in their order in the finished answer. Absent where that is the same."""
+
+
+def name_cited(cited: Source | Citation) -> str:
+    """Return title and headings of what is cited, on one line, and that it is from outside where it is."""
+    place = name_place(cited["title"], cited["heading_path"])
+    return f"{place} (from outside)" if "outside" in cited else place
 
 
 Verdict = Literal["supported", "unsupported"]

@@ -118,6 +118,10 @@ class CalculationError(InputError):
     """The calculation cannot be done."""
 
 
+class FunctionError(AskgraphError):
+    """The function of the MCP server cannot be called."""
+
+
 class NotOnTape(InputError):
     """The tape does not hold this request."""
 

@@ -105,6 +105,23 @@ class ResearchKnobs(_Knobs):
     """Tokens that its model may write each time."""
 
 
+FunctionName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,19}\.[A-Za-z0-9_-]{1,42}$")]
+"""SERVER.FUNCTION. With two underscores for the dot it is a name that providers accept for a tool: 64 characters."""
+
+
+class FunctionKnobs(_Knobs):
+    """The functions of MCP servers that the research agent may call."""
+
+    names: list[FunctionName] = Field(default_factory=list, max_length=32)
+    """Each a function that the file in `ASKGRAPH_MCP_SERVERS` allows. Empty: nothing from outside is called."""
+    calls: int = Field(8, ge=1, le=100)
+    """Calls in a turn."""
+    seconds: float = Field(10, gt=0, le=12)
+    """Seconds that a call may take. A step's own work has 15, and a program up to three of these to end."""
+    characters: int = Field(8000, ge=100, le=100_000)
+    """Characters of a result that are read."""
+
+
 class GradeKnobs(_Knobs):
     """The confidence that an answer needs."""
 
@@ -173,6 +190,7 @@ class Profile(_Knobs):
     retrieval: RetrievalKnobs = RetrievalKnobs()
     rerank: RerankKnobs = RerankKnobs()
     research: ResearchKnobs = ResearchKnobs()
+    functions: FunctionKnobs = FunctionKnobs()
     grade: GradeKnobs = GradeKnobs()
     generate: GenerateKnobs = GenerateKnobs()
     models: ModelKnobs = ModelKnobs()

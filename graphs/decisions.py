@@ -58,7 +58,8 @@ def decide_sufficiency(
     What a model misses is searched for even where an answer could be given. When no retry is left, or the agent has
     searched, the sources found so far are answered from, with a caveat where they are doubtful.
     """
-    if state["unclear"] and len({source["document_id"] for source in state["sources"]}) > 1:
+    documents = {source["document_id"] for source in state["sources"] if "outside" not in source}
+    if state["unclear"] and len(documents) > 1:
         return "ambiguous"
     knobs = profile_of(state).grade
     lacks = state["graded_by"] != LOCAL and bool(state["missing"]) and state["confidence"] < knobs.complete

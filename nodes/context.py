@@ -14,6 +14,7 @@ from domain.errors import StateError
 from domain.library.similarity import read_scales
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
+from domain.ports.functions import Functions
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter
@@ -134,6 +135,8 @@ class Context:
     """By name, as in `rerank.method`."""
     calculator: Calculator | None = None
     pictures: PagePictures | None = None
+    functions: Functions | None = None
+    """Of MCP servers."""
     models: Models = Models()
     run_id: str | None = None
     """None where LangGraph names its runs itself, as its Studio does."""

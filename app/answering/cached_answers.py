@@ -24,8 +24,9 @@ from domain.people.access import Caller
 from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.runs import RunRequest, ServedRun
 from domain.scope import Scope
-from domain.state import STATE_VERSION, Turn, TurnInput
+from domain.state import STATE_VERSION, AnswerState, Turn, TurnInput
 from graphs.prompt_versions import ALL_VERSIONS
+from nodes.context import profile_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,12 @@ def is_storable(done: Done) -> bool:
         and not done["warnings"]
         and not done["stopped"]
     )
+
+
+def may_call_outside(state: AnswerState) -> bool:
+    """Return True for a run whose agent was offered functions from outside: no key tells when these would say
+    something else, whether or not it called them."""
+    return bool(state["work"] and profile_of(state).functions.names)
 
 
 _OF_STEPS = ("thinking", "tool_call", "tool_result")

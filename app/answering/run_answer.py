@@ -11,7 +11,15 @@ from uuid import uuid4
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from app.answering.cached_answers import ANSWERED_BEFORE, CacheKey, decode_answer, encode_answer, is_storable, make_own
+from app.answering.cached_answers import (
+    ANSWERED_BEFORE,
+    CacheKey,
+    decode_answer,
+    encode_answer,
+    is_storable,
+    make_own,
+    may_call_outside,
+)
 from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
 from app.answering.parts import RunParts
 from app.answering.records import adopt, make_done
@@ -124,7 +132,7 @@ class RunAnswer:
                 return shared
         try:
             ended, state = await self._run_graph(turn, self.make_blank())
-            if ended["type"] == "done" and is_storable(ended):
+            if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
                 # Before `done` is sent, so that whoever asks again at once finds it.
                 await self._store(cache_key, corpus, ended)
             return ended, state

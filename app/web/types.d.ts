@@ -6,6 +6,7 @@ type Citation = {
   marker: number; document_id: string; title: string; source: string; chunk_id: string; page: number | null;
   boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string; score: number; revision?: number;
   since?: "changed" | "deleted"; passages?: Passage[];
+  outside?: { server: string; function: string; arguments: string; called_at: string };
 };
 type Source = { citation: Citation; cited: boolean };
 type Options = { mode: string; document_ids: string[] | null; filter?: Record<string, unknown> | null };

@@ -25,6 +25,7 @@ from app.support.cancelling import finish
 from app.support.metrics import Gauge
 from app.support.spans import span
 from app.support.turns import Turns
+from app.wiring.functions import connect_functions
 from app.wiring.identities import Identities, open_identities
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
@@ -37,6 +38,7 @@ from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
 from domain.people.access import Caller
 from domain.people.audit import AuditLog
+from domain.ports.functions import Functions
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
@@ -65,6 +67,7 @@ class Services:
     audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
+    functions: Functions | None
     parts: Mapping[str, str]
     """A description of each part for people who start the service."""
 
@@ -83,6 +86,7 @@ class Services:
             rerankers=self.models.rerankers,
             calculator=self.library.calculator,
             pictures=FigurePages(self.library.originals, self.library.parsers),
+            functions=self.functions,
             models=self.models.chat,
             span=span,
         )
@@ -192,6 +196,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     Raises `ConfigurationError` and `DatabaseUnavailable`.
     """
     modes = read_modes(settings)
+    functions = connect_functions(settings, modes)
     prices = read_prices(settings.prices)
     async with open_servers(settings) as servers, AsyncExitStack() as stack:
         answers = await connect_answers(settings, servers)
@@ -218,5 +223,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
+                functions=functions,
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},
             )

@@ -44,6 +44,8 @@ def find_lineage(state: AnswerState, events: Sequence[Event], forked_from: dict[
     shown.update(map(_place, state["sources"] + state["set_aside"]))
     shown.update(map(_place, list_sent(events)))
     shown.update(map(_place, state["citations"]))
+    # What came from outside is of no document.
+    shown.discard(("", UNKNOWN_REVISION))
     shown.update((choice["document_id"], UNKNOWN_REVISION) for choice in state["choices"])
     shown.update((document_id, UNKNOWN_REVISION) for document_id in state["listed"])
     candidates = (candidate["document_id"] for candidate in state["candidates"])

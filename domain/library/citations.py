@@ -47,6 +47,8 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
     if "revision" in source and "updated_at" in source and "content_hash" in source:
         citation["revision"], citation["updated_at"] = source["revision"], source["updated_at"]
         citation["content_hash"] = source["content_hash"]
+    if "outside" in source:
+        citation["outside"] = source["outside"]
     return citation
 
 

@@ -66,7 +66,7 @@ async def ask_back(state: AskBackInput, runtime: Runtime[Context]) -> AskBackUpd
 def list_choices(sources: Sequence[Source]) -> list[Choice]:
     """Return the documents of the sources as choices, most relevant first: by title, or by place where several have the
     same title."""
-    documents = {source["document_id"]: source for source in reversed(sources)}
+    documents = {source["document_id"]: source for source in reversed(sources) if "outside" not in source}
     titles = [source["title"] for source in documents.values()]
     return [
         Choice(

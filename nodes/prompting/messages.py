@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from domain.documents import Source, name_place
+from domain.documents import OutsideCall, Source, name_place
 from domain.ports.models import Message, ModelReply, TokenCounter, ToolCall
 from domain.ports.pictures import Picture
 from domain.profile import SourceLabel
@@ -149,7 +149,7 @@ def show_turns(turns: Sequence[Turn], most: int) -> list[Message]:
 
 def recall(reply: ModelReply) -> Message:
     """Return a reply of the model, with the calls that it made, as the message that it reads again."""
-    calls = [ToolCall(call.id, call.name, _disarm_values(call.arguments)) for call in reply.calls]
+    calls = [ToolCall(call.id, call.name, disarm_values(call.arguments)) for call in reply.calls]
     return Message("assistant", disarm(reply.text), calls)
 
 
@@ -204,28 +204,34 @@ def disarm(text: str) -> str:
     return _CONTROL.sub(lambda opening: _HARMLESS.get(opening[0], "‹"), text)
 
 
-def _disarm_values(value: Any) -> Any:
+def disarm_values(value: Any) -> Any:
     """Escape every text in plain JSON."""
     match value:
         case str():
             return disarm(value)
         case Mapping():
-            return {str(_disarm_values(key)): _disarm_values(each) for key, each in value.items()}
+            return {str(disarm_values(key)): disarm_values(each) for key, each in value.items()}
         case list():
-            return [_disarm_values(each) for each in value]
+            return [disarm_values(each) for each in value]
     return value
 
 
 def _show(source: Source, label: SourceLabel) -> str:
     where = _show_attribute(name_place(source["title"], source["heading_path"]))
     path = f' path="{_show_attribute(shorten_path(source["source"]))}"' if source.get("source") else ""
+    outside = f' outside="{_show_attribute(_describe_call(source["outside"]))}"' if "outside" in source else ""
     date = f' date="{_show_attribute(source["dated"])}"' if source.get("dated") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
     named = _show_attribute(shorten_path(source.get("source", "")) or source["title"]).translate(_IN_LABEL)
     line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
     shown = "\n".join(filter(None, (source.get("computed"), source.get("lead"), source["text"])))
     text = line + disarm(_EMPTY_LINK.sub(r"\1", shown))
-    return f'<source number="{source["number"]}" title="{where}"{path}{page}{date}>\n{text}\n</source>'
+    return f'<source number="{source["number"]}" title="{where}"{path}{outside}{page}{date}>\n{text}\n</source>'
+
+
+def _describe_call(call: OutsideCall) -> str:
+    """Say what a source from outside is, in the words of its tag."""
+    return f"data that the function {call['function']} of {call['server']} returned for {call['arguments']}"
 
 
 def shorten_path(path: str) -> str:

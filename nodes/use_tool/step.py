@@ -14,11 +14,15 @@ from domain.scope import Scope, ScopeJson
 from domain.state import WorkCall, WorkRound
 from nodes.context import Context, profile_of, scope_of
 from nodes.step import Step
+from nodes.use_tool.functions import make_function_tools
 from nodes.use_tool.tool import Finding, ResearchTool, ToolProblem
 from nodes.use_tool.toolbox import list_tools
 
 _MOST_SOURCES = 120
 """Sources of a run. Chosen: thrice what fits into the prompt of the mode that ships."""
+
+
+_SPENT = "No more functions from outside can be called for this question."
 
 
 class UseToolInput(TypedDict):
@@ -44,13 +48,23 @@ class UseToolUpdate(TypedDict):
 async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpdate:
     """Run the calls of the last round. What a tool cannot do, it tells the model."""
     *before, last = state["work"]
-    tools = list_tools(profile_of(state))
+    profile = profile_of(state)
+    functions = make_function_tools(profile)
+    tools = {**list_tools(profile), **functions}
+    left = profile.functions.calls - sum(call["name"] in functions for each in before for call in each["calls"])
+    # Only those in `last` beyond what is left are refused, which the model is told.
+    beyond = {call["id"] for call in [call for call in last["calls"] if call["name"] in functions][max(left, 0) :]}
     scope = scope_of(state)
     for call in last["calls"]:
         runtime.stream_writer(
             ToolCalled(type="tool_call", call_id=call["id"], name=call["name"], arguments=call["arguments"])
         )
-    results = await asyncio.gather(*(_run(call, tools, scope, runtime.context) for call in last["calls"]))
+    results = await asyncio.gather(
+        *(
+            _run({**call, "problem": _SPENT} if call["id"] in beyond else call, tools, scope, runtime.context)
+            for call in last["calls"]
+        )
+    )
     sources = list(state["sources"])
     calls: list[WorkCall] = []
     for call, finding in zip(last["calls"], results, strict=True):
@@ -96,6 +110,8 @@ def _place(source: Source, sources: list[Source]) -> int:
 
 
 def _holds(known: Source, source: Source) -> bool:
+    if "outside" in source:
+        return known["chunk_id"] == source["chunk_id"]
     return (
         known["document_id"] == source["document_id"]
         and known["page"] == source["page"]
@@ -105,4 +121,11 @@ def _holds(known: Source, source: Source) -> bool:
     )
 
 
-STEP = Step(run=use_tool, label="Looking it up", knobs=frozenset({"retrieval", "rerank"}), asks="small", retry=True)
+STEP = Step(
+    run=use_tool,
+    label="Looking it up",
+    knobs=frozenset({"retrieval", "rerank", "functions"}),
+    asks="small",
+    retry=True,
+    acts=lambda profile: bool(profile.functions.names),
+)

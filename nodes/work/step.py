@@ -10,9 +10,10 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Source
-from domain.ports.models import ChatModel, ModelReply, Tool, ToolCall
+from domain.ports.models import ChatModel, ModelReply, ToolCall
+from domain.scope import ScopeJson
 from domain.state import Turn, WorkCall, WorkRound
-from nodes.context import Context, profile_of
+from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import (
     Prompt,
@@ -25,7 +26,7 @@ from nodes.prompting.messages import (
     show_turns,
 )
 from nodes.step import Step
-from nodes.use_tool.toolbox import list_tools
+from nodes.use_tool.toolbox import offer_tools
 
 PROMPT = """You research a question in a team's documents. Somebody else will write the answer, from the numbered
 sources alone. Use the tools until the sources hold every fact that a full answer needs, then reply with the one word
@@ -54,6 +55,7 @@ class WorkInput(TypedDict):
     turns: list[Turn]
     sources: list[Source]
     work: list[WorkRound]
+    scope: ScopeJson
     profile: dict[str, Any]
     asked_on: str
 
@@ -94,11 +96,9 @@ def _note(calls: Sequence[ToolCall], before: Sequence[WorkRound]) -> list[WorkCa
 
 async def _ask_model(model: ChatModel, state: WorkInput, context: Context) -> ModelReply:
     profile = profile_of(state)
-    tools = list_tools(profile).values()
-    offered = [Tool(tool.name, tool.description, tool.arguments.model_json_schema()) for tool in tools]
     return await model.act(
         _write_prompt(state, profile.research.rounds, profile.generate.remembered_turns),
-        offered,
+        await offer_tools(profile, scope_of(state), context),
         context.ledger,
         max_tokens=profile.research.tokens,
     )
@@ -138,7 +138,7 @@ def _write_prompt(state: WorkInput, rounds: int, remembered: int) -> Prompt:
 STEP = Step(
     run=work,
     label="Deciding what to look up",
-    knobs=frozenset({"research", "generate.remembered_turns", "retrieval", "rerank"}),
+    knobs=frozenset({"research", "functions", "generate.remembered_turns", "retrieval", "rerank"}),
     prompts=[PROMPT],
     asks="large",
 )

@@ -154,15 +154,16 @@ def finish_turn(
     framing: Framing | None = None,
 ) -> list[Turn]:
     """Return the conversation with this turn added."""
+    documents = [citation for citation in citations if "outside" not in citation]
     turn = Turn(
         run_id=state["run_id"],
         question=state["question"],
         standalone_question=state["standalone_question"],
         route=state["route"],
         answer=answer,
-        documents=list(dict.fromkeys(citation["title"] for citation in citations)),
-        document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
-        headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
+        documents=list(dict.fromkeys(citation["title"] for citation in documents)),
+        document_ids=list(dict.fromkeys(citation["document_id"] for citation in documents)),
+        headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in documents)],
         outcome=outcome,
     )
     if framing and any(framing.values()):

@@ -6,7 +6,7 @@ The client keeps the conversation and sends all of it; a `thread_id` in `metadat
 import asyncio
 import base64
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -251,7 +251,7 @@ class Completion:
             **self._head(done["run_id"], "chat.completion"),
             "choices": [choice],
             "usage": count_tokens(done),
-            "citations": self._list_addresses(done["citations"]),
+            "citations": self._list_addresses(done),
         }
 
     def make_chunk(self, run_id: str, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -261,9 +261,7 @@ class Completion:
 
     def make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
         """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
-        end = self.make_chunk(
-            done["run_id"], self.cite(done, offset), citations=self._list_addresses(done["citations"])
-        )
+        end = self.make_chunk(done["run_id"], self.cite(done, offset), citations=self._list_addresses(done))
         end["choices"][0]["finish_reason"] = "stop"
         if not with_usage:
             return [end]
@@ -279,7 +277,7 @@ class Completion:
                     "start_index": mark.start + offset,
                     "end_index": mark.end + offset,
                     "title": mark.citation["title"],
-                    "url": self._locate(mark.citation),
+                    "url": self._locate(done, mark.citation),
                 },
             }
             for mark in list_marks(done)
@@ -289,11 +287,11 @@ class Completion:
     def _head(self, run_id: str, kind: str) -> dict[str, Any]:
         return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
 
-    def _list_addresses(self, citations: Sequence[Citation]) -> list[str]:
-        return [self._locate(citation) for citation in citations]
+    def _list_addresses(self, done: Done) -> list[str]:
+        return [self._locate(done, citation) for citation in done["citations"]]
 
-    def _locate(self, citation: Citation) -> str:
-        return locate_evidence(self._base_url, self._workspace_id, citation)
+    def _locate(self, done: Done, citation: Citation) -> str:
+        return locate_evidence(self._base_url, self._workspace_id, done["run_id"], citation)
 
 
 def count_tokens(done: Done) -> dict[str, int]:

@@ -305,7 +305,7 @@ class Translation:
                 "start_index": mark.start + offset,
                 "end_index": mark.end + offset,
                 "title": mark.citation["title"],
-                "url": locate_evidence(self._base_url, self._workspace_id, mark.citation),
+                "url": locate_evidence(self._base_url, self._workspace_id, done["run_id"], mark.citation),
             }
             for mark in list_marks(done)
         ]

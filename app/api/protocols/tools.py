@@ -15,7 +15,7 @@ from app.api.library.search import find_passages
 from app.api.schema.descriptions import describe_answer, describe_document
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
-from domain.documents import Document, name_place
+from domain.documents import Document, name_cited, name_place
 from domain.events import Event, Failed
 from domain.library.where import Where
 from domain.people.access import Caller
@@ -137,10 +137,11 @@ class Tools:
             raise RunFailed(cast(Failed, ended))
         lines = [ended["answer"], *(["\nSources:"] if ended["citations"] else [])]
         for citation in ended["citations"]:
-            place = name_place(citation["title"], citation["heading_path"])
+            place = name_cited(citation)
             page = f", page {citation['page']}" if citation["page"] else ""
             revision = f", revision {citation['revision']}" if "revision" in citation else ""
-            lines.append(f"[{citation['marker']}] {place}{page} (document {citation['document_id']}{revision})")
+            document = "" if "outside" in citation else f" (document {citation['document_id']}{revision})"
+            lines.append(f"[{citation['marker']}] {place}{page}{document}")
         return ToolResult("\n".join(lines), describe_answer(ended, seen))
 
     async def search(self, given: SearchArguments, report: Report) -> ToolResult:

@@ -52,9 +52,11 @@ def list_marks(done: Done) -> list[Mark]:
     ]
 
 
-def locate_evidence(base_url: str, workspace_id: str, citation: Citation) -> str:
+def locate_evidence(base_url: str, workspace_id: str, run_id: str, citation: Citation) -> str:
     """Return the address of the cited page, or of the document where it has no pages: of the revision that was cited,
-    whatever the document holds by now."""
+    whatever the document holds by now. What came from outside stands in the run alone."""
+    if "outside" in citation:
+        return f"{base_url}api/runs/{run_id}?workspace={workspace_id}"
     place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
     revision = f"&revision={citation['revision']}" if "revision" in citation else ""
     return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}{revision}"

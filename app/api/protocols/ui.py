@@ -228,7 +228,7 @@ class Translation:
             {
                 "type": "source-url",
                 "sourceId": str(citation["marker"]),
-                "url": locate_evidence(self._base_url, self._workspace_id, citation),
+                "url": locate_evidence(self._base_url, self._workspace_id, done["run_id"], citation),
                 "title": citation["title"],
             }
             for citation in citations
@@ -242,5 +242,6 @@ class Translation:
                 "filename": citation.get("source") or citation["title"],
             }
             for citation in citations
+            if "outside" not in citation
         }
         return [*addresses, *documents.values(), {"type": "data-citations", "data": citations}]

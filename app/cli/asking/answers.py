@@ -9,7 +9,7 @@ from rich.markup import escape
 from app.api.schema.descriptions import describe_answer
 from app.cli.support.running import print_json
 from app.support.terminal import err, out
-from domain.documents import Citation, name_place
+from domain.documents import Citation, name_cited
 from domain.errors import Unavailable
 from domain.events import Compared, Done, Event, data_of
 
@@ -128,7 +128,7 @@ def _print_citations(citations: Sequence[Citation]) -> None:
     if citations:
         out.print("\n[bold]Sources[/bold]")
     for citation in sorted(citations, key=lambda c: c["marker"]):
-        where = name_place(citation["title"], citation["heading_path"])
+        where = name_cited(citation)
         page = f", page {citation['page']}" if citation["page"] else ""
         source = f" [dim]({escape(citation['source'])})[/dim]" if citation.get("source") else ""
         revision = ""

@@ -46,6 +46,7 @@ export const nearPlaces = (citation) =>
 
 /** Where a citation stands, in words. @param {Citation} citation */
 export function place(citation) {
+  if (citation.outside) return phrase("evidence.outside");
   const path = citation.heading_path.filter((heading) => heading !== citation.title);
   return [path.join(" › "), citation.page ? phrase("page", { page: citation.page }) : ""].filter(Boolean).join(" · ");
 }

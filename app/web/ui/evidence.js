@@ -1,6 +1,6 @@
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
 import { closeEvidence, fileAddress, findOpen, leaf, leafThrough, narrow, openDocument } from "../lib/evidence.js";
-import { phrase } from "../lib/language.js";
+import { language, phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { fileName, percent, place, short, visible } from "../lib/text.js";
 import { listSources } from "../lib/turns.js";
@@ -22,7 +22,7 @@ export function Evidence() {
 
 /** @param {{turn: Turn, citation: Citation, nth?: number}} props */
 function CitationPane({ turn, citation, nth }) {
-  const { marker, title, source, document_id, revision, since, score, text } = citation;
+  const { marker, title, outside } = citation;
   const citations = leafThrough(turn);
   const number = findOpen(citations, { marker, nth }) + 1;
   const key = `${turn.key}-${marker}-${nth}`;
@@ -33,10 +33,26 @@ function CitationPane({ turn, citation, nth }) {
         <span class="soft">${number ? phrase("evidence.of", { number, total: citations.length }) : phrase("evidence.not_cited")}</span>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next")} title="${phrase("evidence.next")}: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
       <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
+      ${outside ? html`<${Returned} citation=${citation} />` : html`<${Passage} focus=${key} citation=${citation} />`}
+    <//>`;
+}
+
+/** Where a passage stands in its document. @param {{focus: string, citation: Citation}} props */
+function Passage({ focus, citation }) {
+  const { source, document_id, revision, since, score, text } = citation;
+  return html`
       <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
       ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
-      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${key} citation=${citation} />` : html`<${Blocks} key=${key} document=${document_id} revision=${revision} citation=${citation} />`}
-    <//>`;
+      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${focus} citation=${citation} />` : html`<${Blocks} key=${focus} document=${document_id} revision=${revision} citation=${citation} />`}`;
+}
+
+/** What a function from outside returned, and for what. @param {{citation: Citation}} props */
+function Returned({ citation: { outside, text } }) {
+  const { server = "", function: name = "", arguments: given = "", called_at = "" } = outside ?? {};
+  const time = new Date(called_at).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
+  return html`
+    <p class="soft where">${phrase("evidence.returned", { server: visible(server), function: visible(name), time })} <bdi>${visible(given)}</bdi></p>
+    <blockquote class="quote" dir="auto">${visible(text)}</blockquote>`;
 }
 
 /** The file's name; of a page from the web, a link to it. @param {{source: string}} props */

@@ -7,15 +7,16 @@ import { short } from "../lib/text.js";
 /** The number in an answer that leads to its source.
  * @param {{turn: string, citation: Citation, nth?: number}} props */
 export function Marker({ turn, citation, nth }) {
-  const { marker, title, page, text } = citation;
+  const { marker, title, page, text, outside } = citation;
+  const where = page ? `, ${phrase("page", { page })}` : outside ? `, ${phrase("evidence.outside")}` : "";
   const show = (event) => {
     prefetchPage(citation);
     const anchor = /** @type {Element} */ (event.currentTarget);
-    setState({ tip: { anchor, title: `${short(title)}${page ? `, ${phrase("page", { page })}` : ""}`, text: short(text, 500) } });
+    setState({ tip: { anchor, title: `${short(title)}${where}`, text: short(text, 500) } });
   };
   const hide = () => setState({ tip: null });
   return html`
-    <button type="button" class="marker" data-marker=${marker} data-nth=${nth} aria-label=${phrase("evidence.source_of", { marker, title: short(title) })}
+    <button type="button" class="marker" data-marker=${marker} data-nth=${nth} aria-label=${phrase("evidence.source_of", { marker, title: short(title) + (outside ? where : "") })}
       aria-describedby="tip" onClick=${() => openCitation(turn, marker, nth)}
       onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}>${marker}</button>`;
 }

@@ -48,15 +48,23 @@ function Work({ turn: { tools, state, text } }) {
       <ol>
         ${tools.map((tool) => html`
           <li key=${tool.call_id}>
-            ${phrase(`tools.${tool.name}`) || visible(tool.name)} <bdi>${visible(describeCall(tool.arguments))}</bdi>
+            ${nameTool(tool.name)} <bdi>${visible(describeCall(tool))}</bdi>
             <span class="soft"> ${tool.sources === undefined ? "…" : tool.sources ? phrase("turn.brought", { count: tool.sources }) : visible(short(tool.text ?? ""))}</span>
           </li>`)}
       </ol>
     </details>`;
 }
 
-/** The words of a call that say what is looked for, and where. @param {any} given */
-function describeCall({ queries = [], sql = "", document = "", section = "", page = null, documents = [], filter = "" }) {
+/** A function from outside has the name SERVER__FUNCTION. @param {string} name */
+function nameTool(name) {
+  const [server, ...rest] = name.split("__");
+  return rest.length ? phrase("tools.outside", { server: visible(server), function: visible(rest.join("__")) }) : phrase(`tools.${name}`) || visible(name);
+}
+
+/** The words of a call that say what is looked for, and where; all of what leaves for outside. @param {ToolUse} tool */
+function describeCall({ name, arguments: given }) {
+  if (name.includes("__")) return JSON.stringify(given);
+  const { queries = [], sql = "", document = "", section = "", page = null, documents = [], filter = "" } = given;
   const what = [...queries.map((query) => `“${query}”`), sql, document, section, page ? `p. ${page}` : "", filter];
   return [what.filter(Boolean).join(", "), documents.join(", ")].filter(Boolean).join(" — ");
 }

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from domain.documents import Citation, name_place
+from domain.documents import Citation, name_cited
 from domain.state import ExecutedStep, add_costs, count_tokens, sum_timings
 
 Aspect = Literal["outcome", "answer", "citations", "verdict"]
@@ -109,8 +109,9 @@ def sum_costs(steps: Sequence[ExecutedStep]) -> Costs:
 def _list_places(citations: Sequence[Citation]) -> list[CitedPlace]:
     return [
         CitedPlace(
-            document_id=citation["document_id"],
-            name=name_place(citation["title"], citation["heading_path"]),
+            # What came from outside is told apart by its call.
+            document_id=citation["document_id"] or citation["chunk_id"],
+            name=name_cited(citation),
             start=citation["start"],
             end=citation["end"],
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.workbench.explain.passages import MAX_LEFT_OUT, find_source, list_left_out, read_passages
 from app.workbench.replay.saved_run import SavedRun
-from domain.documents import name_place
+from domain.documents import name_cited, name_place
 from domain.outcome import ANSWERS, find_claimed
 from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
@@ -158,7 +158,7 @@ def _describe_choice(values: Mapping[str, Any], dropped: Mapping[str, str]) -> I
     sources = values.get("sources", [])
     cited = {citation["marker"] for citation in values.get("citations", [])}
     for source in sources[:3]:
-        place = name_place(source["title"], source["heading_path"])
+        place = name_cited(source)
         page = f", page {source['page']}" if source.get("page") else ""
         use = "cited" if source["number"] in cited else "not cited"
         # A document that was never replaced has one revision.
@@ -207,11 +207,7 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
         if not any(character.isalpha() for character in strip_markers(text)):
             # The number of an item, or a rule.
             continue
-        places = [
-            name_place(by_number[number]["title"], by_number[number]["heading_path"])
-            for number in markers
-            if number in by_number
-        ]
+        places = [name_cited(by_number[number]) for number in markers if number in by_number]
         yield f"“{_shorten(strip_markers(text))}” rests on {' and '.join(places) or 'nothing'}; {verdict}"
 
 

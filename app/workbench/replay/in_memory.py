@@ -137,8 +137,9 @@ async def rehearse(graph: AnswerGraph, start: Start, context: Context, player: P
     )
 
 
-_PAID = ("ChatModel ", "Reranker cohere/", "Embedder openai:")
-"""How the names of ports begin whose servers send bills. Such a server may be one's own: we cannot tell."""
+_PAID = ("ChatModel ", "Reranker cohere/", "Embedder openai:", "Functions")
+"""How the names of ports begin whose servers send bills. Such a server may be one's own: we cannot tell. Nor what a
+function from outside costs, or changes."""
 
 
 def allow_unpaid(title: str) -> bool:

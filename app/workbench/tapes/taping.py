@@ -18,6 +18,7 @@ from domain.errors import AskgraphError, NotOnTape, OverBudget
 from domain.execution.tapes import Call, Tape
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
+from domain.ports.functions import Functions
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter, UsageSink
@@ -35,6 +36,7 @@ _SINGLE: dict[str, type] = {
     "embedder": Embedder,
     "calculator": Calculator,
     "pictures": PagePictures,
+    "functions": Functions,
 }
 """The fields of a context that hold one port or none, and the protocol of each."""
 

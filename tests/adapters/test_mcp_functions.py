@@ -1,0 +1,59 @@
+"""Calls of MCP servers that do not behave, over HTTP and of a program."""
+
+import sys
+
+import pytest
+
+from app.adapters import mcp_functions
+from app.adapters.mcp_functions import McpFunctions, McpServer
+from domain.errors import FunctionError
+from domain.scope import DEFAULT_SCOPE
+from tests.wire.mcp import TOKEN, serve_on_call
+
+PROGRAM = """
+from mcp.server import MCPServer
+server = MCPServer("stock")
+@server.tool()
+def count(article: str) -> list[str]:
+    import os
+    return [f"{article}: " + "12 " * 50, os.environ.get("SECRET", "no secret"), os.environ["STOCK"]]
+server.run()
+"""
+
+
+async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "of the service")
+    monkeypatch.setenv("STOCK", "of the program")
+    stock = McpServer(command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count"])
+    functions = McpFunctions({"stock": stock})
+    found = await functions.list_functions(DEFAULT_SCOPE, ["stock.count", "stock.remove", "other.count"])
+    assert [each.name for each in found.functions] == ["stock.count"]
+    assert "article" in found.functions[0].parameters["properties"]
+    assert len(found.problems) == 2
+    result = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 12, 10_000)
+    assert result.text.startswith("bolt: 12 12")
+    assert result.text.endswith("no secret\nof the program")
+    cut = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 12, 20)
+    assert cut.text == f"{result.text[:20]}…"
+
+
+@pytest.mark.parametrize("fault", ["slow", "long", "no json", "refuses"])
+async def test_whatever_a_server_answers_is_an_error_in_time(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_OF_IT", TOKEN)
+    monkeypatch.setattr(mcp_functions, "LIST_SECONDS", 2)
+    async with serve_on_call() as on_call:
+        server = McpServer(url=on_call.url, token_variable="TOKEN_OF_IT", functions=["who_is_on_call"])
+        functions = McpFunctions({"on-call": server})
+        if fault == "slow":  # to answer a call
+            await functions.list_functions(DEFAULT_SCOPE, ["on-call.who_is_on_call"])
+        on_call.fault = fault  # type: ignore[assignment]
+        with pytest.raises(FunctionError) as failed:
+            await functions.call(DEFAULT_SCOPE, "on-call.who_is_on_call", {"team": "x"}, 0.5, 100)
+        if fault != "slow":
+            # Not asked again for each round of each question.
+            asked = on_call.requests
+            assert (await functions.list_functions(DEFAULT_SCOPE, ["on-call.who_is_on_call"])).problems
+            assert on_call.requests == asked
+    assert TOKEN not in failed.value.message
+    assert on_call.url not in failed.value.message
+    assert on_call.calls == []
