@@ -80,6 +80,12 @@ async def test_the_keyboard_is_enough(page: Page, asked: Asked) -> None:
         raise AssertionError(f"Tab does not lead to {selector}")
 
     await page.goto(asked.at("/debug"))
+    await tab_to("[data-period]")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_label("First day")).to_have_value(
+        await page.evaluate("new Date().toLocaleDateString('sv')")
+    )
+    await page.goto(asked.at("/debug"))
     await page.locator(f".runs a[href*='{asked.run_id}']").wait_for()
     await tab_to(f".runs a[href*='{asked.run_id}']")
     await page.keyboard.press("Enter")

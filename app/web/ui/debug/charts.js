@@ -44,11 +44,12 @@ function Chart({ name: title, bars, slots, open, most, measure }) {
   return html`
     <figure class="chart">
       <figcaption class="soft">${title}, at most ${most(highest, "run")}</figcaption>
-      <svg viewBox="0 0 ${slots} 40" preserveAspectRatio="none" role="img" aria-label="${title} over time; the fields above choose days">
-        ${measured.map(({ parts, ...bar }) => {
+      <svg viewBox="0 0 ${slots} 40" preserveAspectRatio="none" role="group" aria-label="${title} over time">
+        ${measured.map(({ parts, ...bar }, number) => {
           let top = 40;
           return html`
-            <g key=${bar.place} class="period" data-period=${bar.period.start} onClick=${() => open(bar)}>
+            <g key=${bar.place} class="period" data-period=${bar.period.start} role="button" aria-label=${bar.label} tabindex=${number ? -1 : 0}
+              onClick=${() => open(bar)} onKeyDown=${(event) => press(event, () => open(bar))}>
               <title>${bar.label}</title>
               <rect class="ground" x=${bar.place} y="0" width="1" height="40" />
               ${parts.filter(([, value]) => value > 0).map(([kind, value]) => {
@@ -60,6 +61,16 @@ function Chart({ name: title, bars, slots, open, most, measure }) {
         })}
       </svg>
     </figure>`;
+}
+
+/** Tab leads to the first bar of a row, the arrows to the others. @param {any} event @param {() => void} open */
+function press(event, open) {
+  const { key, currentTarget: bar } = event;
+  if (key === "Enter" || key === " ") open();
+  else if (key === "ArrowRight") bar.nextElementSibling?.focus();
+  else if (key === "ArrowLeft") bar.previousElementSibling?.focus();
+  else return;
+  event.preventDefault();
 }
 
 /** @param {[string, number][]} parts */
