@@ -45,7 +45,9 @@ class PlacedEdge(TypedDict):
     """An edge as a line, from the border of one rectangle to that of the other."""
 
     source: str
+    """The step that it leaves."""
     target: str
+    """The step that it leads to."""
     label: str | None
     """The outcome that leads this way; null for an edge that is always taken."""
     points: list[Point]

@@ -33,6 +33,7 @@ class Period(TypedDict):
     """What the runs that began in a time came to."""
 
     start: str
+    """When the time begins."""
     runs: int
     outcomes: dict[str, int]
     """Number of runs by outcome; of one without, by error."""

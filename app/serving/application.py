@@ -22,6 +22,7 @@ from app.api.perimeter.errors import register_error_handlers
 from app.api.perimeter.perimeter import BodyLimit, Perimeter, TraceRequests
 from app.api.protocols import ag_ui, mcp, openai, openai_responses, ui
 from app.api.protocols.agent_server.routes import AGENT_SERVER
+from app.api.schema.documenting import add_words
 from app.api.schema.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
 from app.support.cancelling import end_tasks
@@ -83,6 +84,12 @@ class Application(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap what FastAPI builds."""
         return TraceRequests(Perimeter(super().build_middleware_stack(), self._hosts))
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document, which is made once."""
+        if not self.openapi_schema:
+            add_words(super().openapi())
+        return super().openapi()
 
 
 def make_app(services: Services, *, local_token: str | None = None, closed: bool = False) -> FastAPI:

@@ -64,6 +64,23 @@ def test_untyped_schemas_are_recognised() -> None:
     assert is_typed({"type": "string"})
 
 
+def test_every_operation_parameter_and_field_of_a_request_is_described() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    for path, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            named = f"{method} {path}"
+            assert " ".join(operation["description"].split()).startswith(operation["summary"] or "?"), named
+            assert all(parameter.get("description") for parameter in operation.get("parameters", ())), named
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                fields = schemas[content["schema"]["$ref"].rpartition("/")[2]]["properties"]
+                assert all(field.get("description") for field in fields.values()), named
+    # A docstring of a base, one of the class itself, and the words that all share.
+    described = {name: field.get("description") for name, field in schemas["Citation"]["properties"].items()}
+    assert described["marker"] == "The number in the answer, as in `[1]`."
+    assert described["content_hash"] == "SHA-256, in hex, of the file that is cited."
+    assert described["chunk_id"] == "The passage's id."
+
+
 def check(model: Any, body: Any) -> None:
     """The body is of the type, and has no field that the type lacks."""
     adapter = TypeAdapter(model)

@@ -288,3 +288,19 @@ async def test_a_source_that_has_changed_or_is_gone_says_so(page: Page, site: st
         run_id = (await client.get("/api/runs")).json()["runs"][0]["run_id"]
         await page.goto(f"{site}/debug/runs/{run_id}?workspace=quay")
         await expect(page.locator(".summary")).to_contain_text("was deleted")
+
+
+async def test_the_reference_of_the_api_sends_a_request(page: Page, site: str) -> None:
+    await page.goto(f"{site}/docs")
+    route = page.locator("details", has=page.locator("summary", has_text="GET /api/search"))
+    await route.locator("summary").click()
+    await route.get_by_label("question").fill("Who handles claims of the Falke?")
+    await route.get_by_label("limit").fill("1")
+    await route.get_by_role("button", name="Send").click()
+    await expect(route.locator("output")).to_contain_text("200 OK")
+    await expect(route.locator("output")).to_contain_text("Petra Lindqvist")
+    chat = page.locator("details", has=page.locator("summary", has_text="POST /api/chat"))
+    await chat.locator("summary").click()
+    await chat.get_by_label("Body").fill(json.dumps({"question": QUESTION}))
+    await chat.get_by_role("button", name="Send").click()
+    await expect(chat.locator("output")).to_contain_text("event: done")

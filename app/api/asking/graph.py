@@ -1,8 +1,9 @@
 """Draws the graph."""
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.api.dependencies import GraphDep, needs
@@ -26,6 +27,8 @@ def _describe_drawings() -> Responses:
 
 
 @router.get("/graph", response_class=Response, responses=_describe_drawings() | fail_with())
-async def get_graph(graph: GraphDep, format: Format = "mermaid") -> Response:
+async def get_graph(
+    graph: GraphDep, format: Annotated[Format, Query(description="How to draw it.")] = "mermaid"
+) -> Response:
     """Draw the graph that this server runs, without a network."""
     return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])

@@ -32,7 +32,7 @@ async def browse_library(
     folder: Annotated[
         str, Query(max_length=1_100, pattern=_STORABLE, description="Only sources that begin so, such as `hr/`.")
     ] = "",
-    sort: Order = "name",
+    sort: Annotated[Order, Query(description="The order of the documents.")] = "name",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next` of the page before.")] = 0,
 ) -> dict[str, Any]:

@@ -74,7 +74,7 @@ async def get_page(
     request: Request,
     document_id: str,
     number: Annotated[int, Path(ge=1, le=1_000_000, description="The page, from 1.")],
-    kind: PictureFormat,
+    kind: Annotated[PictureFormat, Path(description="The format of the picture.")],
     documents: DocumentsDep,
     originals: OriginalsDep,
     renderer: RendererDep,

@@ -1,8 +1,8 @@
 """Costs of answering."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from app.api.dependencies import RunLogDep, Workspace, needs
 from app.api.schema.openapi import fail_with, respond_with
@@ -18,7 +18,11 @@ router = APIRouter(prefix="/api", tags=["costs"], route_class=needs("debug"))
     response_model=None,
     responses=respond_with(CostsBody, "The costs.") | fail_with(),
 )
-async def get_costs(log: RunLogDep, workspace: Workspace, since: str = "7d", by: CostKey = "mode") -> dict[str, Any]:
-    """Sum up the runs, calls, tokens and US dollars of the workspace since a date, or within a span such as `24h` or
-    `7d`."""
+async def get_costs(
+    log: RunLogDep,
+    workspace: Workspace,
+    since: Annotated[str, Query(description="A date, or a span such as `24h` or `7d`.")] = "7d",
+    by: Annotated[CostKey, Query(description="What to sum up by.")] = "mode",
+) -> dict[str, Any]:
+    """Sum up the runs, calls, tokens and US dollars of the workspace."""
     return await read_costs(log, workspace, parse_since(since), by)

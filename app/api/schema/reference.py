@@ -1,4 +1,4 @@
-"""The reference of the API as a page without scripts, made from the OpenAPI document.
+"""The reference of the API as a page, made from the OpenAPI document; `app/web/reference.js` sends what is filled in.
 
 Swagger UI's two files are 1.9 MB in the smallest package of them, and FastAPI's own page loads them from a public
 network.
@@ -17,12 +17,15 @@ body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 syst
 summary { cursor: pointer; padding: .4rem 0 } summary b { display: inline-block; min-width: 4.5rem }
 details { border-bottom: 1px solid #8886 } pre { overflow-x: auto; background: #8882; padding: .6rem }
 table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-align: top }
-code, pre { font-size: .9em }
+code, pre { font-size: .9em } output { white-space: pre-wrap; overflow-wrap: anywhere; display: block }
+textarea { width: 100%; box-sizing: border-box } textarea, output { font: .9em monospace }
 """
 
 POLICY = (
-    f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; "
+    f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """The page's Content-Security-Policy."""
 
@@ -35,7 +38,9 @@ def render_reference(openapi: Mapping[str, Any]) -> str:
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
         f"<h1>{title} API</h1><p>{escape(openapi['info']['description'])} "
         'The same as <a href="/openapi.json">OpenAPI document</a>, for programs.</p>'
-        f"{''.join(_render_tags(openapi))}</html>"
+        '<p><label>Key, where the service needs one: <input id="key" type="password" autocomplete="off"></label>'
+        f"{''.join(_render_tags(openapi))}"
+        '<script type="module" src="/web/reference.js"></script></html>'
     )
 
 
@@ -50,32 +55,69 @@ def _render_tags(openapi: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _render_operation(method: str, path: str, operation: Mapping[str, Any], openapi: Mapping[str, Any]) -> str:
-    rows: list[tuple[str, ...]] = [
-        (parameter["name"], parameter["in"], _name_type(parameter["schema"]), parameter.get("description", ""))
+    rows = [
+        (*_describe(parameter["name"], parameter["schema"], parameter), _render_input(parameter, parameter["in"]))
         for parameter in operation.get("parameters", ())
     ]
-    rows += _list_fields(operation.get("requestBody", {}), openapi)
+    body = ""
+    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+        schema = _resolve(content["schema"], openapi)
+        fields = schema["properties"]
+        if media_type == "application/json":
+            rows += [(*_describe(name, field, field), "") for name, field in fields.items()]
+            example = {name: _exemplify(fields[name]) for name in schema.get("required", ())}
+            text = escape(json.dumps(example, indent=1))
+            body = f'<p><label>Body<textarea name="body" data-in="json" rows="6">{text}</textarea></label>'
+        else:
+            rows += [
+                (*_describe(name, field, field), _render_input({"name": name, "schema": field}, "form"))
+                for name, field in fields.items()
+            ]
     responses = "".join(
         f"<p><b>{escape(status)}</b> {escape(response['description'])}"
         f"{_render_table(_list_fields(response, openapi))}{_render_example(response)}"
         for status, response in operation["responses"].items()
     )
     return (
-        f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code></summary>"
-        f"<p>{escape(operation.get('description', ''))}{_render_table(rows)}{responses}</details>"
+        f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code> {escape(operation['summary'])}"
+        f'</summary><p>{escape(operation["description"])}<form data-method="{method.upper()}" '
+        f'data-path="{escape(path)}">{_render_table(rows)}{body}<p><button>Send</button><output></output></form>'
+        f"{responses}</details>"
     )
+
+
+def _describe(name: str, schema: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
+    return escape(name), escape(_name_type(schema)), escape(described.get("description", ""))
+
+
+def _render_input(parameter: Mapping[str, Any], place: str) -> str:
+    """Render where a value of a parameter is filled in; of a list, one on each line."""
+    schema = parameter["schema"]
+    named = f'name="{escape(parameter["name"])}" data-in="{place}" aria-label="{escape(parameter["name"])}"'
+    needed = " required" if parameter.get("required") else ""
+    if schema.get("items", {}).get("format") == "binary" or "contentMediaType" in schema.get("items", {}):
+        return f'<input type="file" multiple {named}{needed}>'
+    if "array" in _name_type(schema):
+        return f'<textarea rows="1" {named}{needed}></textarea>'
+    return f"<input {named}{needed}>"
+
+
+def _exemplify(schema: Mapping[str, Any]) -> Any:
+    """Return a value of the schema's type, to be written over."""
+    return schema.get("enum", [[] if schema.get("type") == "array" else ""])[0]
 
 
 def _list_fields(body: Mapping[str, Any], openapi: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (name, media_type, _name_type(field), field.get("description", ""))
-        for media_type, content in body.get("content", {}).items()
+        _describe(name, field, field)
+        for content in body.get("content", {}).values()
         for name, field in _resolve(content["schema"], openapi).get("properties", {}).items()
     ]
 
 
 def _render_table(rows: Sequence[tuple[str, ...]]) -> str:
-    cells = ("".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
+    """Render rows of HTML."""
+    cells = ("".join(f"<td>{cell}" for cell in row) for row in rows)
     return f"<table>{''.join(f'<tr>{row}' for row in cells)}</table>"
 
 

@@ -108,8 +108,11 @@ class FeedbackRequest(Body):
     """What a reader says of an answer."""
 
     rating: Rating
+    """Whether the answer helps."""
     reason: Complaint | None = None
+    """What is wrong with it."""
     comment: Annotated[str, StringConstraints(max_length=LONGEST_COMMENT)] = ""
+    """The reader's own words."""
 
 
 class TitleRequest(Body):
@@ -124,6 +127,7 @@ class KeyRequest(Body):
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
     """Who or what uses it."""
     rights: Annotated[list[Right], Field(min_length=1)] = ["ask"]
+    """What it may do."""
     workspaces: Annotated[list[WorkspaceId], Field(min_length=1, max_length=1_000)] | None = None
     """Null: all."""
     groups: list[GroupName] | None = Field(None, max_length=MAX_GROUPS)
@@ -133,7 +137,9 @@ class KeyRequest(Body):
     runs: int | None = Field(None, ge=1, le=1_000_000)
     """Questions that it may have answered at once."""
     tokens_per_day: int | None = Field(None, ge=0, le=10**12)
+    """Tokens of language models, read and written."""
     dollars_per_day: float | None = Field(None, ge=0, le=10**9, strict=False)
+    """US dollars that language models may cost."""
 
     def as_key(self, key_id: str = "", expires_at: datetime | None = None) -> ApiKey:
         """Return the key with this id."""
