@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from typing import Any
 from uuid import UUID
 
 from app.adapters.embedded.leftovers import Leftovers
@@ -35,11 +35,13 @@ from app.history.retention import prune, read_policy
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from app.ingest.embedding import embed_backlog
+from app.ingest.queue_progress import QueueProgress
 from app.settings import Settings
 from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
+from domain.documents import DocumentReport
 from domain.history.erasure import CacheEraser, Eraser, FileEraser
 from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
@@ -114,8 +116,15 @@ async def open_runs(
     namespace = await read_identity(pool)
     async with AsyncExitStack() as stack:
         retention = PostgresRetention(pool, library.originals)
+        progress = QueueProgress(library.ingestions.count_left)
+        stack.push_async_callback(progress.close)
+
+        async def add(*args: Any, **options: Any) -> DocumentReport:
+            progress.begin()
+            return await library.ingestion.add(*args, **options, later=True)
+
         tasks = [
-            library.ingestions.task(partial(library.ingestion.add, later=True)),
+            library.ingestions.task(add),
             _make_embedding(library),
             _make_housekeeping(settings, retention, PostgresAuditLog(pool)),
         ]
