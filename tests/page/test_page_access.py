@@ -39,6 +39,7 @@ TEXT = "## Result\n\nIt is [1].\n\n| a | b |\n|---|---|\n| c | d [2] |\n\n```\nc
 BLOCKS = [
     {"kind": "heading", "start": 0, "end": 9, "text": "# Heading"},
     {"kind": "paragraph", "start": 11, "end": 21, "text": "Passage 1."},
+    *({"kind": "other", "start": 30 + place, "end": 30, "text": text} for place, text in enumerate(TEXT.split("\n\n"))),
 ]
 DOCUMENTS = [document("d"), document("e", title="A manual", source="m.pdf", media_type="application/pdf", pages=3)]
 

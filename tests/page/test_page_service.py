@@ -249,7 +249,7 @@ async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: P
     await ask(page, "What are the prices of the parts of the Moewe?")
     await expect(page.locator(".answer").last.locator("td")).to_have_text(["mast", "120 euros", "float", "35 euros"])
     await page.locator(".answer").last.locator(".marker").first.click()
-    await expect(page.locator(".evidence td mark")).to_have_text(
+    await expect(page.locator(".evidence :is(th, td) mark")).to_have_text(
         ["Part", "Price", "mast", "120 euros", "float", "35 euros"]
     )
     await ask(page, "How is the Moewe mounted?")

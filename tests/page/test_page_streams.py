@@ -167,25 +167,37 @@ async def test_markers_of_every_style_and_none_without_a_source(page: Page, scri
 
 
 async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
-    script.blocks = [{"kind": "paragraph", "start": 0, "end": 23, "text": "It is blue. It is round."}]
-    passages = [
-        {"page": None, "boxes": [], "heading_path": [heading], "start": start, "end": end, "text": text}
-        for heading, start, end, text in (("Colour", 0, 11, "It is blue."), ("Shape", 12, 24, "It is round."))
+    steps = "1. It is **blue**.\n2. It is 😀 `round`."
+    # What Markdown leaves out of a link cannot be measured: the raw text is shown.
+    link = '[A page](a.md "On weight") says it is heavy.'
+    script.blocks = [
+        {"kind": "steps", "start": 0, "end": len(steps), "text": steps},
+        {"kind": "paragraph", "start": 50, "end": 50 + len(link), "text": link},
     ]
-    whole = citation(1, start=0, end=24, text="It is blue. It is round.", passages=passages)
-    await page.goto(await script([done("Blue [1].\n\n| a | b |\n|---|---|\n| x | round [1] |", [whole])]))
+    passages = [
+        {"page": None, "boxes": [], "heading_path": [heading], "text": text, "start": start, "end": start + len(text)}
+        for heading, text, start in (("Colour", steps[3:18], 3), ("Shape", steps[22:], 22))
+    ]
+    whole = citation(1, start=0, end=len(steps), text=steps, passages=passages)
+    weight = citation(2, start=65, end=50 + len(link), text="heavy.")
+    answer = "Blue [1].\n\n| a | b |\n|---|---|\n| x | round [1] |\n\nHeavy [2]."
+    await page.goto(await script([done(answer, [whole, weight])]))
     await ask(page, "q")
-    await expect(page.locator(".chip")).to_contain_text("Colour, Shape")
+    await expect(page.locator(".chip").first).to_contain_text("Colour, Shape")
     marks = page.locator(".evidence mark")
-    await page.locator(".marker").last.click()
-    await expect(marks).to_have_text(["It is round."])
-    await expect(page.locator(".tools")).to_contain_text("2 of 2")
+    await page.locator(".marker").nth(1).click()
+    await expect(page.locator(".evidence li")).to_have_text(["It is blue.", "It is 😀 round."])
+    await expect(marks).to_have_text(["It is 😀 ", "round", "."])
+    await expect(page.locator(".tools")).to_contain_text("2 of 3")
     await page.keyboard.press("[")
-    await expect(marks).to_have_text(["It is blue."])
+    await expect(marks).to_have_text(["It is ", "blue", "."])
     await page.keyboard.press("Escape")
     await expect(page.locator(".marker").first).to_be_focused()
-    await page.locator(".chip").click()
-    await expect(marks).to_have_text(["It is blue. It is round."])
+    await page.locator(".chip").first.click()
+    await expect(marks).to_have_text(["It is ", "blue", ".", "It is 😀 ", "round", "."])
+    await page.locator(".marker").last.click()
+    await expect(marks).to_have_text(["heavy."])
+    await expect(page.locator(".evidence .plain")).to_have_text(link)
 
 
 async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:

@@ -1,4 +1,4 @@
-/** Answers are Markdown. The lexer of marked reads it, and what it finds becomes virtual nodes: no HTML ever exists. */
+/** Answers and documents are Markdown. The lexer of marked reads it, and what it finds becomes virtual nodes: no HTML ever exists. */
 
 import { h } from "../vendor/preact-htm.js";
 import { Marked } from "../vendor/marked.js";
@@ -17,25 +17,33 @@ const marker = {
   },
 };
 
-const markdown = new Marked({ breaks: true, extensions: [marker] });
+const ofAnswers = new Marked({ breaks: true, extensions: [marker] });
+const ofDocuments = new Marked({ breaks: true });
 
-/** @typedef {{marker: (number: number, chunk: string | undefined, nth: number) => any, text: (text: string) => any, code?: (text: string) => any}} Make */
+/** @typedef {{
+ *   marker?: (number: number, chunk: string | undefined, nth: number) => any, text: (text: string) => any,
+ *   verbatim?: (text: string) => any, code?: (text: string) => any,
+ * }} Make */
 
 /** The text as virtual nodes. `make` gives the node of a marker, the `nth` of its source from 0, or null
- * where there is no such source, and what to show of plain text and of code.
+ * where there is no such source, and what to show of plain text, of what is no prose, and of code, in the order of the
+ * text. Without `marker` it is a document's text, which has none.
  * @param {string} text @param {Make} make */
 export function renderMarkdown(text, make) {
   try {
-    const tokens = markdown.lexer(text);
+    const tokens = (make.marker ? ofAnswers : ofDocuments).lexer(text);
     nameHeadings(tokens);
     countMarkers(tokens, new Map());
     return renderBlocks(tokens, make, 0);
   } catch (error) {
     // Ten thousand quotes within each other are too deep for any reader.
     if (!(error instanceof RangeError)) throw error;
-    return [h("p", { class: "plain" }, visible(text))];
+    return [h("p", { class: "plain" }, asIs(text, make))];
   }
 }
+
+/** @param {string} text @param {Make} make */
+const asIs = (text, { verbatim = visible }) => verbatim(text);
 
 /** Gives headings tags that follow the question's, whatever levels a document began with. @param {any[]} tokens */
 function nameHeadings(tokens) {
@@ -57,7 +65,7 @@ function countMarkers(tokens, seen) {
 
 /** @param {any[]} tokens @param {Make} make @param {number} level @returns {any[]} */
 function renderBlocks(tokens, make, level) {
-  if (level > MOST_LEVELS) return tokens.map((token) => visible(token.raw));
+  if (level > MOST_LEVELS) return tokens.map((token) => asIs(token.raw, make));
   return tokens.map((token) => renderBlock(token, make, level + 1));
 }
 
@@ -66,11 +74,11 @@ function renderBlock(token, make, level) {
   const inline = () => renderInline(token.tokens ?? [], make, level);
   switch (token.type) {
     case "space": return null;
-    case "heading": return h(token.tag ?? "h6", { dir: "auto" }, inline());
+    case "heading": return h(token.tag ?? "h6", { dir: "auto", "data-depth": token.depth }, inline());
     case "paragraph": return h("p", { dir: "auto" }, inline());
-    case "text": return token.tokens ? inline() : visible(token.text);
+    case "text": return token.tokens ? inline() : asIs(token.text, make);
     case "blockquote": return h("blockquote", null, renderBlocks(token.tokens, make, level));
-    case "code": return make.code?.(token.text) ?? h("pre", { tabIndex: 0 }, h("code", null, visible(token.text)));
+    case "code": return make.code?.(token.text) ?? h("pre", { tabIndex: 0 }, h("code", null, asIs(token.text, make)));
     case "hr": return h("hr", null);
     case "list": {
       const items = token.items.map((item) => h("li", { dir: "auto" }, renderBlocks(item.tokens, make, level)));
@@ -78,7 +86,7 @@ function renderBlock(token, make, level) {
     }
     case "table": return renderTable(token, make, level);
     // Markup, and addresses that Markdown would hide.
-    default: return h("p", { dir: "auto" }, visible(token.raw));
+    default: return h("p", { dir: "auto" }, asIs(token.raw, make));
   }
 }
 
@@ -103,24 +111,24 @@ function withoutRepeats(cells, column) {
 
 /** @param {any[]} tokens @param {Make} make @param {number} level @returns {any[]} */
 function renderInline(tokens, make, level) {
-  if (level > MOST_LEVELS) return tokens.map((token) => visible(token.raw));
+  if (level > MOST_LEVELS) return tokens.map((token) => asIs(token.raw, make));
   return tokens.map((token) => {
     const inner = () => renderInline(token.tokens ?? [], make, level + 1);
     switch (token.type) {
-      case "marker": return make.marker(token.number, token.chunk, token.nth) ?? token.raw;
+      case "marker": return make.marker?.(token.number, token.chunk, token.nth) ?? asIs(token.raw, make);
       case "text": return token.tokens ? inner() : make.text(token.text);
-      case "escape": return visible(token.text);
+      case "escape": return asIs(token.text, make);
       case "strong": return h("strong", null, inner());
       case "em": return h("em", null, inner());
       case "del": return h("s", null, inner());
-      case "codespan": return h("code", null, visible(token.text));
+      case "codespan": return h("code", null, asIs(token.text, make));
       case "br": return h("br", null);
       // A link shows where it leads, and leads nowhere: its text and its address are a document's or a model's.
       case "link":
-        if ([token.raw, token.text, `mailto:${token.text}`].includes(token.href)) return visible(token.text);
-        return [...inner(), h("span", { class: "address" }, ` (${visible(token.href)})`)];
-      case "image": return `${visible(token.text)} (${visible(token.href)})`;
-      default: return visible(token.raw);
+        if ([token.raw, token.text, `mailto:${token.text}`].includes(token.href)) return asIs(token.text, make);
+        return [...inner(), h("span", { class: "address" }, " (", asIs(token.href, make), ")")];
+      case "image": return [asIs(token.text, make), " (", asIs(token.href, make), ")"];
+      default: return asIs(token.raw, make);
     }
   });
 }

@@ -1,6 +1,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { quotedRanges, readBlocks } from "../lib/evidence.js";
 import { phrase } from "../lib/language.js";
+import { renderPassage } from "../lib/passages.js";
 import { visible } from "../lib/text.js";
 
 /** Blocks that are shown around a passage; the others on request. */
@@ -56,25 +57,32 @@ function slicer(blocks) {
   };
 }
 
-/** @param {{block: any, ranges: [number, number][]}} props */
-function Block({ block: { kind, start, text }, ranges }) {
-  if (kind === "table") return html`<${Table} start=${start} text=${text} ranges=${ranges} />`;
+/** A block as its Markdown means it; in its raw text, where the quoted part could not be marked otherwise.
+ * @param {{block: any, ranges: [number, number][]}} props */
+function Block({ block: { kind, start, end, text }, ranges }) {
+  const quoted = useMemo(() => ranges.filter(([from, to]) => from < end && to > start).map(([from, to]) => /** @type {[number, number]} */ ([Math.max(0, from - start), Math.min(to, end) - start])), [ranges]);
+  const nodes = useMemo(() => renderPassage(text, quoted), [quoted]);
+  // Markdown knows no table without a row that rules off its header; other formats have such.
+  const isDrawn = nodes && (kind !== "table" || nodes.some((node) => node?.props.class === "table"));
+  return html`<div class="block ${kind}">${isDrawn ? nodes : html`<${kind === "table" ? Table : Raw} text=${text} ranges=${quoted} />`}</div>`;
+}
+
+/** @param {{text: string, ranges: [number, number][]}} props */
+function Raw({ text, ranges }) {
   const points = [...text];
   const parts = [];
-  let position = kind === "heading" ? text.length - text.replace(/^#+ */, "").length : 0;
-  for (const [from, to] of ranges) {
-    const [begin, end] = [Math.max(position, from - start), Math.min(points.length, to - start)];
-    if (begin >= end) continue;
+  let position = 0;
+  for (const [begin, end] of ranges) {
     parts.push(visible(points.slice(position, begin).join("")), html`<mark>${visible(points.slice(begin, end).join(""))}</mark>`);
     position = end;
   }
   parts.push(visible(points.slice(position).join("")));
-  return html`<p class="block ${kind}" dir="auto">${parts}</p>`;
+  return html`<p class="plain" dir="auto">${parts}</p>`;
 }
 
-/** @param {{start: number, text: string, ranges: [number, number][]}} props */
-function Table({ start, text, ranges }) {
-  let position = start;
+/** @param {{text: string, ranges: [number, number][]}} props */
+function Table({ text, ranges }) {
+  let position = 0;
   const rows = text.split("\n").map((line) => {
     const begin = position;
     position += [...line].length + 1;
@@ -83,5 +91,5 @@ function Table({ start, text, ranges }) {
     const cells = line.replace(/^ *\| *| *(?<!\\)\| *$/g, "").split(/ *(?<!\\)\| */).map(visible);
     return html`<tr>${cells.map((cell) => html`<td dir="auto">${quoted ? html`<mark>${cell}</mark>` : cell}</td>`)}</tr>`;
   });
-  return html`<div class="block table" tabindex="0"><table>${rows}</table></div>`;
+  return html`<div class="table" tabindex="0"><table>${rows}</table></div>`;
 }
