@@ -95,7 +95,10 @@ class Script:
     async def thread(self, request: Request) -> Response:
         if self.turns is None:
             return JSONResponse({"error": {"code": "unknown_thread", "message": "m", "retryable": False}}, 404)
-        return JSONResponse({"title": "A conversation", "turns": self.turns, "next": None})
+        limit, before = (int(request.query_params.get(each, 1000)) for each in ("limit", "before"))
+        turns = self.turns[:before]
+        start = max(0, len(turns) - limit)
+        return JSONResponse({"title": "A conversation", "turns": turns[start:], "next": str(start) if start else None})
 
     async def library(self, request: Request) -> Response:
         """All the documents, whatever is looked for: the real service is looked through elsewhere."""

@@ -64,9 +64,9 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     await page.go_back()
     await expect(page.locator(".evidence")).to_have_count(0)
     await expect(page.locator(".answer")).to_contain_text("36 months")
+    await expect(page.get_by_role("link", name="Why this answer?")).to_be_visible()
     await page.locator(".facts summary").click()
     await expect(page.locator(".facts summary")).to_contain_text("confidence")
-    await expect(page.get_by_role("link", name="Why this answer?")).to_be_visible()
     assert [url for url in elsewhere if not url.startswith("data:")] == []
     await page.get_by_role("button", name="Mode").click()
     await expect(page.locator("#modes b")).to_have_text(["fast", "standard", "thorough", "research"])

@@ -181,7 +181,7 @@ async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
     whole = citation(1, start=0, end=len(steps), text=steps, passages=passages)
     weight = citation(2, start=65, end=50 + len(link), text="heavy.")
     answer = "Blue [1].\n\n| a | b |\n|---|---|\n| x | round [1] |\n\nHeavy [2]."
-    await page.goto(await script([done(answer, [whole, weight])]))
+    await page.goto(await script([done(answer, [whole, weight])], [done("Blue [1].", [whole])]))
     await ask(page, "q")
     await expect(page.locator(".chip").first).to_contain_text("Colour, Shape")
     marks = page.locator(".evidence mark")
@@ -198,6 +198,17 @@ async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
     await page.locator(".marker").last.click()
     await expect(marks).to_have_text(["heavy."])
     await expect(page.locator(".evidence .plain")).to_have_text(link)
+    # The evidence is that of the answer that is read: with a new question it goes.
+    await ask(page, "q")
+    await expect(page.locator(".page.with-evidence")).to_have_count(0)
+    await expect(page.get_by_label("Question", exact=True)).to_be_focused()
+    await page.locator(".marker").last.click()
+    await expect(marks).to_have_text(["It is ", "blue", "."])
+    await page.locator(".marker").nth(2).click()
+    await expect(marks).to_have_text(["heavy."])
+    await page.go_back()
+    await expect(page.locator(".evidence")).to_have_count(0)
+    await expect(page.locator(".turn")).to_have_count(2)
 
 
 async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:
@@ -255,17 +266,28 @@ async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -
 
 
 async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, script: Script) -> None:
-    long = "It is so [1]. " + "And so on. " * 200
+    long = "It is so [1]. " + "And so on. " * 40
     source = citation(1, source="rules/2024.md")
-    script.turns = [turn(f"r-{n}", f"Question {n}?", done(f"{long}End {n}.", [source])) for n in range(12)]
-    await page.goto(f"{await script()}/t/t-1#r-2")
-    await expect(page.get_by_text("Question 2?")).to_be_in_viewport()
-    await expect(page.get_by_text("Question 11?")).not_to_be_in_viewport()
+    script.turns = [turn(f"r-{n}", f"Question {n}?", done(f"{long}End {n}.", [source])) for n in range(130)]
+    await page.goto(f"{await script()}/t/t-1#r-112")
+    await expect(page.get_by_text("Question 112?")).to_be_in_viewport()
+    await expect(page.get_by_text("Question 129?")).not_to_be_in_viewport()
     await page.get_by_role("link", name="Link").nth(5).click()
-    assert page.url.endswith("/t/t-1#r-5")
+    assert page.url.endswith("/t/t-1#r-115")
+    # What is printed by the browser's own command says what it leaves out.
+    await page.emulate_media(media="print")
+    await expect(page.locator(".only-print")).to_be_visible()
+    await page.emulate_media(media="null")
+    await page.evaluate(
+        "() => { window.print = () => { window.printed = document.querySelectorAll('.turn').length; }; }"
+    )
+    await page.locator(".entry.current").hover()
+    await page.get_by_role("button", name="Print").click()
+    await page.wait_for_function("() => window.printed === 130")
+    await expect(page.locator(".only-print")).to_have_count(0)
     with closing(pypdfium2.PdfDocument(await page.pdf())) as pdf:
         text = " ".join(sheet.get_textpage().get_text_range() for sheet in pdf)
-    for said in [*(f"Question {n}?" for n in range(12)), *(f"End {n}." for n in range(12))]:
+    for said in [f"{what} {n}" for n in range(130) for what in ("Question", "End")]:
         assert said in text
     assert "Ask again" not in text
     await page.locator(".entry.current").hover()
@@ -275,7 +297,7 @@ async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, sc
     assert saved.suggested_filename == "A conversation.md"
     written = await asyncio.to_thread((await saved.path()).read_text)
     assert written.startswith("# A conversation\n\n## Question 0?\n\nIt is so [1].")
-    assert written.count("[1] Document 1, Leave › Annual, 2024.md") == 12
+    assert written.count("[1] Document 1, Leave › Annual, 2024.md") == 130
 
 
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:

@@ -103,12 +103,30 @@ export function loadAgain() {
   loadNewest();
 }
 
-/** Shows older turns of the conversation. */
-export async function loadEarlier() {
+/** Prints the conversation that is shown, with all its turns. */
+export async function printAll() {
+  const shown = getState().thread;
+  const rest = () => {
+    const { thread } = getState();
+    return thread?.identity === shown?.identity ? thread?.earlier : null;
+  };
+  for (let before; (before = rest()); ) {
+    await loadEarlier(100);
+    // The page says why nothing came.
+    if (rest() === before) return;
+  }
+  if (getState().thread?.identity !== shown?.identity) return;
+  // What was loaded is drawn with the next frame.
+  await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  print();
+}
+
+/** Shows older turns of the conversation. @param {number} limit */
+export async function loadEarlier(limit) {
   const { id, identity, earlier } = getState().thread ?? {};
   if (!id) return;
   await attempt(async () => {
-    const saved = await fetchJson(address(path(id), { limit: 20, before: earlier }));
+    const saved = await fetchJson(address(path(id), { limit, before: earlier }));
     const thread = getState().thread;
     if (!thread || thread.identity !== identity) return;
     // Two clicks fetch the same turns twice.

@@ -25,11 +25,21 @@ export function openDocument(document, page = 1) {
   open({ document, page, item });
 }
 
+/** Closes the pane on what an answer rests on: another answer is asked for. A document of the library stays. */
+export function leaveEvidence() {
+  const { evidence } = getState();
+  if (evidence && "turn" in evidence) close();
+}
+
+function close() {
+  setState({ evidence: null });
+  if (history.state?.evidence) history.back();
+}
+
 /** Closes the pane, and gives the focus back to the marker of what it showed. */
 export function closeEvidence() {
   const { evidence } = getState();
-  setState({ evidence: null });
-  if (history.state?.evidence) history.back();
+  close();
   if (!evidence || !("turn" in evidence)) return;
   const turn = document.querySelector(`[data-turn="${evidence.turn}"]`);
   const named = `[data-marker="${evidence.marker}"]`;

@@ -2,6 +2,7 @@
 
 import { address, ApiError, request, sending } from "./api.js";
 import { readEvents, SILENCE_SECONDS } from "./events.js";
+import { leaveEvidence } from "./evidence.js";
 import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
@@ -45,6 +46,7 @@ function wait(key, waiting) {
 export function ask(question, options, replaced) {
   const { thread } = getState();
   if (!thread || runs.length >= MOST_RUNS) return false;
+  leaveEvidence();
   const before = runs.at(-1);
   const turn = { ...makeTurn(question, options), waiting: phrase(before ? "runs.waiting" : "runs.asking") };
   const others = thread.turns.filter(({ key }) => key !== replaced);

@@ -4,6 +4,7 @@ import { phrase } from "../lib/language.js";
 import { ask } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
 import { Feedback } from "./feedback.js";
+import { Why } from "./why.js";
 
 /** What can be done with an answer.
  * @param {{turn: Turn}} props */
@@ -18,6 +19,7 @@ export function Actions({ turn }) {
   };
   return html`
     <div class="actions">
+      ${turn.runId && html`<${Why} runId=${turn.runId} />`}
       <${Copy} turn=${turn} />
       ${turn.runId && html`<${Link} runId=${turn.runId} />`}
       <button type="button" class="quiet" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>

@@ -1,6 +1,6 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { address } from "../lib/api.js";
-import { deleteThread, goTo, listThreads, renameThread } from "../lib/conversations.js";
+import { deleteThread, goTo, listThreads, printAll, renameThread } from "../lib/conversations.js";
 import { download } from "../lib/export.js";
 import { phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
@@ -55,9 +55,21 @@ function Entry({ thread, current }) {
       <span class="entry-actions">
         <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" ref=${rename} onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>
         <button type="button" class="quiet" aria-label="${phrase("download")} ${short(title, 60)}" onClick=${() => download(id)}>${phrase("download")}</button>
+        ${current && html`<${Print} title=${title} />`}
         <${Confirm} of=${short(title, 60)} act=${() => deleteThread(id)} />
       </span>
     </li>`;
+}
+
+/** @param {{title: string}} props */
+function Print({ title }) {
+  const [loading, setLoading] = useState(false);
+  const all = async () => {
+    setLoading(true);
+    await printAll();
+    setLoading(false);
+  };
+  return html`<button type="button" class="quiet" disabled=${loading} aria-label="${phrase("conversations.print")} ${short(title, 60)}" onClick=${all}>${loading ? "…" : phrase("conversations.print")}</button>`;
 }
 
 /** @param {{id: string, title: string, close: () => void}} props */

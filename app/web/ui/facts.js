@@ -4,7 +4,6 @@ import { phrase, texts } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { duration, nearPlaces, percent, short, visible } from "../lib/text.js";
 import { STEPS } from "./steps.js";
-import { Why } from "./why.js";
 
 /** Places that an abstention names. */
 const MOST_NEAR = 3;
@@ -27,7 +26,6 @@ export function Facts({ turn, sources }) {
       <${Claims} turn=${turn} />
       ${others.length > 0 && html`<h3>${phrase("facts.others")}</h3><${Chips} turn=${key} sources=${others} label=${phrase("facts.others")} />`}
       <${Steps} turn=${turn} />
-      ${turn.runId && html`<${Why} runId=${turn.runId} />`}
       <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">${phrase("facts.trace")}</a>`}</p>
     </details>`;
 }

@@ -27,7 +27,8 @@ export function Turns() {
       <div class="column">
         ${thread?.loading && html`<p class="soft">${phrase("conversations.loading")}</p>`}
         ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>${phrase("try_again")}</button></p>`}
-        ${thread?.earlier && html`<button type="button" onClick=${loadEarlier}>${phrase("conversations.earlier")}</button>`}
+        ${thread?.earlier && html`<button type="button" class="earlier" onClick=${() => loadEarlier(20)}>${phrase("conversations.earlier")}</button>
+          <p class="only-print">${phrase("conversations.not_printed")}</p>`}
         ${thread && !turns.length && !thread.loading && !thread.trouble && html`<${Welcome} />`}
         ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} last=${turn.key === last} />`)}
       </div>

@@ -7,5 +7,5 @@ import { useStore } from "../lib/store.js";
  * @param {{runId: string}} props */
 export function Why({ runId }) {
   const mayAsk = useStore((state) => state.caller?.rights.includes("debug"));
-  return mayAsk && html`<p><a href=${address(`/debug/runs/${runId}`)}>${phrase("facts.why")}</a></p>`;
+  return mayAsk && html`<a class="quiet link" href=${address(`/debug/runs/${runId}`)}>${phrase("facts.why")}</a>`;
 }
