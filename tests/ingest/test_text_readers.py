@@ -526,3 +526,88 @@ def test_text_that_was_encoded_twice_is_set_right() -> None:
     assert read_plain("a.txt", data).text == "Won 3–1 in Café Ü.\nThe menu: 3 €, naïve."
     right = "Zoë paid 3 € – “naïve”. Â is a letter."
     assert read_plain("a.txt", right.encode()).text == right
+
+
+MAN_PAGE = """\
+SYNC(1)                          User Commands                         SYNC(1)
+
+NAME
+       sync - copy files
+
+SYNOPSIS
+       sync [OPTION...] SRC DEST
+            [--quiet]
+
+DESCRIPTION
+       Copies  files  to  another  place, and only those parts of them that dif‐
+       fer.
+
+   Ports
+       --port=PORT, -p
+              Uses this port rather than the default of 873.
+
+              The configuration file has another.
+
+       -q     Says nothing.
+
+       --old       reads old files
+       --new       reads new ones
+
+EXIT VALUES
+       o      0 - Success
+
+       o      12 - Error in the protocol
+
+SEE ALSO
+       rcp(1), and sync(1)
+
+sync 3.5                          04 Nov 2026                          SYNC(1)
+"""
+
+
+def test_a_manual_page_has_sections_and_entries() -> None:
+    document = read_document("sync.1.txt", MAN_PAGE.encode())
+    assert document.title == "SYNC(1)"
+    assert (
+        document.text
+        == """\
+## NAME
+
+sync - copy files
+
+## SYNOPSIS
+
+```
+sync [OPTION...] SRC DEST
+     [--quiet]
+```
+
+## DESCRIPTION
+
+Copies files to another place, and only those parts of them that differ.
+
+### Ports
+
+--port=PORT, -p
+: Uses this port rather than the default of 873.
+
+  The configuration file has another.
+
+-q
+: Says nothing.
+
+--old
+: reads old files
+
+--new
+: reads new ones
+
+## EXIT VALUES
+
+- 0 - Success
+- 12 - Error in the protocol
+
+## SEE ALSO
+
+rcp(1), and sync(1)"""
+    )

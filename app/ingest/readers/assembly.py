@@ -91,8 +91,8 @@ class Assembly:
         self._addresses: list[str] = []
         self._links: list[Link] = []
         self._ended_as = ""
-        self._term = 0
-        """The start of the last term, or of those that share its line."""
+        self._term = (0, 0)
+        """The start of the last term, or of those that share its line, and the number of containers around it."""
         self._item = (0, False)
         """The depth of the last item, and whether it is a step."""
 
@@ -133,10 +133,12 @@ class Assembly:
         """Append a term. Each `open_definition` after it begins one of its meanings. Terms that follow each other, such
         as the short and the long name of an option, share them."""
         term = squeeze(term)
-        if self._ended_as == "term" and self._length + len(term) - self._term <= _LONGEST_TERMS:
+        start, depth = self._term
+        is_next = self._ended_as == "term" and depth == len(self._containers)
+        if is_next and self._length + len(term) - start <= _LONGEST_TERMS:
             self._append(term, ", ")
         else:
-            self._term = self._add(term, "term")
+            self._term = self._add(term, "term"), len(self._containers)
 
     def open_definition(self) -> None:
         """Begin a meaning of the term that was added last. Ends with `close_definition`."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean
+from app.ingest.readers.man_page import add_man_page, is_man_page
 from domain.documents import ParsedDocument
 from domain.text.blocks import find_item, is_wrapped
 from domain.text.tables import is_row
@@ -24,11 +25,13 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
 
     A short line underlined with ``===``, ``---`` or ``~~~`` is a heading, and so is a line of its own with a number,
     where some have numbers of several parts. A short first line that does not end like a sentence is the title. Lines
-    that only the margin broke are joined.
+    that only the margin broke are joined. Manual pages as `man` prints them are read as such.
     """
     text = clean(decode(data))
     assembly = Assembly()
     lines = text.split("\n")
+    if is_man_page(lines):
+        return assembly.finish(add_man_page(assembly, text), source)
     add_plain(assembly, text, _find_numbered(lines))
     return assembly.finish(_find_title(lines), source)
 
