@@ -19,7 +19,7 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.protocols.tools import Tools
+from app.api.protocols.mcp_tools import Tools
 
 router = APIRouter(route_class=needs("ask"), include_in_schema=False)
 

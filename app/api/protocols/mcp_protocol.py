@@ -40,7 +40,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.perimeter.errors import status_of
-from app.api.protocols.tools import (
+from app.api.protocols.mcp_tools import (
     MOST_LISTED,
     Arguments,
     AskArguments,

@@ -31,7 +31,7 @@ def mcp() -> None:
             return await _serve(mcp_protocol.make_bridge(client))
 
     async def serve_here() -> int:
-        from app.api.protocols.tools import Tools
+        from app.api.protocols.mcp_tools import Tools
         from app.wiring.services import open_services
         from domain.people.access import OWNER
 
