@@ -218,6 +218,19 @@ async def test_filling_calls_what_is_missing_and_nothing_else(settings: Settings
             assert await rehearse(services, run["run_id"]) == []
 
 
+async def test_a_branch_with_an_edited_prompt_is_repeated(settings: Settings) -> None:
+    prompt = "Answer in one sentence, and cite like [1]."
+    async with serve(settings) as (services, server, serving):
+        done = await ask(services)
+        branch, _ = await replay(
+            services, done["run_id"], node="generate", changes={"profile.prompts.generate": prompt}
+        )
+        assert branch["type"] == "done"
+        assert server.requests[-1]["messages"][0]["content"] == prompt
+        await serving.aclose()
+        assert await rehearse(services, branch["run_id"]) == []
+
+
 async def test_no_tape_holds_a_key(settings: Settings) -> None:
     async with serve(settings) as (services, server, _):
         runs = [await ask(services)]
