@@ -41,24 +41,24 @@ class QueueProgress:
     async def _follow(self) -> None:
         # The next file begins again.
         with suppress(Unavailable):
-            await self._tell(0, "files", "read")
-            await self._tell(1, "passages", "embedded")
+            await self._tell(0, "Files", "read")
+            await self._tell(1, "Passages", "embedded")
 
     async def _tell(self, which: int, things: str, done: str) -> None:
         began = told = monotonic()
         total = left = (await self._count())[which]
         tenths = 0
         if total:
-            logger.info("%d %s are to be %s.", total, things, done)
+            logger.info("%s to be %s: %d.", things, done, total)
         while left:
             await asyncio.sleep(LOOK_SECONDS)
             before, left = left, (await self._count())[which]
             total += max(0, left - before)
             ended, now = total - left, monotonic()
             if not left:
-                logger.info("%d %s are %s, in %.0f s.", total, things, done, now - began)
+                logger.info("%s %s: %d, in %.0f s.", things, done, total, now - began)
             elif ended * 10 // total > tenths or now - told >= TELL_SECONDS:
                 rest = f"about {(now - began) * left / ended:.0f} s left" if ended else "none yet"
-                logger.info("%d of %d %s are %s (%d %%), %s.", ended, total, things, done, 100 * ended // total, rest)
+                logger.info("%s %s: %d of %d (%d %%), %s.", things, done, ended, total, 100 * ended // total, rest)
                 told = now
             tenths = ended * 10 // total

@@ -57,9 +57,9 @@ async def test_files_are_handed_over_and_read_by_a_worker(
     async with services.runs.queue.work(_refuse), asyncio.timeout(20):
         while {status.state for status in await services.library.ingestions.list("default", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-        while not any(told.startswith("3 files are read, in") for told in caplog.messages):  # noqa: ASYNC110
+        while not any(told.startswith("Files read: 3, in") for told in caplog.messages):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    assert caplog.messages[0] == "3 files are to be read."
+    assert caplog.messages[0] == "Files to be read: 3."
     listed = await services.library.ingestions.list("default", 10)
     assert [status.ingestion_id for status in listed] == [second.ingestion_id, handed.ingestions[0].ingestion_id]
     assert list(await services.library.ingestions.list("default", 1)) == listed[:1]
