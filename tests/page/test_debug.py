@@ -13,6 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from app.evaluation.sets import read_sets
+from app.settings import Settings
 from app.workbench.replay.bundle import read_bundle
 from tests.page.conftest import Service
 from tests.page.scripted import ask
@@ -335,6 +336,25 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
     assert slow_service.model is not None
     asked_so = [body["messages"][0]["content"] for body in slow_service.model.requests]
     assert asked_so.count("Answer like a pirate.") == 1
+
+
+async def test_an_answer_that_fell_back_is_not_shown_as_a_good_one(page: Page, slow_service: Service) -> None:
+    assert slow_service.model is not None
+    badges = []
+    async with httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client:
+        for model in ("none", Settings().model_large):
+            slow_service.model.behaviour.model_faults = {model: "policy"}
+            # A threshold of its own, so that nothing comes from the cache.
+            body = {"question": "How long is the warranty of the Falke?", "threshold": 0.001 * (len(badges) + 1)}
+            answered = (await client.post("/api/chat?stream=false", json=body)).json()
+            assert (answered["outcome"], bool(answered["degraded"])) == ("answered", model != "none")
+            await page.goto(f"{slow_service.address}/debug")
+            listed = page.locator(f".runs a[href*='{answered['run_id']}']")
+            badges.append(await listed.locator(".badge").get_attribute("class"))
+            await listed.click()
+            badges.append(await page.locator(".summary .badge").get_attribute("class"))
+    slow_service.model.behaviour.model_faults = {}
+    assert badges == ["badge good", "badge good", "badge warn", "badge warn"]
 
 
 async def test_what_ran_twice_is_counted(page: Page, asked: Asked) -> None:
