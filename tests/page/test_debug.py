@@ -340,7 +340,7 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
 
 async def test_an_answer_that_fell_back_is_not_shown_as_a_good_one(page: Page, slow_service: Service) -> None:
     assert slow_service.model is not None
-    badges = []
+    badges: list[str | None] = []
     async with httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client:
         for model in ("none", Settings().model_large):
             slow_service.model.behaviour.model_faults = {model: "policy"}
