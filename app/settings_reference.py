@@ -36,7 +36,8 @@ _AFTER = """
 [files in a bucket](library.md#keep-files-in-s3-compatible-storage), and the address of storage that is not Amazon's |
 | `LANGSMITH_TRACING`, `LANGSMITH_API_KEY`, `LANGSMITH_ENDPOINT`, `LANGSMITH_PROJECT` | traces of every node at \
 LangSmith |
-| `OTEL_EXPORTER_OTLP_ENDPOINT` | the collector of [traces](monitoring.md#watch-it) |
+| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | the collector of \
+[traces](monitoring.md#see-runs-in-phoenix-or-langfuse), and whether they hold texts |
 | `FORWARDED_ALLOW_IPS` | proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count; unset: none |
 
 More about them: [models](../models.md), [profiles](../profiles.md), [tables of PGVectorStore](../pgvectorstore.md), \

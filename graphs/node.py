@@ -8,10 +8,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from domain.execution.spans import Facts
 from domain.state import AnswerState
 from nodes.context import Context, profile_of
 from nodes.prompting.edited import edit_prompt
 from nodes.step import Step
+
+_CHUNKS = frozenset({"candidates", "sources", "set_aside", "turns", "profile"})
+"""Fields of the state that a span leaves out: they are long, and shown as documents or in the spans of models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,19 @@ class Node:
                 ledger.budget_deadline, ledger.over_budget = now + left[0], profile.budget.explain(left[1])
         ledger.model_deadline = now + seconds
         started = perf_counter()
-        with context.span(self.name):
+        with context.span(self.name) as note:
+            asked = state.get("query") or state.get("standalone_question") or state["question"]
+            note(Facts(kind=self.step.kind, input=asked))
             update = dict(await self.step.run(state, runtime.override(context=context)))
+            note(self._describe(state, update))
         return NodeResult(update, (perf_counter() - started) * 1000)
+
+    def _describe(self, state: Mapping[str, Any], update: Mapping[str, Any]) -> Facts:
+        """Return what the node's span shows of what the step wrote, with the chunks apart."""
+        told = {name: value for name, value in update.items() if name not in _CHUNKS}
+        facts = Facts(kind=self.step.kind, output=told)
+        if self.step.kind == "retriever":
+            facts["documents"] = update["candidates"]
+        elif self.step.kind == "reranker":
+            facts["candidates"], facts["documents"] = state["candidates"], update["sources"]
+        return facts

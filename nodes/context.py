@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from domain.documents import Candidate, Source
 from domain.errors import StateError
+from domain.execution.spans import Note, ignore
 from domain.library.similarity import read_scales
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
@@ -115,6 +116,20 @@ class Models:
             chosen[tier] = self.named[tier, name]
         return replace(self, **chosen) if chosen else self
 
+    def map(self, wrap: Callable[[ChatModel], Any]) -> "Models":
+        """Return what `wrap` makes of each model that there is."""
+
+        def wrap_any(model: ChatModel | None) -> Any:
+            return None if model is None else wrap(model)
+
+        return Models(
+            small=wrap_any(self.small),
+            large=wrap_any(self.large),
+            judge=wrap_any(self.judge),
+            fallbacks=tuple(map(wrap, self.fallbacks)),
+            named={key: wrap(model) for key, model in self.named.items()},
+        )
+
 
 def keep_measure(step: ExecutedStep) -> ExecutedStep:
     """Return the step as it was measured."""
@@ -143,8 +158,8 @@ class Context:
     ledger: Ledger = field(default_factory=Ledger)
     measure: Callable[[ExecutedStep], ExecutedStep] = keep_measure
     """Returns the step as it is filed and counted against the budget. A replay on a tape puts in the recorded times."""
-    span: Callable[[str], AbstractContextManager[Any]] = nullcontext
-    """Opens the span of a node in the run's trace."""
+    span: Callable[[str], AbstractContextManager[Note]] = lambda _: nullcontext(ignore)
+    """Opens a span of this name in the run's trace."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
         """Return `found` with its cosines on the scale of the embedding model that local judgement was fitted on;

@@ -8,6 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from langgraph.runtime import Runtime
 
+from domain.execution.spans import Kind
 from domain.profile import Profile
 from domain.state import AnswerState
 from nodes.context import Context
@@ -26,6 +27,8 @@ class Step:
     """Its name is the step's. Its types say which fields of the state the step reads and writes."""
     label: str
     """What the page shows while the step runs."""
+    kind: Kind = "chain"
+    """What it is in a trace. A retriever writes candidates; a reranker makes sources of them."""
     knobs: frozenset[str] = frozenset()
     """The knobs of the profile that it reads; a group stands for all of its knobs."""
     prompts: Sequence[str] = ()

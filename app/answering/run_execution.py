@@ -21,6 +21,7 @@ from app.support.logs import log_about
 from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
+from domain.execution.spans import Facts, Note, ignore
 from domain.history.lineage import Lineage, find_lineage, list_sent
 from domain.runs import FIRST_TOKEN, Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
@@ -52,6 +53,7 @@ class RunExecution:
         self._given_up = False
         self._left = False
         self._hurried = False
+        self._note: Note = ignore
         self._record: tuple[RunRecord, bytes | None, Shown, Lineage] | None = None
         """What is stored with the end. Made once, however often storing is tried."""
 
@@ -63,7 +65,9 @@ class RunExecution:
         """
         request = self.request
         ids = {"run_id": request.run_id, "thread_id": request.thread_id, "workspace_id": request.workspace_id}
-        with log_about(**ids), span("answer", {f"askgraph.{name}": value for name, value in ids.items()}):
+        with log_about(**ids), span("answer", {f"askgraph.{name}": value for name, value in ids.items()}) as note:
+            self._note = note
+            note(Facts(kind="agent", thread_id=request.thread_id, input=request.turn["question"]))
             await self._perform()
 
     async def _perform(self) -> None:
@@ -173,6 +177,8 @@ class RunExecution:
         """Store the end before sending it, so that no answer that a reader has is written again. Tries until the
         database takes it, but keeps the reader waiting for `PATIENCE_SECONDS` at most."""
         began, pause, sent, spoilt = perf_counter(), 0.05, False, False
+        # Before the reader has the end, with which the span of the request may end.
+        self._note(Facts(output=state["answer"] if run_state != "failed" else ended))
         ended_id = self.broadcast.next_id
         while True:
             storing = asyncio.create_task(self._try_to_end(run_state, ended, ended_id, state))

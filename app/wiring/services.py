@@ -12,6 +12,7 @@ from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
+from app.adapters.tracing.models import TracedModel
 from app.answering.admission import Admission
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
@@ -23,7 +24,7 @@ from app.modes import fit_modes, read_modes
 from app.settings import Settings
 from app.support.cancelling import finish
 from app.support.metrics import Gauge
-from app.support.spans import span
+from app.support.spans import are_sent, span
 from app.support.turns import Turns
 from app.wiring.functions import connect_functions
 from app.wiring.identities import Identities, open_identities
@@ -87,7 +88,7 @@ class Services:
             calculator=self.library.calculator,
             pictures=FigurePages(self.library.originals, self.library.parsers),
             functions=self.functions,
-            models=self.models.chat,
+            models=self.models.chat.map(TracedModel) if are_sent() else self.models.chat,
             span=span,
         )
 

@@ -44,13 +44,4 @@ class _Edited:
 
 def edit_prompt(models: Models, text: str) -> Models:
     """Return the models so that each gets `text` as its system prompt, whatever the step says."""
-
-    def edit(model: ChatModel | None) -> ChatModel | None:
-        return None if model is None else _Edited(model, text)
-
-    return Models(
-        edit(models.small),
-        edit(models.large),
-        edit(models.judge),
-        tuple(_Edited(each, text) for each in models.fallbacks),
-    )
+    return models.map(lambda model: _Edited(model, text))

@@ -120,6 +120,7 @@ async def _choose(
 STEP = Step(
     run=rerank,
     label="Ranking what was found",
+    kind="reranker",
     knobs=frozenset({"rerank", "retrieval"}),
     prompts=[PROMPT],
     asks="small",

@@ -146,6 +146,7 @@ async def _correct(
 STEP = Step(
     run=retrieve,
     label="Searching",
+    kind="retriever",
     knobs=SPEAKS | {"retrieval"},
     prompts=[QUERIES_PROMPT, HYPOTHESIS_PROMPT],
     one_prompt=False,

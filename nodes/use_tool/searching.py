@@ -7,6 +7,7 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from domain.documents import Source
+from domain.execution.spans import Facts
 from domain.profile import Profile
 from domain.scope import Scope
 from nodes.context import Context
@@ -60,10 +61,13 @@ async def _find(
     query: str, keep: int, profile: Profile, scope: Scope, context: Context
 ) -> tuple[Sequence[Source], set[str]]:
     """Return the sources of a query, and the ids of all documents in which it found something."""
-    candidates = (await search(query, "", scope, profile.retrieval, context))[:_CANDIDATES]
-    ranked = await rank_candidates(query, candidates, [], profile, scope, context)
-    best = [make_source() for _, make_source in ranked[: keep + SPARE]]
-    sources = await widen_sources(best, keep, scope, context.library)
+    with context.span("search") as note:
+        note(Facts(kind="retriever", input=query))
+        candidates = (await search(query, "", scope, profile.retrieval, context))[:_CANDIDATES]
+        ranked = await rank_candidates(query, candidates, [], profile, scope, context)
+        best = [make_source() for _, make_source in ranked[: keep + SPARE]]
+        sources = await widen_sources(best, keep, scope, context.library)
+        note(Facts(kind="retriever", documents=sources))
     return sources, {candidate["document_id"] for candidate, _ in ranked}
 
 

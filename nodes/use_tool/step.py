@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from domain.documents import Source
 from domain.events import ToolCalled, ToolReturned
+from domain.execution.spans import Facts
 from domain.scope import Scope, ScopeJson
 from domain.state import WorkCall, WorkRound
 from nodes.context import Context, profile_of, scope_of
@@ -83,6 +84,14 @@ async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpd
 
 
 async def _run(call: WorkCall, tools: Mapping[str, ResearchTool], scope: Scope, context: Context) -> Finding:
+    with context.span(f"execute_tool {call['name']}") as note:
+        note(Facts(kind="tool", tool=call["name"], call_id=call["id"], input=call["arguments"]))
+        finding = await _find(call, tools, scope, context)
+        note(Facts(kind="tool", output=finding.text))
+    return finding
+
+
+async def _find(call: WorkCall, tools: Mapping[str, ResearchTool], scope: Scope, context: Context) -> Finding:
     if call["problem"]:
         return Finding(call["problem"])
     tool = tools.get(call["name"])

@@ -7,7 +7,7 @@ import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from time import monotonic
 from typing import Any, LiteralString
 
@@ -341,7 +341,7 @@ class Session:
         parameters = params | {"workspace_id": self.workspace_id}
         connection = self._connection
         assert isinstance(connection, _Connection)
-        with span(query.split(None, 1)[0], {"db.system.name": "postgresql", "db.query.text": query}):
+        with span(_name(query), {"db.system.name": "postgresql", "db.query.text": query}):
             if connection.sees == self._sees:
                 return await connection.execute(query, parameters, prepare=prepare, binary=True)
             # Both in one round trip.
@@ -400,6 +400,12 @@ async def open_session(pool: Pool, realm: Realm, *, transaction: bool = False) -
         else:
             async with pool.connection() as connection, asyncio.timeout(QUERY_SECONDS):
                 yield Session(connection, realm)
+
+
+@lru_cache
+def _name(query: str) -> str:
+    """Return the first word of a statement, such as `SELECT`, for its span."""
+    return next(words[0] for line in query.splitlines() if (words := line.split()) and not words[0].startswith("--"))
 
 
 def _read_realm(realm: Realm) -> tuple[str, str] | Everywhere:

@@ -7,14 +7,20 @@ statements. The SDK reads its other variables (`OTEL_SERVICE_NAME`, `OTEL_TRACES
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
+from app.adapters.tracing.conventions import CAPTURE, CAPTURING, describe
 from app.support.spans import send_spans
 from domain.errors import ConfigurationError
+from domain.execution.spans import Facts, Note
 
 TIMEOUT_SECONDS = 2
 """Time limit of one export, and of sending what is left at the end."""
+
+_MOST_ATTRIBUTES, _LONGEST_ATTRIBUTE = 1000, 100_000
+"""Limits of a span, the second in characters. Chosen: fifty documents before and after a ranking, with their texts, and
+the longest prompt of the modes that ship."""
 
 
 @contextmanager
@@ -30,21 +36,40 @@ def open_otlp() -> Iterator[bool]:
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace import get_current_span
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
     except ImportError as error:
         raise ConfigurationError(
             "OTEL_EXPORTER_OTLP_ENDPOINT is set and OpenTelemetry is missing. Install it: pip install 'askgraph[otel]'"
         ) from error
     name = os.environ.get("OTEL_SERVICE_NAME", "askgraph")
-    provider = TracerProvider(resource=Resource.create({"service.name": name}), shutdown_on_exit=False)
+    limits = SpanLimits(max_span_attributes=_MOST_ATTRIBUTES, max_span_attribute_length=_LONGEST_ATTRIBUTE)
+    resource = Resource.create({"service.name": name})
+    provider = TracerProvider(resource=resource, span_limits=limits, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=TIMEOUT_SECONDS)))
     tracer, propagator = provider.get_tracer("askgraph"), TraceContextTextMapPropagator()
 
-    def open_span(name: str, attributes: Mapping[str, Any], parent: str | None) -> AbstractContextManager[Any]:
+    texts = os.environ.get(CAPTURE, "").lower() in CAPTURING
+
+    @contextmanager
+    def open_span(name: str, attributes: Mapping[str, Any], parent: str | None, *, leaf: bool) -> Iterator[Note]:
         context = propagator.extract({"traceparent": parent}) if parent else None
-        return tracer.start_as_current_span(name, context, attributes=attributes)
+        above = get_current_span(context)
+        start = tracer.start_span if leaf else tracer.start_as_current_span
+        is_run = False
+        with start(name, context, attributes=attributes) as opened:
+
+            def note(facts: Facts) -> None:
+                nonlocal is_run
+                opened.set_attributes(describe(facts, texts=texts))
+                is_run = is_run or facts.get("kind") == "agent"
+                # Lists of traces show what their first span says, which is the request's. A run may outlive it.
+                if is_run and above.is_recording():
+                    above.set_attributes(describe({**facts, "kind": "chain"}, texts=texts))
+
+            yield note
 
     send_spans(open_span)
     try:

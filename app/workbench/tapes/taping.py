@@ -297,16 +297,7 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
     def wrap_any(protocol: type, port: Any) -> Any:
         return None if port is None else wrap(protocol, port)
 
-    wrap_model = partial(wrap_any, ChatModel)
-
-    models = context.models
-    wrapped = Models(
-        small=wrap_model(models.small),
-        large=wrap_model(models.large),
-        judge=wrap_model(models.judge),
-        fallbacks=tuple(wrap_model(model) for model in models.fallbacks),
-        named={key: wrap_model(model) for key, model in models.named.items()},
-    )
+    wrapped = context.models.map(partial(wrap, ChatModel))
     single = {name: wrap_any(protocol, getattr(context, name)) for name, protocol in _SINGLE.items()}
     rerankers = {name: wrap(Reranker, reranker) for name, reranker in context.rerankers.items()}
     judges = _map_judges(context.judges, wrap)
