@@ -50,8 +50,8 @@ OF_ONE = {
 }
 """Those whose names mean other things elsewhere."""
 
-NO_IDS = {"assistant_id", "graph_id", "input.messages[].id"}
-"""Modes, and names that a client's messages have within a request."""
+NO_IDS = {"assistant_id", "graph_id", "input.messages[].id", "key_id"}
+"""Modes, names that a client's messages have within a request, and keys, which are of no workspace."""
 
 # A question for requests whose body in the matrix is about something else.
 BODIES: dict[str, dict[str, Any]] = {
