@@ -214,7 +214,7 @@ async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
 async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:
     script.documents = [document("d", title="Rules of 2024"), document("e", title="Manual")]
     script.blocks = [
-        {"kind": kind, "start": 30 * place, "end": 30 * place + 9, "text": text}
+        {"kind": kind, "start": 30 * place, "end": 30 * place + len(text), "text": text}
         for place, (kind, text) in enumerate(
             [
                 ("heading", "# Manual"),

@@ -64,7 +64,7 @@ function Block({ block: { kind, start, end, text }, ranges }) {
   const nodes = useMemo(() => renderPassage(text, quoted), [quoted]);
   // Markdown knows no table without a row that rules off its header; other formats have such.
   const isDrawn = nodes && (kind !== "table" || nodes.some((node) => node?.props.class === "table"));
-  return html`<div class="block ${kind}">${isDrawn ? nodes : html`<${kind === "table" ? Table : Raw} text=${text} ranges=${quoted} />`}</div>`;
+  return html`<div class="block">${isDrawn ? nodes : html`<${kind === "table" ? Table : Raw} text=${text} ranges=${quoted} />`}</div>`;
 }
 
 /** @param {{text: string, ranges: [number, number][]}} props */

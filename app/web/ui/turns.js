@@ -2,7 +2,7 @@ import { html, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 import { loadAgain, loadEarlier, readAddress } from "../lib/conversations.js";
 import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
-import { Turn } from "./turn.js";
+import { Turn } from "./turn/turn.js";
 import { Welcome } from "./welcome.js";
 
 /** The conversation. */

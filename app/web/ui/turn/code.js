@@ -1,6 +1,6 @@
-import { html, useState } from "../vendor/preact-htm.js";
-import { phrase } from "../lib/language.js";
-import { visible } from "../lib/text.js";
+import { html, useState } from "../../vendor/preact-htm.js";
+import { phrase } from "../../lib/language.js";
+import { visible } from "../../lib/text.js";
 
 /** Code of an answer, with a button that copies it. @param {{text: string}} props */
 export function Code({ text }) {

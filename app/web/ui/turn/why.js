@@ -1,7 +1,7 @@
-import { html } from "../vendor/preact-htm.js";
-import { address } from "../lib/api.js";
-import { phrase } from "../lib/language.js";
-import { useStore } from "../lib/store.js";
+import { html } from "../../vendor/preact-htm.js";
+import { address } from "../../lib/api.js";
+import { phrase } from "../../lib/language.js";
+import { useStore } from "../../lib/store.js";
 
 /** Leads to the debugger, for those who may read a run's steps.
  * @param {{runId: string}} props */

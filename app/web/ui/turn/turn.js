@@ -1,15 +1,15 @@
-import { html, useMemo } from "../vendor/preact-htm.js";
-import { phrase, texts } from "../lib/language.js";
-import { memo } from "../lib/memo.js";
-import { ask, stopAnswer } from "../lib/runs.js";
-import { goTo } from "../lib/conversations.js";
-import { short, visible } from "../lib/text.js";
-import { listSources } from "../lib/turns.js";
+import { html, useMemo } from "../../vendor/preact-htm.js";
+import { phrase, texts } from "../../lib/language.js";
+import { memo } from "../../lib/memo.js";
+import { ask, stopAnswer } from "../../lib/runs.js";
+import { goTo } from "../../lib/conversations.js";
+import { short, visible } from "../../lib/text.js";
+import { listSources } from "../../lib/turns.js";
 import { Actions } from "./actions.js";
 import { Answer } from "./answer.js";
 import { Choices, ReadOn } from "./choices.js";
 import { Facts } from "./facts.js";
-import { STEPS } from "./steps.js";
+import { STEPS } from "../steps.js";
 
 /** One question and its answer; of several that are being answered, each has its own Stop.
  * @param {{turn: Turn, several: boolean, last: boolean}} props */

@@ -1,9 +1,9 @@
-import { html } from "../vendor/preact-htm.js";
-import { openCitation } from "../lib/evidence.js";
-import { phrase, texts } from "../lib/language.js";
-import { useStore } from "../lib/store.js";
-import { duration, nearPlaces, percent, short, visible } from "../lib/text.js";
-import { STEPS } from "./steps.js";
+import { html } from "../../vendor/preact-htm.js";
+import { openCitation } from "../../lib/evidence.js";
+import { phrase, texts } from "../../lib/language.js";
+import { useStore } from "../../lib/store.js";
+import { duration, nearPlaces, percent, short, visible } from "../../lib/text.js";
+import { STEPS } from "../steps.js";
 
 /** Places that an abstention names. */
 const MOST_NEAR = 3;

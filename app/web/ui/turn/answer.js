@@ -1,9 +1,9 @@
-import { html } from "../vendor/preact-htm.js";
-import { narrow, openDocument } from "../lib/evidence.js";
-import { renderMarkdown } from "../lib/markdown.js";
-import { memo } from "../lib/memo.js";
-import { useStore } from "../lib/store.js";
-import { visible } from "../lib/text.js";
+import { html } from "../../vendor/preact-htm.js";
+import { narrow, openDocument } from "../../lib/evidence.js";
+import { renderMarkdown } from "../../lib/markdown.js";
+import { memo } from "../../lib/memo.js";
+import { useStore } from "../../lib/store.js";
+import { visible } from "../../lib/text.js";
 import { Code } from "./code.js";
 import { Marker } from "./marker.js";
 

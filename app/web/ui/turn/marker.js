@@ -1,8 +1,8 @@
-import { html } from "../vendor/preact-htm.js";
-import { openCitation, prefetchPage } from "../lib/evidence.js";
-import { phrase } from "../lib/language.js";
-import { setState } from "../lib/store.js";
-import { short } from "../lib/text.js";
+import { html } from "../../vendor/preact-htm.js";
+import { openCitation, prefetchPage } from "../../lib/evidence.js";
+import { phrase } from "../../lib/language.js";
+import { setState } from "../../lib/store.js";
+import { short } from "../../lib/text.js";
 
 /** The number in an answer that leads to its source.
  * @param {{turn: string, citation: Citation, nth?: number}} props */

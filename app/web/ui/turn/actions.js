@@ -1,8 +1,8 @@
-import { html, useState } from "../vendor/preact-htm.js";
-import { writeAnswer } from "../lib/export.js";
-import { phrase } from "../lib/language.js";
-import { ask } from "../lib/runs.js";
-import { setState, useStore } from "../lib/store.js";
+import { html, useState } from "../../vendor/preact-htm.js";
+import { writeAnswer } from "../../lib/export.js";
+import { phrase } from "../../lib/language.js";
+import { ask } from "../../lib/runs.js";
+import { setState, useStore } from "../../lib/store.js";
 import { Feedback } from "./feedback.js";
 import { Why } from "./why.js";
 

@@ -1,9 +1,9 @@
-import { html, useState } from "../vendor/preact-htm.js";
-import { ApiError } from "../lib/api.js";
-import { sendFeedback } from "../lib/conversations.js";
-import { phrase } from "../lib/language.js";
-import { changeTurn } from "../lib/runs.js";
-import { setState } from "../lib/store.js";
+import { html, useState } from "../../vendor/preact-htm.js";
+import { ApiError } from "../../lib/api.js";
+import { sendFeedback } from "../../lib/conversations.js";
+import { phrase } from "../../lib/language.js";
+import { changeTurn } from "../../lib/runs.js";
+import { setState } from "../../lib/store.js";
 
 const REASONS = ["wrong", "incomplete", "not_found", "bad_source", "other"];
 

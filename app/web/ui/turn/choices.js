@@ -1,10 +1,10 @@
-import { html, useEffect, useState } from "../vendor/preact-htm.js";
-import { phrase } from "../lib/language.js";
-import { ask } from "../lib/runs.js";
-import { useStore } from "../lib/store.js";
-import { visible } from "../lib/text.js";
-import { readOn } from "../lib/topics.js";
-import { TopicButton } from "./topic-button.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { phrase } from "../../lib/language.js";
+import { ask } from "../../lib/runs.js";
+import { useStore } from "../../lib/store.js";
+import { visible } from "../../lib/text.js";
+import { readOn } from "../../lib/topics.js";
+import { TopicButton } from "../topic-button.js";
 
 const MOST = 3;
 
