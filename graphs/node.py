@@ -78,7 +78,7 @@ class Node:
         told = {name: value for name, value in update.items() if name not in _CHUNKS}
         facts = Facts(kind=self.step.kind, output=told)
         if self.step.kind == "retriever":
-            facts["documents"] = update["candidates"]
+            facts["documents"] = update.get("candidates", [])
         elif self.step.kind == "reranker":
-            facts["candidates"], facts["documents"] = state["candidates"], update["sources"]
+            facts["candidates"], facts["documents"] = state["candidates"], update.get("sources", [])
         return facts

@@ -103,6 +103,7 @@ async def test_conversations_are_listed_searched_and_named(client: httpx.AsyncCl
         "updated_at": "",
         "turns": 1,
         "running": None,
+        "outdated": False,
     }
     renamed = await client.patch(f"/api/threads/{ids[0]}", json={"title": " <b>Rain\n\x00gauges "})
     assert renamed.json()["title"] == "<b>Rain gauges"

@@ -39,7 +39,7 @@ def make_state(**fields: Any) -> Any:
     return {
         **blank_question(), "question": "q", "standalone_question": "q", "query": "q (words)", "route": "needs_retrieval",
         "profile": PROFILE.model_dump(), "confidence": 0.9, "level": "high", "missing": [],
-        "sources": [{"number": 1}], "steps": [], **fields,
+        "sources": [{"number": 1, "document_id": "d"}], "steps": [], **fields,
     }  # fmt: skip
 
 
