@@ -34,5 +34,6 @@ def span(
     name: str, attributes: Mapping[str, Any] | None = None, parent: str | None = None, *, leaf: bool = False
 ) -> AbstractContextManager[Note]:
     """Open a span below the current one of this task, or below that of a caller's `traceparent`. A generator may keep
-    a `leaf` open while it yields: it does not become the current one of whoever reads."""
+    a `leaf` open while it yields: it does not become the current one of whoever reads. One
+    below no span goes nowhere."""
     return nullcontext(ignore) if _opener is None else _opener(name, attributes or {}, parent, leaf=leaf)

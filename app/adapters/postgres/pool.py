@@ -341,7 +341,7 @@ class Session:
         parameters = params | {"workspace_id": self.workspace_id}
         connection = self._connection
         assert isinstance(connection, _Connection)
-        with span(_name(query), {"db.system.name": "postgresql", "db.query.text": query}):
+        with span(_name(query), {"db.system.name": "postgresql", "db.query.text": query}, leaf=True):
             if connection.sees == self._sees:
                 return await connection.execute(query, parameters, prepare=prepare, binary=True)
             # Both in one round trip.

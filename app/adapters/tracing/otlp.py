@@ -13,7 +13,7 @@ from typing import Any
 from app.adapters.tracing.conventions import CAPTURE, CAPTURING, describe
 from app.support.spans import send_spans
 from domain.errors import ConfigurationError
-from domain.execution.spans import Facts, Note
+from domain.execution.spans import Facts, Note, ignore
 
 TIMEOUT_SECONDS = 2
 """Time limit of one export, and of sending what is left at the end."""
@@ -57,6 +57,10 @@ def open_otlp() -> Iterator[bool]:
     def open_span(name: str, attributes: Mapping[str, Any], parent: str | None, *, leaf: bool) -> Iterator[Note]:
         context = propagator.extract({"traceparent": parent}) if parent else None
         above = get_current_span(context)
+        if leaf and not above.get_span_context().is_valid:
+            # A process asks its queue all day; a trace of each statement would hide the runs.
+            yield ignore
+            return
         start = tracer.start_span if leaf else tracer.start_as_current_span
         is_run = False
         with start(name, context, attributes=attributes) as opened:
