@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from app.adapters.tracing.conventions import CAPTURE
+from app.adapters.tracing.otlp import open_otlp
 from app.serving.application import make_app
 from app.settings import Settings
+from app.support import spans as tracing
 from app.wiring.services import open_services
 from tests.asking import with_models
 from tests.conftest import HANDBOOK
@@ -152,6 +154,20 @@ async def test_a_run_is_told_in_the_words_of_the_conventions(
     }
     assert 0 < ranked["reranker.output_documents.0.document.score"] <= 1
     assert "36 months" in ranked["reranker.output_documents.0.document.content"]
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+async def test_what_an_error_says_stays(monkeypatch: pytest.MonkeyPatch, leaf: bool) -> None:
+    async with collect_spans(monkeypatch) as spans:
+        with open_otlp():
+            with pytest.raises(ValueError, match="Falke"), tracing.span("request"), tracing.span("work", leaf=leaf):
+                raise ValueError(QUESTION)
+            await wait_for(spans, "request")
+    assert {each.name: each.status.code for each in spans} == dict.fromkeys(
+        ["request", "work"], Status.STATUS_CODE_ERROR
+    )
+    assert [read_attributes(each)["error.type"] for each in spans] == ["ValueError"] * 2
+    assert not [each for each in spans if "Falke" in str(each)]
 
 
 async def wait_for(spans: list[Span], name: str) -> None:

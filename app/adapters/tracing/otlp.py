@@ -38,7 +38,7 @@ def open_otlp() -> Iterator[bool]:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import SpanLimits, TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.trace import get_current_span
+        from opentelemetry.trace import StatusCode, get_current_span
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
     except ImportError as error:
         raise ConfigurationError(
@@ -63,7 +63,10 @@ def open_otlp() -> Iterator[bool]:
             return
         start = tracer.start_span if leaf else tracer.start_as_current_span
         is_run = False
-        with start(name, context, attributes=attributes) as opened:
+        # What an error says may repeat the question, or what a provider was sent.
+        with start(
+            name, context, attributes=attributes, record_exception=texts, set_status_on_exception=texts
+        ) as opened:
 
             def note(facts: Facts) -> None:
                 nonlocal is_run
@@ -73,7 +76,13 @@ def open_otlp() -> Iterator[bool]:
                 if is_run and above.is_recording():
                     above.set_attributes(describe({**facts, "kind": "chain"}, texts=texts))
 
-            yield note
+            try:
+                yield note
+            except Exception as error:
+                opened.set_attribute("error.type", type(error).__name__)
+                if not texts:
+                    opened.set_status(StatusCode.ERROR)
+                raise
 
     send_spans(open_span)
     try:
