@@ -71,8 +71,11 @@ class LocalFinder:
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
         several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
+        listed = several and asks_for(typed or question, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
-        passages = choose_passages(scored.units, scored.shares, most, budget, several=several, named=scored.named)
+        passages = choose_passages(
+            scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named
+        )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_conflict(passages, conflict, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
@@ -119,12 +122,20 @@ class Passage:
 
 
 def choose_passages(
-    units: Sequence[Unit], shares: Vector, most: int, budget: int, *, several: bool, named: Vector | None = None
+    units: Sequence[Unit],
+    shares: Vector,
+    most: int,
+    budget: int,
+    *,
+    several: bool,
+    listed: bool = True,
+    named: Vector | None = None,
 ) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
 
-    Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
+    Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it: with
+    further entries of a manual only where a list is asked for, since the next option is about something else.
     """
     added = _count_added_words(units)
     named = np.zeros_like(shares) if named is None else named
@@ -144,7 +155,7 @@ def choose_passages(
         budget -= best.words
     if not several or not chosen:
         return chosen
-    longer = _extend(units, chosen[0], added, chosen[0].words + budget)
+    longer = _extend(units, chosen[0], added, chosen[0].words + budget, listed=listed)
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
 
 
@@ -204,10 +215,12 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
     return evened
 
 
-def _extend(units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int) -> Passage:
+def _extend(units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int, *, listed: bool) -> Passage:
     """Return the passage with what follows it under the same heading, in at most `budget` words."""
     last, words = passage.last, passage.words
     while last + 1 < len(units) and _goes_on(units[last], units[last + 1]) and words + added[last + 1] <= budget:
+        if not listed and units[last + 1].kind == "definition" and units[last + 1].block != units[last].block:
+            break
         last += 1
         words += added[last]
     while _announces(units[last]) and last > passage.last:

@@ -304,6 +304,13 @@ async def test_two_entries_that_are_named_are_both_quoted_in_the_order_of_the_qu
     assert find_entries("connections or reserved_connections", split_units(SETTINGS)) == [[0]]
 
 
+async def test_an_entry_is_quoted_with_the_next_only_where_a_list_is_asked_for(embedder: OnnxEmbedder) -> None:
+    how, *_ = await quotes_of("how can I limit the number of connections at once?", [SETTINGS], embedder)
+    assert how.text.endswith("The default is 100.")
+    listed, *_ = await quotes_of("which settings of connections are there?", [SETTINGS], embedder)
+    assert listed.text.count("The default is") > 1
+
+
 async def test_what_a_manual_page_is_about_is_said_by_its_name_line(embedder: OnnxEmbedder) -> None:
     text = "## NAME\n\ngit-gc - Cleanup unnecessary files\n\n## SYNOPSIS\n\n```\ngit gc [--auto]\n```\n\n## DESCRIPTION\n\n"
     page = source(4, f"{text}git gc runs housekeeping tasks, with --auto only where there are many loose objects.")
