@@ -71,7 +71,7 @@ class LocalFinder:
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
         several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
-        listed = several and asks_for(typed or question, "list")
+        listed = asks_for(typed or question, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
         passages = choose_passages(
             scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named
@@ -128,14 +128,15 @@ def choose_passages(
     budget: int,
     *,
     several: bool,
-    listed: bool = True,
+    listed: bool = False,
     named: Vector | None = None,
 ) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
 
-    Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it: with
-    further entries of a manual only where a list is asked for, since the next option is about something else.
+    Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it. The
+    entries of a manual are quoted in one passage only where a list is asked for (`listed`): the next option is about
+    something else.
     """
     added = _count_added_words(units)
     named = np.zeros_like(shares) if named is None else named
@@ -144,7 +145,7 @@ def choose_passages(
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
     while len(chosen) < most:
-        best = _find_best(units, shares, added, budget, cost, chosen)
+        best = _find_best(units, shares, added, budget, cost, chosen, listed=listed)
         if best is None or (chosen and best.share < _ADDED):
             break
         best = _quote_entry(units, shares, named, added, best, budget, chosen)
@@ -218,9 +219,11 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
 def _extend(units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int, *, listed: bool) -> Passage:
     """Return the passage with what follows it under the same heading, in at most `budget` words."""
     last, words = passage.last, passage.words
-    while last + 1 < len(units) and _goes_on(units[last], units[last + 1]) and words + added[last + 1] <= budget:
-        if not listed and units[last + 1].kind == "definition" and units[last + 1].block != units[last].block:
-            break
+    while (
+        last + 1 < len(units)
+        and _goes_on(units[last], units[last + 1], listed=listed)
+        and words + added[last + 1] <= budget
+    ):
         last += 1
         words += added[last]
     while _announces(units[last]) and last > passage.last:
@@ -236,6 +239,8 @@ def _find_best(
     budget: int,
     cost: float,
     taken: Sequence[Passage],
+    *,
+    listed: bool,
 ) -> Passage | None:
     best: Passage | None = None
     most = -math.inf
@@ -243,7 +248,7 @@ def _find_best(
         share, says = 0.0, False
         count = count_words(unit.introduction) + count_words(unit.text) + 1
         for last in range(first, len(units)):
-            other = last > first and not _goes_on(units[last - 1], units[last])
+            other = last > first and not _goes_on(units[last - 1], units[last], listed=listed)
             if other or any(p.first <= last <= p.last for p in taken):
                 break
             count += added[last] if last > first else 0
@@ -291,14 +296,18 @@ def _is_same_entry(one: Unit, other: Unit) -> bool:
 
 
 def _drop_same(units: Sequence[Unit], shares: Vector, passage: Passage) -> Vector:
-    """Return the shares, those of 0 that say the same as the passage in another file."""
-    said = [find_terms(unit.text) for unit in units[passage.first : passage.last + 1]]
+    """Return the shares, those of 0 that say the same as the passage in another file, or word for word elsewhere."""
+    quoted = units[passage.first : passage.last + 1]
+    said = [find_terms(unit.text) for unit in quoted]
+    wholes = {unit.whole for unit in quoted}
     document = units[passage.first].source["document_id"]
     dropped = shares.copy()
     for place, unit in enumerate(units):
         terms = find_terms(unit.text)
-        if unit.source["document_id"] != document and any(
-            len(terms & each) >= _SAME * max(len(terms | each), 1) for each in said
+        is_other = not passage.first <= place <= passage.last
+        if (is_other and unit.whole in wholes) or (
+            unit.source["document_id"] != document
+            and any(len(terms & each) >= _SAME * max(len(terms | each), 1) for each in said)
         ):
             dropped[place] = 0
     return dropped
@@ -316,9 +325,12 @@ def _is_caption(unit: Unit) -> bool:
     return is_short and not read_name_line(unit)
 
 
-def _goes_on(unit: Unit, following: Unit) -> bool:
-    """Return True where a passage may go on from one unit to the next: under one heading of one source."""
-    return following.source is unit.source and following.heading == unit.heading
+def _goes_on(unit: Unit, following: Unit, *, listed: bool) -> bool:
+    """Return True where a passage may go on from one unit to the next: under one heading of one source, and with
+    another entry only where a list is asked for."""
+    if following.source is not unit.source or following.heading != unit.heading:
+        return False
+    return listed or following.kind != "definition" or following.block == unit.block
 
 
 def _count_added_words(units: Sequence[Unit]) -> list[int]:
