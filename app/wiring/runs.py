@@ -45,8 +45,7 @@ from domain.documents import DocumentReport
 from domain.history.erasure import CacheEraser, Eraser, FileEraser
 from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
-from domain.ports.client_threads import ClientThreads
-from domain.ports.conversations import ConversationIndex
+from domain.ports.conversations import ClientThreads, ConversationIndex
 from domain.ports.feedback import FeedbackStore
 from domain.ports.limits import UsageCounter
 from domain.ports.retention import Retention, SavedStates

@@ -1,6 +1,10 @@
 """Port: conversations that a client keeps itself, found again by what it sends."""
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from domain.history.client_threads import ClientThread
+from domain.scope import Scope
 
 
 class ConversationIndex(Protocol):
@@ -16,4 +20,39 @@ class ConversationIndex(Protocol):
 
     async def forget(self, key: str) -> None:
         """Forget what is under the key, if anything: the conversation has gone on."""
+        ...
+
+
+class ClientThreads(Protocol):
+    """Raises `DatabaseUnavailable`."""
+
+    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any], caller: str) -> bool:
+        """Create a thread, which counts as one in which the caller has asked. False, and nothing changed, where the
+        workspace has one of this id. Raises `InputError` where the caller has made `MOST_EMPTY` and asked in none."""
+        ...
+
+    async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:
+        """Add notes; each replaces an earlier one of its name."""
+        ...
+
+    async def branch(self, workspace_id: str, thread_id: str, branch_id: str, checkpoint_id: str) -> None:
+        """Note that the thread goes on in `branch_id`, which exists, from a checkpoint."""
+        ...
+
+    async def read(self, workspace_id: str, thread_id: str) -> ClientThread | None:
+        """Return the thread; None where the workspace has none of this id."""
+        ...
+
+    async def search(
+        self,
+        asker: Scope,
+        metadata: Mapping[str, Any],
+        ids: Sequence[str] | None,
+        busy: bool | None,
+        limit: int,
+        offset: int,
+    ) -> list[ClientThread]:
+        """Return the threads that are open to the asker's groups, and have these notes, the
+        latest first: conversations, and those that clients have made. No branches. If `busy` is not None, only those
+        that are, or are not."""
         ...

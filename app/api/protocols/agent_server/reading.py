@@ -30,7 +30,7 @@ from app.history.threads import Threads
 from domain.errors import UnknownCheckpoint, UnknownRun, UnknownThread
 from domain.execution.streams import StreamedEvent
 from domain.history.client_threads import ClientThread
-from domain.ports.client_threads import ClientThreads
+from domain.ports.conversations import ClientThreads
 from domain.ports.runs import RunQueue
 from domain.runs import RunStatus
 from domain.scope import Scope
