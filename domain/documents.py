@@ -29,6 +29,8 @@ class Box(TypedDict):
     y: float
     width: float
     height: float
+    confidence: NotRequired[float]
+    """How sure text recognition is of the line, 0-1; absent where the file has its text."""
 
 
 class PageBox(Box):
@@ -84,6 +86,8 @@ class ParsedDocument:
     links: tuple[Link, ...] = ()
     unseen_words: int = 0
     """Words that were left out because nobody sees them: hidden, white on white, off the page."""
+    notes: tuple[str, ...] = ()
+    """Remarks for whoever added the file, in whole sentences."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class EmptyDocument(DocumentError):
 
 
 class ScannedDocument(DocumentError):
-    """The pages are pictures without a text layer. Run text recognition (OCR) on the file and try again."""
+    """The pages are pictures without a text layer. Text recognition (OCR) reads them: pip install "askgraph[ocr]"."""
 
 
 class OversizedDocument(DocumentError):

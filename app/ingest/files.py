@@ -4,7 +4,7 @@ import os
 import unicodedata
 from pathlib import Path
 
-from app.ingest.formats import find_format, list_formats
+from app.ingest.formats import is_read_from_folders, list_formats
 from app.ingest.sidecars import is_sidecar
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, UnsupportedDocument
@@ -71,7 +71,7 @@ def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
             if is_sidecar(name):
                 continue
             # What a link leads to may be anything that this process can read, and nobody has named it.
-            if find_format(name) is None or not (whole := file.resolve()).is_relative_to(path):
+            if not is_read_from_folders(name) or not (whole := file.resolve()).is_relative_to(path):
                 passed_over += 1
             else:
                 files.append(whole)

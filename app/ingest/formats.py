@@ -8,9 +8,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-from app.ingest.recognition import has_part, is_html, is_mail, is_opendocument_text, is_pdf, is_rtf
+from app.ingest.recognition import (
+    PICTURES,
+    has_part,
+    is_html,
+    is_mail,
+    is_opendocument_text,
+    is_pdf,
+    is_rtf,
+    starts_with,
+)
 from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
 
@@ -36,9 +46,17 @@ class Format:
     """Returns True for content that can only be this format; None where content does not tell."""
     is_text: bool = True
     """False for binary formats."""
+    needs: str | None = None
+    """A package without which a file of this format is read only where somebody names it, to be told what is missing:
+    in a folder it is passed over."""
     metadata_reader: str | None = None
     """`module:function`, which takes the file's bytes and reads nothing but the metadata in them; None where files of
     this format have none."""
+
+    @property
+    def is_picture(self) -> bool:
+        """True for files of pictures."""
+        return self.media_type.startswith("image/")
 
     @property
     def media_type(self) -> str:
@@ -65,6 +83,7 @@ def _import(name: str) -> Any:
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _R = "app.ingest.readers"
+
 
 FORMATS = [
     Format(
@@ -101,6 +120,19 @@ FORMATS = [
         is_pdf,
         is_text=False,
         metadata_reader=f"{_R}.pdf.reader:read_pdf_date",
+    ),
+    *(
+        Format(
+            kind,
+            suffixes,
+            (f"image/{kind.lower()}",),
+            f"{_R}.pdf.reader:read_picture",
+            f"a {kind} picture",
+            starts_with(PICTURES[kind]),
+            is_text=False,
+            needs="rapidocr",
+        )
+        for kind, suffixes in (("PNG", ("png",)), ("JPEG", ("jpg", "jpeg")), ("TIFF", ("tif", "tiff")))
     ),
     Format(
         "DOCX",
@@ -199,6 +231,12 @@ def find_format(source: str) -> Format | None:
     """The format that the extension of a path, file name or address stands for; None for any other extension."""
     suffix = find_suffix(source)
     return next((each for each in FORMATS if suffix in each.suffixes), None)
+
+
+def is_read_from_folders(source: str) -> bool:
+    """True for a file of a supported format for which all that it needs is installed."""
+    found = find_format(source)
+    return found is not None and (found.needs is None or find_spec(found.needs) is not None)
 
 
 def find_format_by_media_type(media_type: str | None) -> Format | None:

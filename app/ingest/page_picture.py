@@ -1,10 +1,12 @@
-"""Draws pages of a PDF. Parser workers do it, because a page may take any time and memory."""
+"""Draws pages of PDFs and pictures. Parser workers do it, because a page may take any time and memory."""
 
 import io
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from app.ingest.pictures import wrap_picture
+from app.ingest.recognition import is_picture
 from domain.errors import UnreadableDocument
 
 MAX_PIXELS = 6_000_000
@@ -17,12 +19,20 @@ _OPTIONS: Mapping[PictureFormat, Mapping[str, Any]] = {"png": {}, "webp": {"qual
 """How a picture is written. The WebP of a page of text has a third of the bytes of its PNG, in half the time."""
 
 
-def draw_page(pdf: bytes, number: int, dpi: int, kind: PictureFormat) -> bytes:
-    """Return a picture of the page, counted from 1. Raises `UnreadableDocument` if it cannot be drawn."""
+def has_page_pictures(media_type: str) -> bool:
+    """Return True for the types of files whose pages can be drawn."""
+    return media_type == "application/pdf" or media_type.startswith("image/")
+
+
+def draw_page(data: bytes, number: int, dpi: int, kind: PictureFormat) -> bytes:
+    """Return a picture of a page, counted from 1, of a PDF or of a file of pictures. Raises `UnreadableDocument` if it
+    cannot be drawn."""
     import pypdfium2
 
     try:
-        page = pypdfium2.PdfDocument(pdf)[number - 1]
+        if is_picture(data):
+            data, number = wrap_picture(data, number), 1
+        page = pypdfium2.PdfDocument(data)[number - 1]
         width, height = page.get_size()
         scale = dpi / 72
         pixels = width * height * scale**2

@@ -23,6 +23,8 @@ SECONDS = 30.0
 """Computing time for a small file. 190 pages of PDF (1.4 MB) take 4 s, 5 MB of Markdown 10 s."""
 MEMORY_MB = 1024
 """Address space of a worker. An empty one takes 60 MB, the largest files that are read about 700 MB."""
+SCAN_MEMORY = 2
+"""How many times as much a worker may take that recognises text on scans, which takes 900 MB beside the file."""
 MAX_REPLY = 128 * 2**20
 """Largest reply in bytes. Ten million characters of text with their chunks and links take 20 to 80 MB."""
 NICENESS = 5
@@ -43,7 +45,7 @@ def main() -> None:
     memory = int(sys.argv[1]) * 2**20
     _end_with(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory * SCAN_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(NICENESS)
     requests = sys.stdin.buffer

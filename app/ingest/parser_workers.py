@@ -158,6 +158,7 @@ class _Worker:
         # The same modules as here, from the same places; -P: and none from the working directory.
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"PYTHONPATH": paths}
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # each would take address space
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
                 sys.executable,
@@ -189,12 +190,13 @@ class _Worker:
         assert stdout is not None
         is_late = False
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as deadline:
                 stdin.write(len(request).to_bytes(HEADER))
                 stdin.write(request)
                 await stdin.drain()
                 while (header := await stdout.readexactly(HEADER)) == NOTE:
                     done, total = [int.from_bytes(await stdout.readexactly(HEADER)) for _ in range(2)]
+                    deadline.reschedule(asyncio.get_running_loop().time() + seconds)
                     if listener is not None:
                         listener(done, total)
                 return await stdout.readexactly(int.from_bytes(header))

@@ -245,7 +245,7 @@ class Ingestion:
             return DocumentReport(source, "superseded", note=error.message)
         if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
-        notes = [_note_unseen(content.parsed.unseen_words)]
+        notes = [*content.parsed.notes, _note_unseen(content.parsed.unseen_words)]
         if is_stored_first and not later:
             notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
         return DocumentReport(

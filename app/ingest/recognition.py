@@ -9,13 +9,15 @@ _ZIP = b"PK\x03\x04"
 _RTF = b"{\\rtf"
 _OPENDOCUMENT_TEXT = b"application/vnd.oasis.opendocument.text"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+PICTURES = {
+    "PNG": (b"\x89PNG\r\n\x1a\n",),
+    "JPEG": (b"\xff\xd8\xff",),
+    "TIFF": (b"II*\x00", b"MM\x00*"),
+}
+"""How files of pictures that are read begin."""
 _SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
     (b"GIF87a", "a GIF picture"),
     (b"GIF89a", "a GIF picture"),
-    (b"II*\x00", "a TIFF picture"),
-    (b"MM\x00*", "a TIFF picture"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"BZh91AY&SY", "a bzip2 archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
@@ -52,6 +54,11 @@ def is_html(data: bytes) -> bool:
     return _HTML_START.match(data[:4096]) is not None
 
 
+def is_picture(data: bytes) -> bool:
+    """True for a PNG, JPEG or TIFF file."""
+    return any(data.startswith(starts) for starts in PICTURES.values())
+
+
 def is_rtf(data: bytes) -> bool:
     """True for an RTF document."""
     return data.lstrip().startswith(_RTF)
@@ -84,6 +91,11 @@ def has_part(name: str) -> Callable[[bytes], bool]:
         return name in parts
 
     return test
+
+
+def starts_with(starts: tuple[bytes, ...]) -> Callable[[bytes], bool]:
+    """Make a test for files that begin with one of these."""
+    return lambda data: data.startswith(starts)
 
 
 def is_encrypted_office(data: bytes) -> bool:

@@ -1,6 +1,6 @@
 // The types of what the page holds, known to every module. Browsers never see this file.
 
-type Box = { page: number; x: number; y: number; width: number; height: number }; // in percent of the page
+type Box = { page: number; x: number; y: number; width: number; height: number; confidence?: number }; // in percent of the page
 type Passage = { page: number | null; boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string };
 type Citation = {
   marker: number; document_id: string; title: string; source: string; chunk_id: string; page: number | null;

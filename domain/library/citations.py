@@ -116,15 +116,16 @@ def _find_boxes(source: Source, spans: Sequence[tuple[int, int]]) -> list[PageBo
             first, last = max(source["start"] + start, line["start"]), min(source["start"] + end, line["end"])
             if first < last and line["box"]["width"] > 0:
                 box, unit = line["box"], line["box"]["width"] / (line["end"] - line["start"])
-                boxes.append(
-                    PageBox(
-                        page=line["page"],
-                        x=round(box["x"] + unit * (first - line["start"]), 2),
-                        y=round(box["y"], 2),
-                        width=round(unit * (last - first), 2),
-                        height=round(box["height"], 2),
-                    )
+                place = PageBox(
+                    page=line["page"],
+                    x=round(box["x"] + unit * (first - line["start"]), 2),
+                    y=round(box["y"], 2),
+                    width=round(unit * (last - first), 2),
+                    height=round(box["height"], 2),
                 )
+                if "confidence" in box:
+                    place["confidence"] = box["confidence"]
+                boxes.append(place)
     return boxes
 
 

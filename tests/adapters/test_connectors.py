@@ -44,7 +44,7 @@ class ConnectorContract:
     async def test_a_workspace_follows_a_place(self, place: Place, services: Services) -> None:
         await place.write("a.md", "The apple is here.")
         await place.write("deep/er/b_ü.md", "The banana is here.")
-        await place.write("deep/picture.png", "not for us")
+        await place.write("deep/picture.gif", "not for us")
         async with opened(place.address) as connector:
             assert [action for action, _ in await sync_into(services, connector)] == ["added", "added"]
             [first, second] = await list_names(services, connector)

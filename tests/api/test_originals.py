@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import psycopg
+import pypdfium2
 import pytest
 from PIL import Image
 
@@ -72,6 +73,18 @@ async def test_a_pdf_page_is_drawn_at_the_resolution_asked_for(client: httpx.Asy
     assert (compact.status_code, compact.headers["content-type"]) == (200, "image/webp")
     assert Image.open(io.BytesIO(compact.content)).size == small.size
     assert (await client.get(f"/api/documents/{document}/pages/1.gif")).status_code == 422
+
+
+async def test_a_picture_is_cited_and_shown_as_its_page(client: httpx.AsyncClient) -> None:
+    picture = io.BytesIO()
+    pypdfium2.PdfDocument(MANUAL)[0].render(scale=2).to_pil().save(picture, "PNG")
+    document = await add(client, "manual.png", picture.getvalue())
+    question = {"question": "What is in the box of the station?"}
+    answer = (await client.post("/api/chat", json=question, headers={"Accept": "application/json"})).json()
+    [box, *_] = answer["citations"][0]["boxes"]
+    assert (box["page"], 0.5 < box["confidence"] <= 1) == (1, True)
+    shown = (await client.get(f"/api/documents/{document}/pages/1.png?dpi=100")).content
+    assert Image.open(io.BytesIO(shown)).size == pytest.approx((779, 1100), abs=1)
 
 
 async def test_what_is_not_there_is_said(client: httpx.AsyncClient) -> None:

@@ -47,7 +47,7 @@ DOCUMENTS = [document("d"), document("e", title="A manual", source="m.pdf", medi
 async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     """Go from one state of the page to the next, naming each."""
     script.blocks = BLOCKS
-    boxes = [{"page": 4, "x": 10, "y": 10, "width": 50, "height": 3}]
+    boxes = [{"page": 4, "x": 10, "y": 10, "width": 50, "height": 3, "confidence": 0.87}]
     sources = [citation(1, start=11, end=21), citation(2, page=4, boxes=boxes)]
     begun = [event("thinking", step="retrieve"), event("sources", citations=sources)]
     correction = event("correction", reason="One was withdrawn.", answer=TEXT, citations=sources)
@@ -97,6 +97,7 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     yield "evidence in a text"
     await page.keyboard.press("]")
     await page.locator(".evidence rect").wait_for(state="attached")
+    await expect(page.locator(".evidence")).to_contain_text("87 % sure")
     yield "evidence on a page"
     await page.keyboard.press("Escape")
     await expect(page.locator(".marker").last).to_be_focused()

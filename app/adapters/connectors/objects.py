@@ -16,7 +16,7 @@ from obstore.store import HTTPStore, S3Store
 from app.adapters.s3 import CLIENT, RETRY, shorten
 from app.ingest.dates import state_day
 from app.ingest.files import check_size
-from app.ingest.formats import find_format
+from app.ingest.formats import is_read_from_folders
 from app.ingest.sidecars import MAX_BYTES, SUFFIX, is_sidecar, read_metadata
 from domain.errors import ConfigurationError, NotFound, Unavailable
 from domain.ports.connectors import Content, Entry, Listing, Opening
@@ -52,7 +52,7 @@ class ObjectFolder:
                     self._found[meta["path"]] = meta
         inside = len(self._prefix) + 1 if self._prefix else 0
         keys = [key for key in self._found if not is_sidecar(key) and "/." not in f"/{key[inside:]}"]
-        entries = [Entry(self._name(key), self._stamp(key)) for key in keys if find_format(f"/{key}")]
+        entries = [Entry(self._name(key), self._stamp(key)) for key in keys if is_read_from_folders(f"/{key}")]
         return Listing(entries, len(keys) - len(entries), gap)
 
     async def read(self, entry: Entry, known: str | None) -> Content:

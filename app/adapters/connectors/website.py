@@ -201,8 +201,10 @@ class Website:
 
     def _is_page(self, url: str) -> bool:
         """Return True for an address that may be a document's, below the one that was named."""
-        is_other = find_format(url) is None and _OTHER_FILES.guess_type(url.partition("?")[0])[0] is not None
-        return _is_within(url, self.address) and not is_other
+        known = find_format(url)
+        is_other = known is None and _OTHER_FILES.guess_type(url.partition("?")[0])[0] is not None
+        is_decoration = known is not None and known.is_picture
+        return _is_within(url, self.address) and not is_other and not is_decoration
 
     async def _get(
         self, url: str, most: int, *, within: str, headers: Mapping[str, str] | None = None, html_only: bool = False

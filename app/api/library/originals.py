@@ -15,13 +15,12 @@ from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, Originals
 from app.api.library.documents import RevisionQuery, find_document, find_revision, read_revision
 from app.api.schema.openapi import fail_with, respond_with, respond_with_text
 from app.api.schema.responses import BlocksBody
-from app.ingest.page_picture import PictureFormat
+from app.ingest.page_picture import PictureFormat, has_page_pictures
 from domain.documents import Place
 from domain.errors import MissingOriginal
 from domain.ports.originals import OriginalStore
 from domain.text.blocks import read_blocks
 
-PDF = "application/pdf"
 DEFAULT_DPI, MIN_DPI, MAX_DPI = 110, 36, 220
 """Resolutions of page pictures. A page of A4 has 910 × 1290 pixels at 110 dpi."""
 
@@ -83,10 +82,10 @@ async def get_page(
     dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
     revision: RevisionQuery = None,
 ) -> Response:
-    """Return a page of a PDF as a picture. A citation's `boxes` are in percent of it."""
+    """Return a page of a PDF, or a picture that was added, as a picture. A citation's `boxes` are in percent of it."""
     document = await find_document(documents, scope, document_id)
-    if document.media_type != PDF:
-        raise MissingOriginal("Only pages of PDF files can be shown as pictures. See the document's file or text.")
+    if not has_page_pictures(document.media_type):
+        raise MissingOriginal("Only pages of PDF files and pictures can be shown. See the document's file or text.")
     content_hash = await find_revision(documents, scope, document, revision)
     if content_hash == document.content_hash and number > (document.pages or 0):
         raise MissingOriginal(f"The document has {document.pages} pages; there is no page {number}.")

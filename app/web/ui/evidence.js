@@ -40,8 +40,9 @@ function CitationPane({ turn, citation, nth }) {
 /** Where a passage stands in its document. @param {{focus: string, citation: Citation}} props */
 function Passage({ focus, citation }) {
   const { source, document_id, revision, since, score, text } = citation;
+  const sure = (citation.boxes ?? []).flatMap(({ confidence }) => confidence ?? []);
   return html`
-      <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
+      <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${sure.length > 0 && html` · ${phrase("evidence.scan", { share: percent(Math.min(...sure)) })}`}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
       ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
       ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${focus} citation=${citation} />` : html`<${Blocks} key=${focus} document=${document_id} revision=${revision} citation=${citation} />`}`;
 }
@@ -64,7 +65,7 @@ function Origin({ source }) {
 /** @param {{item: LibraryDocument, page: number}} props */
 function DocumentPane({ item, page }) {
   const { id, title, source, pages, media_type } = item;
-  const hasPages = pages && media_type === "application/pdf";
+  const hasPages = pages && /^application\/pdf$|^image\//.test(media_type);
   const jump = (event) => openDocument(id, Math.min(pages ?? 1, Math.max(1, Math.round(event.currentTarget.valueAsNumber) || 1)));
   return html`
     <${Pane} name=${phrase("evidence.document")} focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}

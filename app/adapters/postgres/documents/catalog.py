@@ -9,7 +9,7 @@ from app.adapters.postgres.documents.revisions import list_revisions, read_text
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Document, Line, Place, Revision, pick_named
+from domain.documents import Box, Document, Line, Place, Revision, pick_named
 from domain.library.where import EVERYTHING, Where
 from domain.scope import Scope
 
@@ -150,5 +150,15 @@ def read_document(row: DictRow | None) -> Document | None:
 
 def read_line(line: Sequence[float]) -> Line:
     """Return a line from its form in the table `chunk_places`."""
-    start, end, page, x, y, width, height = line
-    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})
+    start, end, page, x, y, width, height, *confidence = line
+    box = Box(x=x, y=y, width=width, height=height)
+    if confidence:
+        box["confidence"] = confidence[0]
+    return Line(int(start), int(end), int(page), box)
+
+
+def write_line(line: Line) -> list[float]:
+    """Return the form of a line in the table `chunk_places`; how sure it is comes last, where it was recognised."""
+    box = line.box
+    place = [line.start, line.end, line.page, box["x"], box["y"], box["width"], box["height"]]
+    return [*place, box["confidence"]] if "confidence" in box else place

@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.documents.catalog import write_line
 from app.adapters.postgres.library.bm25 import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library.vocabulary import list_words
 from app.adapters.postgres.pool import Session
@@ -281,9 +282,4 @@ def _describe(row: ChunkRow) -> dict[str, str]:
 
 
 def _write_lines(chunk: Chunk) -> Jsonb:
-    return Jsonb(
-        [
-            [line.start, line.end, line.page, line.box["x"], line.box["y"], line.box["width"], line.box["height"]]
-            for line in chunk.lines
-        ]
-    )
+    return Jsonb([write_line(line) for line in chunk.lines])

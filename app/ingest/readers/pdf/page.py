@@ -30,6 +30,8 @@ class Run:
     """True if it contains a gap that is wider than a space can be."""
     bold: bool = False
     """True if it begins and ends in bold type."""
+    confidence: float | None = None
+    """How sure text recognition is of it, 0-1; None where the file has the text."""
 
     @property
     def height(self) -> float:
@@ -70,3 +72,7 @@ class Page:
     """True if it has an image and hardly any text."""
     unseen_words: int = 0
     """Words that nobody sees, which are not among the lines."""
+    is_scan: bool = False
+    """True if text recognition reads it, where that is installed."""
+    doubtful: int = 0
+    """Recognised lines that are left out because they are probably none."""

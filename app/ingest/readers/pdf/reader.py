@@ -9,12 +9,14 @@ import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.dates import state_day
+from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.characters import View, read_characters, read_runs
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
 from app.ingest.readers.pdf.margins import RunningLines, leave_out
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.paragraphs import lay_out
+from app.ingest.readers.pdf.scans import can_recognise, describe_scans, is_scan, recognise, refuse_many
 from app.ingest.readers.pdf.tables import join_rows, separate_cells
 from app.ingest.readers.pdf.visibility import Visibility
 from app.ingest.reading_progress import note_pages
@@ -55,14 +57,41 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
         for index in range(count):
             with _PDFIUM:
                 pages.append(_read_page(document, index))
+            if can_recognise():
+                refuse_many(sum(page.is_scan for page in pages))
             note_pages(index + 1, count)
     finally:
         with _PDFIUM:
             document.close()
+    return _assemble(source, _check_scans(pages), metadata)
+
+
+def read_picture(source: str, data: bytes) -> ParsedDocument:
+    """Read the text of a picture, or of each in a TIFF file, as `read_pdf` reads scanned pages.
+
+    Raises `UnreadableDocument`, `OversizedDocument` and `ScannedDocument`.
+    """
+    count = count_pictures(data)
+    refuse_many(count)
+    pages: list[Page] = []
+    for number in range(1, count + 1):
+        wrapped = wrap_picture(data, number)
+        with _PDFIUM:
+            document = _open(wrapped)
+            pages.append(_read_page(document, 0))
+            document.close()
+        note_pages(number, count)
+    return _assemble(source, _check_scans(pages), "")
+
+
+def _check_scans(pages: list[Page]) -> list[Page]:
+    """Return the pages. Raises `ScannedDocument` if most are pictures and there is hardly any text."""
     characters = sum(len(line.text) for page in pages for line in page.lines)
-    if characters < _SPARSE * count and sum(page.is_picture for page in pages) * 2 > count:
+    if characters < _SPARSE * len(pages) and sum(page.is_picture for page in pages) * 2 > len(pages):
+        if can_recognise():
+            raise ScannedDocument("The pages are pictures in which text recognition (OCR) finds no text.")
         raise ScannedDocument
-    return _assemble(source, pages, metadata)
+    return pages
 
 
 def read_pdf_date(data: bytes) -> Metadata:
@@ -94,9 +123,16 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         view = View(page)
         seen, unseen = Visibility(page, text_page.raw, view).blank_unseen(read_characters(text_page.raw))
         runs = join_rows(read_runs(seen, text_page.raw, view))
+        characters = sum(len(run.text) for run in runs)
+        is_picture = characters < _SPARSE and _has_image(page)
+        scanned, doubtful = is_scan(page, characters), 0
+        if scanned and can_recognise():
+            scan = recognise(page)
+            doubtful = scan.doubtful
+            if sum(len(run.text) for run in scan.runs) > characters:
+                runs, view = join_rows(scan.runs), scan.view
         separate_cells(runs)
-        is_sparse = sum(len(run.text) for run in runs) < _SPARSE
-        return Page(lay_out(runs, view), is_sparse and _has_image(page), unseen)
+        return Page(lay_out(runs, view), is_picture, unseen, scanned, doubtful)
     finally:
         text_page.close()
         page.close()
@@ -143,7 +179,14 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
     document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source)
     sections = tuple(part for section in document.sections for part in leave_out(section, margins))
     unseen = sum(page.unseen_words for page in pages)
-    return replace(document, sections=sections, lines=tuple(placed), pages=len(pages), unseen_words=unseen)
+    return replace(
+        document,
+        sections=sections,
+        lines=tuple(placed),
+        pages=len(pages),
+        unseen_words=unseen,
+        notes=describe_scans(pages),
+    )
 
 
 def _stands_in_table(lines: Sequence[PageLine], index: int) -> bool:

@@ -30,6 +30,7 @@ def join_rows(runs: Iterable[Run]) -> list[Run]:
             gap = (run.left - row.right) / max(run.height, 1)
             row.tabular |= run.tabular or gap > WIDE_GAP
             row.bold &= run.bold
+            row.confidence = min(filter(None, (row.confidence, run.confidence)), default=None)
             row.text += " " + run.text
             row.pieces += [piece._replace(gap=piece.gap or gap) for piece in run.pieces]
             row.left, row.top = min(row.left, run.left), min(row.top, run.top)
