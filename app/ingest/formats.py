@@ -63,6 +63,11 @@ class Format:
         """The media type stored with a document."""
         return self.media_types[0]
 
+    @property
+    def is_installed(self) -> bool:
+        """True if all that it needs is there."""
+        return self.needs is None or find_spec(self.needs) is not None
+
     def read(self, source: str, data: bytes) -> ParsedDocument:
         """Parse the file. Raises `DocumentError`, and whatever the parser raises on malformed input."""
         read: Reader = _import(self.reader)
@@ -236,7 +241,7 @@ def find_format(source: str) -> Format | None:
 def is_read_from_folders(source: str) -> bool:
     """True for a file of a supported format for which all that it needs is installed."""
     found = find_format(source)
-    return found is not None and (found.needs is None or find_spec(found.needs) is not None)
+    return found is not None and found.is_installed
 
 
 def find_format_by_media_type(media_type: str | None) -> Format | None:

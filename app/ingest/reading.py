@@ -22,6 +22,7 @@ from domain.errors import (
     EncryptedDocument,
     MistypedDocument,
     OversizedDocument,
+    ScannedDocument,
     UnreadableDocument,
     UnsupportedDocument,
 )
@@ -65,7 +66,8 @@ def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -
 def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> None:
     """Raise as `read_document` does, for everything that shows without parsing."""
     check_size(len(data), max_bytes)
-    _choose_format(source, data, media_type)
+    if not _choose_format(source, data, media_type).is_installed:
+        raise ScannedDocument
 
 
 def _choose_format(source: str, data: bytes, media_type: str | None) -> Format:

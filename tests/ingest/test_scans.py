@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from app.ingest import formats
 from app.ingest.files import find_files
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.readers.pdf import scans
-from app.ingest.reading import read_document
+from app.ingest.reading import check_file, read_document
 from domain.documents import Box, ParsedDocument
 from domain.errors import OversizedDocument, ScannedDocument
 
@@ -121,6 +122,8 @@ def test_without_the_extra_a_scan_says_what_to_install(
     data = make(draw(make_page()))
     with pytest.raises(ScannedDocument, match=r'pip install "askgraph\[ocr\]"'):
         read_document("upload", data)
+    with pytest.raises(ScannedDocument) if data.startswith(b"\x89PNG") else nullcontext():
+        check_file("upload", data)
     (tmp_path / "logo.png").write_bytes(data)
     (tmp_path / "notes.md").write_text("# Notes")
     assert find_files(tmp_path) == ([tmp_path / "notes.md"], 1)

@@ -157,12 +157,12 @@ async def test_files_are_added_and_stay_harmless(page: Page, site: str) -> None:
     text = f"The Zeisig anemometer {hostile} is painted bright orange by the workshop in Lund."
     files: list[FilePayload] = [
         {"name": name, "mimeType": "text/plain", "buffer": text.encode()},
-        {"name": "picture.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0\0"},
+        {"name": "picture.gif", "mimeType": "image/gif", "buffer": b"GIF89a\0\0"},
     ]
     await page.goto(site)
     await page.get_by_role("tab", name="Library").click()
     await page.locator("#files").set_input_files(files)
-    await expect(page.locator(".arrival.failed")).to_contain_text("picture.png")
+    await expect(page.locator(".arrival.failed")).to_contain_text("picture.gif")
     await expect(page.locator(".left .entry").get_by_text("onerror")).to_be_visible()
     await ask(page, "What colour is the Zeisig anemometer painted?")
     await expect(page.locator(".answer")).to_contain_text("bright orange")
