@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from app.ingest.files import find_files, load, report_bad_name, report_failure
+from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.reading import check_file
-from app.ingest.sidecars import read_sidecar
 from domain.documents import DocumentReport
 from domain.errors import DocumentError, MetadataError
 from domain.library.ingestions import IngestionStatus

@@ -5,7 +5,7 @@ import unicodedata
 from pathlib import Path
 
 from app.ingest.formats import is_read_from_folders, list_formats
-from app.ingest.sidecars import is_sidecar
+from app.ingest.metadata.sidecars import is_sidecar
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from app.ingest.files import find_files, load
-from app.ingest.sidecars import SUFFIX, read_sidecar
+from app.ingest.metadata.sidecars import SUFFIX, read_sidecar
 from domain.errors import InputError
 from domain.ports.connectors import Content, Entry, Listing
 

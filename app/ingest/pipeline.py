@@ -10,10 +10,10 @@ from pathlib import Path
 
 from app.ingest.chunking import split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
+from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
 from app.ingest.reading import MAX_BYTES, read_own_metadata
-from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, MetadataError, Superseded, Unavailable
 from domain.library.ingestions import IngestionProgress

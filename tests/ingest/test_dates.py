@@ -15,8 +15,8 @@ import pptx
 import pytest
 from fpdf import FPDF
 
+from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.reading import read_document, read_own_metadata
-from app.ingest.sidecars import read_sidecar
 from app.wiring.services import Services
 from domain.scope import Scope
 from nodes.prompting.messages import show_sources

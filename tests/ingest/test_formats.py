@@ -11,8 +11,8 @@ import pytest
 from app.ingest import formats
 from app.ingest.files import find_files
 from app.ingest.formats import FORMATS, Format, list_formats
+from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.reading import read_document
-from app.ingest.sidecars import read_sidecar
 from domain.documents import DocumentReport
 from domain.errors import MetadataError, UnsupportedDocument
 

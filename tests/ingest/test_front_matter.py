@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ingest.front_matter import split_front_matter
+from app.ingest.metadata.front_matter import split_front_matter
 from domain.errors import MetadataError
 from domain.library.metadata import check_metadata, read_pairs
 

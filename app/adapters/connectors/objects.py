@@ -14,10 +14,10 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import HTTPStore, S3Store
 
 from app.adapters.s3 import CLIENT, RETRY, shorten
-from app.ingest.dates import state_day
 from app.ingest.files import check_size
 from app.ingest.formats import is_read_from_folders
-from app.ingest.sidecars import MAX_BYTES, SUFFIX, is_sidecar, read_metadata
+from app.ingest.metadata.dates import state_day
+from app.ingest.metadata.sidecars import MAX_BYTES, SUFFIX, is_sidecar, read_metadata
 from domain.errors import ConfigurationError, NotFound, Unavailable
 from domain.ports.connectors import Content, Entry, Listing, Opening
 

@@ -24,9 +24,9 @@ from lxml import etree
 from protego import Protego
 from selectolax.lexbor import LexborHTMLParser
 
-from app.ingest.dates import state_day
 from app.ingest.decoding import decode
 from app.ingest.formats import find_format, find_format_by_media_type
+from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import parse_xml
 from app.ingest.readers.html import check_nesting
 from domain.errors import DocumentError, InputError, NotFound, OversizedDocument, Unavailable, UnreadableDocument

@@ -37,8 +37,8 @@ from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery
 from app.history.forgetting import count_deletion, find_deletable
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
+from app.ingest.metadata.sidecars import read_metadata
 from app.ingest.reading import check_file
-from app.ingest.sidecars import read_metadata
 from app.ingest.uploads import SMALL
 from askgraph import models
 from domain.documents import Document, DocumentReport, IngestReport, check_groups

@@ -17,8 +17,8 @@ from app.cli.support.server_client import ServerClient
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.files import find_files, report_failure
 from app.ingest.formats import list_formats
+from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
-from app.ingest.sidecars import read_sidecar
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, out, show_progress

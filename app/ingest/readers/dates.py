@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
-from app.ingest.dates import state_day
 from app.ingest.decoding import decode
+from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from domain.errors import DocumentError
 from domain.library.metadata import Metadata

@@ -10,8 +10,8 @@ from zipfile import ZipFile
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
-from app.ingest.dates import state_day
 from app.ingest.decoding import decode
+from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from app.ingest.readers.assembly import Assembly, squeeze
 from app.ingest.readers.html import add_html, check_nesting

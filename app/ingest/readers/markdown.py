@@ -10,7 +10,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
-from app.ingest.front_matter import split_front_matter
+from app.ingest.metadata.front_matter import split_front_matter
 from app.ingest.readers.assembly import BREAK, Assembly, clean, describes, spell_code
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pypdfium2
 from pypdfium2 import raw
 
-from app.ingest.dates import state_day
+from app.ingest.metadata.dates import state_day
 from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.characters import View, read_characters, read_runs

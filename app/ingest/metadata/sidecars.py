@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from app.ingest.dates import read_file_day
+from app.ingest.metadata.dates import read_file_day
 from domain.errors import MetadataError
 from domain.library.metadata import Metadata, check_metadata
 
