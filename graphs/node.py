@@ -67,7 +67,7 @@ class Node:
         ledger.model_deadline = now + seconds
         started = perf_counter()
         with context.span(self.name) as note:
-            asked = state.get("query") or state.get("standalone_question") or state["question"]
+            asked = state.get("query") or state.get("standalone_question") or state.get("question", "")
             note(Facts(kind=self.step.kind, input=asked))
             update = dict(await self.step.run(state, runtime.override(context=context)))
             note(self._describe(state, update))

@@ -45,6 +45,7 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     await page.locator(".starters button").get_by_text("Warranty").click()
     await expect(page.locator(".answer")).to_contain_text("Petra Lindqvist")
     await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".turn")).to_have_count(0)
     await ask(page, QUESTION)
     await expect(page.locator(".answer")).to_contain_text("36 months")
     marker = page.locator(".answer .marker").first

@@ -111,6 +111,7 @@ OF_NO_WORKSPACE = {
     "_NUMBER_ARRIVAL",
     "_LIST_HELD",
     "HAND_BACK_JOBS",
+    "_COUNT_LEFT",
     "HOLD_LEASE",
 }
 
