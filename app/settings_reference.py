@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from app.settings import Settings
+from app.support.docstrings import list_descriptions
 from domain.history.retention import Policy
 
 SECTIONS = {
@@ -71,10 +72,8 @@ def _read_descriptions(settings: type[BaseSettings]) -> Iterator[tuple[str, str]
     """Yield the name of each field with the text below it, in one line."""
     [body] = ast.parse(inspect.getsource(settings)).body
     assert isinstance(body, ast.ClassDef)
-    for field, below in pairwise(body.body):
-        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            text = " ".join(str(below.value.value).split())
-            yield ast.unparse(field.target), re.sub(r"`(\w+)`", _name_setting, text)
+    for name, text in list_descriptions(body):
+        yield name, re.sub(r"`(\w+)`", _name_setting, text)
 
 
 def _name_setting(quoted: re.Match[str]) -> str:

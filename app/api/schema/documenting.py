@@ -9,9 +9,10 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from app.support.docstrings import list_descriptions
 
 _SHARED = {
     "accepted_at": "When it was accepted.",
@@ -123,7 +124,4 @@ def _list_docstrings(name: str, bodies: Mapping[str, Sequence[ast.ClassDef]]) ->
         for base in node.bases:
             if isinstance(base, ast.Name) and base.id != name:
                 yield from _list_docstrings(base.id, bodies)
-        for field, text in pairwise(node.body):
-            match field, text:
-                case ast.AnnAssign(target=ast.Name(id=named)), ast.Expr(value=ast.Constant(value=str(words))):
-                    yield named, " ".join(words.split())
+        yield from list_descriptions(node)

@@ -4,12 +4,11 @@ import ast
 import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import pairwise
-from typing import Any
 
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from app.support.docstrings import list_descriptions
 from domain import profile
 from graphs.answer import STEPS
 from graphs.effects import decides, reads
@@ -55,22 +54,17 @@ def list_settable(node: str) -> list[Settable]:
 @cache
 def _describe_knobs() -> Mapping[str, str]:
     said = {
-        (kind.name, field.target.id): text.value.value
+        (kind.name, name): text
         for kind in ast.parse(inspect.getsource(profile)).body
         if isinstance(kind, ast.ClassDef)
-        for field, text in pairwise(kind.body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
+        for name, text in list_descriptions(kind)
     }
     return dict(_walk(profile.Profile, "profile", said))
 
 
-def _walk(kind: type[BaseModel], path: str, said: Mapping[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
+def _walk(kind: type[BaseModel], path: str, said: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str]]:
     for name, field in kind.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from _walk(field.annotation, f"{path}.{name}", said)
         else:
-            yield f"{path}.{name}", " ".join(str(said.get((kind.__name__, name), "")).split())
+            yield f"{path}.{name}", said.get((kind.__name__, name), "")
