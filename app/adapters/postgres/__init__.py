@@ -1,6 +1,6 @@
 """PostgreSQL: one package per store, each SQL statement above the class or function that runs it.
 
-- `pool`: connections, sessions of one workspace, translated errors
+- `pool`: connections, sessions of one workspace, translated errors; `patterns`: words of people in `LIKE`
 - `library`: searching (dense, lexical, passages, vocabulary)
 - `documents`: storing documents and chunks
 - `vectors`: the embedding model of the index, HNSW graphs, re-embedding

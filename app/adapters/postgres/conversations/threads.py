@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
+from app.adapters.postgres.patterns import escape
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.runs import Conversation
@@ -181,7 +182,6 @@ class PostgresThreadStore:
         after: tuple[datetime, str] | None = None,
     ) -> list[Conversation]:
         at, thread_id = after or (None, None)
-        literal = words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         async with open_session(self._pool, asker.workspace_id) as session:
             rows = await session.fetch(
                 _LIST_WITH_WORDS if words else _LIST,
@@ -190,7 +190,7 @@ class PostgresThreadStore:
                 thread_id=thread_id,
                 groups=list_groups(asker),
                 caller=caller,
-                pattern=f"%{literal}%",
+                pattern=f"%{escape(words)}%",
                 limit=limit,
             )
         return [Conversation(**row) for row in rows]

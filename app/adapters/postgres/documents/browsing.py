@@ -5,6 +5,7 @@ from typing import LiteralString
 
 from app.adapters.postgres.documents.catalog import DOCUMENT_COLUMNS, read_document
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
+from app.adapters.postgres.patterns import escape
 from app.adapters.postgres.pool import Session
 from domain.library.browsing import Browsed, Choice, Folder, Order, View
 from domain.scope import Scope
@@ -70,12 +71,11 @@ _LIST: dict[Order, LiteralString] = {
 async def browse(session: Session, asker: Scope, view: View) -> Browsed:
     """Return what the view shows of the documents that the asker may read and that pass the filter of their scope."""
     metadata, path = write_paths(asker.where)
-    literal = view.words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     looked_for = {
         "groups": None if asker.groups is None else sorted(asker.groups),
         "metadata": metadata,
         "path": path,
-        "patterns": [f"%{word}%" for word in literal.split()],
+        "patterns": [f"%{word}%" for word in escape(view.words).split()],
     }
     is_deep = bool(view.words.strip() or asker.where)
     counted = await session.fetch_one(_COUNT, prepare=False, folder=view.folder, **looked_for)
