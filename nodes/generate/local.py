@@ -163,8 +163,9 @@ def choose_passages(
 def _choose_of(entry: Sequence[int], scored: ScoredUnits, budget: int) -> Passage:
     """Return the passage of an entry that answers best, as if nothing else were there."""
     shares = np.zeros_like(scored.shares)
+    highest = max(scored.shares[place] for place in entry)
     for place in entry:
-        shares[place] = scored.shares[place] / max(scored.shares[other] for other in entry)
+        shares[place] = scored.shares[place] / highest
     [passage] = choose_passages(scored.units, shares, 1, budget, several=False, named=scored.named)
     return passage
 

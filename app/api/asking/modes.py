@@ -20,19 +20,23 @@ async def list_modes(request: Request, modes: ModesDep, log: RunLogDep, workspac
     """List the modes with what a question costs in each: what those of the last 30 days have cost on average in the
     workspace, and the most that one may. Both are null where no language model is asked."""
     models = read_services(request).models.chat
-    spent, _ = await log.sum_costs(workspace, datetime.now(UTC) - MEASURED_FOR, "mode")
-    by_mode = {each.name: each for each in spent}
-    listed = []
-    for name, mode in modes.items():
-        asks = models.choose(mode.models).large is not None and mode.budget.tokens != 0
-        listed.append(
-            {
-                "name": name,
-                "verifies": mode.verify,
-                "dollars": _average(by_mode.get(name)) if asks else None,
-                "most_dollars": mode.budget.dollars if asks else None,
-            }
-        )
+    asking = {
+        name for name, mode in modes.items() if models.choose(mode.models).large is not None and mode.budget.tokens != 0
+    }
+    by_mode: dict[str | None, Spending] = {}
+    if asking:
+        # Reads the records of a month, for which a page without a model need not wait.
+        spent, _ = await log.sum_costs(workspace, datetime.now(UTC) - MEASURED_FOR, "mode")
+        by_mode = {each.name: each for each in spent}
+    listed = [
+        {
+            "name": name,
+            "verifies": mode.verify,
+            "dollars": _average(by_mode.get(name)) if name in asking else None,
+            "most_dollars": mode.budget.dollars if name in asking else None,
+        }
+        for name, mode in modes.items()
+    ]
     return {"modes": listed}
 
 
