@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.calculation.calculator import SqliteCalculator
+from app.adapters.calculation.naming import look_up
 from app.adapters.calculation.relations import Relation, find_day, find_number, read_relations
 from app.wiring.services import Services
 from domain.errors import CalculationError
@@ -182,6 +183,13 @@ def test_records_are_the_rows_of_one_table() -> None:
     assert relation.rows == (("Falke", 1200, "red", None), ("Amsel", 80, None, 2))
     assert text[slice(*relation.spans[1])].startswith("Amsel:")
     assert read_relations("Do this:\n- Note: never alone\n- Time: at night") == ()
+
+
+def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() -> None:
+    text = "| Departure | Arrival |\n| --- | --- |\n| Kiel | Oslo |\n| Bergen | Kiel |\n"
+    found = look_up("the departure and arrival of Kiel", ["ferries.md"], [text])
+    assert found is not None
+    assert found.lines == ("Kiel | Oslo", "Bergen | Kiel")
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,9 @@ class _Reading:
         """The columns that the question names by their header, and how fully."""
         # Rows that are named one by one are shown, and "total limit" may be the name of a column.
         headers = [table.headers[column] for column, share in self._columns.items() if share >= _FULL]
-        names = {tuple(word for column in self._named for word in self._said[row][column]) for row in self._rows}
+        names = {
+            tuple(word for column in self._named for word in self._said[row].get(column, ())) for row in self._rows
+        }
         is_each = len(self._rows) == 1 or len(names) > 1
         self._aggregates = [
             name
