@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
@@ -18,9 +18,13 @@ class Box(Model):
     page: int | None = None
     """Counts from 1."""
     x: float
+    """The left side."""
     y: float
+    """The upper side."""
     width: float
+    """From left to right."""
     height: float
+    """From top to bottom."""
 
 
 class Source(Model):
@@ -43,6 +47,7 @@ class Source(Model):
     start: int
     end: int
     text: str
+    """The text of the place."""
     score: float
 
 
@@ -55,6 +60,7 @@ class CitedPassage(Model):
     start: int
     end: int
     text: str
+    """Its text."""
 
 
 class Citation(Source):
@@ -62,6 +68,7 @@ class Citation(Source):
 
     chunk_id: str
     chunk_index: int
+    """Counts the passages of the document from 0."""
     passages: list[CitedPassage] = []
     """What each of its markers rests on, in their order in the answer; empty where that is the same."""
     updated_at: str | None = None
@@ -73,6 +80,7 @@ class Claim(Model):
     """A statement of the answer, and whether its sources support it."""
 
     text: str
+    """The statement as it stands in the answer."""
     start: int
     end: int
     markers: list[int]
@@ -90,6 +98,7 @@ class Verification(Model):
     """The verdicts on the claims; `status` is `skipped` where the mode does not verify."""
 
     status: str
+    """`supported`, `unsupported`, `reconciled` where what did not hold was taken out, or `skipped`."""
     claims: list[Claim]
     score: float | None = None
 
@@ -112,7 +121,9 @@ class Comparison(Model):
 
     run_id: str
     identical: bool
+    """True where events and final state equal the recorded ones, times apart."""
     differences: list[str]
+    """The lines of a unified diff."""
 
 
 class Answer(Model):
@@ -151,6 +162,7 @@ class Answer(Model):
     degraded: list[dict[str, Any]]
     prompts: dict[str, str]
     trace_url: str | None
+    """Where LangSmith shows the run; None where it is not traced."""
     comparison: Comparison | None = None
 
 
@@ -165,6 +177,7 @@ class Passage(Model):
     start: int
     end: int
     text: str
+    """Its text."""
     score: float
     """Comparable within one search only."""
 
@@ -173,17 +186,21 @@ class Document(Model):
     """A document of the library."""
 
     id: str
+    """Its id."""
     workspace_id: str
     source: str
     title: str
     media_type: str
+    """The kind of file, as `application/pdf`."""
     content_hash: str
     pages: int | None
     characters: int
     chunks: int
+    """Passages that a search can find."""
     created_at: datetime
     updated_at: datetime
     metadata: dict[str, Any]
+    """What is known of it, as `team` or `year`."""
     revision: int
     revised_at: datetime | None
     to_embed: int
@@ -214,8 +231,11 @@ class Progress(Model):
     """How far the reading of a file has come: of `total` pages or chunks, `done`."""
 
     stage: str
+    """What is done now, as `reading` or `embedding`."""
     done: int
+    """Pages or passages that are done."""
     total: int | None
+    """All of them; None where that is not known."""
 
 
 class Ingestion(Model):
@@ -245,9 +265,12 @@ class Feedback(Model):
     """What a reader says of an answer."""
 
     rating: Literal["up", "down"]
+    """Whether the answer helped."""
     reason: str | None
+    """What is wrong with it; None where nothing was said."""
     comment: str
     given_at: datetime
+    """When it was given."""
 
 
 class Run(Model):
@@ -265,7 +288,9 @@ class Run(Model):
     started_at: datetime | None
     ended_at: datetime | None
     stop_requested: bool
+    """True where somebody wants it to stop."""
     forked_from: dict[str, Any] | None
+    """The run and the saved state that it went on from; None for a question."""
     ended: dict[str, Any] | None
     """The data of the last event, and its name as `event`."""
 
@@ -282,17 +307,22 @@ class RunSummary(Model):
     outcome: str | None
     confidence: float
     top_score: float | None
+    """The score of the best passage; None where none was found."""
     retries: int
     candidates: int
+    """Number of passages that the searches found."""
     sources: int
+    """Number of sources that the answer was written from."""
     citations: int
     verification: str
+    """Whether the claims are supported; `skipped` where none was checked."""
     cached: bool
     answered_by: str
     cost: float | None
     ms: float | None
     warnings: int
     degraded: int
+    """Number of its fallbacks."""
     outdated: int
     """Number of the cited documents that were replaced or deleted since."""
     error: str | None
@@ -325,7 +355,9 @@ class Fact(Model):
     """One decisive fact of a run."""
 
     about: str
+    """What it is about, as `searched` or `confidence`."""
     text: str
+    """What was decided."""
 
 
 class ThreadSummary(Model):
@@ -336,7 +368,9 @@ class ThreadSummary(Model):
     created_at: datetime
     updated_at: datetime
     turns: int
+    """Number of its questions."""
     running: str | None
+    """The id of the run that is answering; None where none is."""
     outdated: bool = False
     """True where an answer cites a document that was replaced or deleted since."""
 
@@ -367,8 +401,11 @@ class ToolUse(Model):
     round: int
     """Calls of one round were made at once."""
     call_id: str
+    """The id that the model gave the call."""
     name: str
+    """The tool."""
     arguments: dict[str, Any]
+    """What the model gave it."""
     text: str
     """What the tool said, cut where it is long."""
     sources: int | None
@@ -386,6 +423,7 @@ class Turn(Model):
     filter: dict[str, Any] | None = None
     """The filter of documents' metadata that it was limited by; None: none."""
     state: str
+    """`queued`, `running`, `done`, `failed` or `stopped`."""
     accepted_at: datetime
     ended: dict[str, Any] | None
     """The data of the last event, and its name as `event`."""
@@ -404,15 +442,19 @@ class Thread(Model):
     thread_id: str
     title: str
     turns: list[Turn]
-    next: str | None = Field(description="The `before` of the turns that precede these; None at the beginning.")
+    next: str | None
+    """The `before` of the turns that precede these; None at the beginning."""
 
 
 class Erasure(Model):
     """The proof that something was erased: `found` is empty where nothing is left."""
 
     ids: list[str]
+    """Ids and names that were erased and searched for."""
     sentences: int
+    """Number of sentences that were searched for."""
     erased: dict[str, int]
+    """Rows that were deleted or changed, by table."""
     searched: int
     found: dict[str, int]
     """Rows by table, and files of the home by folder, that still hold it."""

@@ -33,12 +33,17 @@ class PlacedStep(TypedDict):
     """A step as a rectangle; `x` and `y` are its centre."""
 
     name: str
+    """The step's name."""
     label: str
     """What the step does, in words."""
     x: float
+    """From the left."""
     y: float
+    """From the top."""
     width: float
+    """From left to right."""
     height: float
+    """From top to bottom."""
 
 
 class PlacedEdge(TypedDict):
@@ -58,7 +63,9 @@ class Layout(TypedDict):
     """A diagram with positions, in units of length from the top left corner."""
 
     width: float
+    """From left to right."""
     height: float
+    """From top to bottom."""
     steps: list[PlacedStep]
     edges: list[PlacedEdge]
 

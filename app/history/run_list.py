@@ -35,11 +35,13 @@ class Period(TypedDict):
     start: str
     """When the time begins."""
     runs: int
+    """Runs that began in it."""
     outcomes: dict[str, int]
     """Number of runs by outcome; of one without, by error."""
     p50_ms: float | None
+    """Half of the runs took no longer; None, here and below, where no time is on record."""
     p95_ms: float | None
-    """Half, and 95 %, of the runs took no longer; None where no time is on record."""
+    """95 % of the runs took no longer."""
     cost: float
     """US dollars, of the runs of known price."""
 
@@ -48,14 +50,18 @@ class RunFigures(TypedDict):
     """What a list of runs comes to, in all and over time."""
 
     since: str
+    """From when on runs are looked at."""
     until: str
+    """Until when."""
     total: Period
     periods: list[Period]
     """Hours or days, counted from `since`, without those in which nothing began."""
     days: bool
     """True where the periods are days."""
     asked_by: dict[str, int]
+    """By who asked."""
     models: dict[str, int]
+    """By language model."""
     documents: dict[str, int]
     """Number of runs by name, the most frequent names."""
     cut: bool

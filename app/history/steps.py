@@ -31,6 +31,7 @@ class HistoryStep(TypedDict):
 
     checkpoint_id: str
     parent_checkpoint_id: str | None
+    """The id of the state before; None for the first."""
     run_id: str | None
     node: str
     """The node that ran; or `__start__` for a question, `cache` for a cached answer, `stop` where somebody stopped the

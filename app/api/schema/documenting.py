@@ -20,6 +20,7 @@ _SHARED = {
     "answered_by": "The model that wrote the answer, or `quotes`.",
     "attempt": "How often it was begun.",
     "boxes": "Where it stands on its pages, a box a line.",
+    "cached": "True where the answer is that of an earlier run, or of one of the same question at the same time.",
     "calls": "Number of calls of models.",
     "characters": "Characters of the text.",
     "checkpoint_id": "The id of a saved state, from the thread's history.",
@@ -34,6 +35,7 @@ _SHARED = {
     "document_id": "The document's id.",
     "end": "Character of the document's text after the last one.",
     "ended_at": "When it ended; null before.",
+    "error": "Why it failed; null where it did not.",
     "heading_path": "The headings above it, the outermost first.",
     "ingestion_id": "The id under which the file waits, from when it was added.",
     "input_tokens": "Tokens that were read.",
@@ -56,6 +58,7 @@ _SHARED = {
     "route": "How the question was classified.",
     "run_id": "The run's id, from `X-Run-Id` or the answer.",
     "score": "How well it fits; higher is better.",
+    "since": "From when on is looked at.",
     "source": "The document's path as ingested, or its address.",
     "start": "First character, counted from 0, in the document's text.",
     "started_at": "When it began; null before.",
@@ -94,7 +97,8 @@ def add_words(openapi: dict[str, Any]) -> None:
 
 def _describe(part: dict[str, Any], name: str, documented: Mapping[str, str]) -> None:
     if not part.get("description") and (text := documented.get(name) or _SHARED.get(name)):
-        part["description"] = text
+        # The code says it in Python's words.
+        part["description"] = re.sub(r"\bNone\b", "null", text)
 
 
 def _first_sentence(text: str) -> str:

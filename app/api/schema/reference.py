@@ -39,7 +39,7 @@ def render_reference(openapi: Mapping[str, Any]) -> str:
         f"<h1>{title} API</h1><p>{escape(openapi['info']['description'])} "
         'The same as <a href="/openapi.json">OpenAPI document</a>, for programs.</p>'
         '<p><label>Key, where the service needs one: <input id="key" type="password" autocomplete="off"></label>'
-        f"{''.join(_render_tags(openapi))}"
+        f"{''.join(_render_tags(openapi))}<h2>Types</h2>{''.join(_render_types(openapi))}"
         '<script type="module" src="/web/reference.js"></script></html>'
     )
 
@@ -52,6 +52,16 @@ def _render_tags(openapi: Mapping[str, Any]) -> Iterator[str]:
             sections.setdefault(tag, []).append(_render_operation(method, path, operation, openapi))
     for tag, operations in sections.items():
         yield f"<h2>{escape(tag)}</h2>{''.join(operations)}"
+
+
+def _render_types(openapi: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the types of fields hold, to which their names lead."""
+    for name, schema in sorted(openapi["components"]["schemas"].items()):
+        rows = [_describe(field, each, each) for field, each in schema.get("properties", {}).items()]
+        yield (
+            f'<h3 id="{escape(name)}">{_shorten(name)}</h3><p>{escape(schema.get("description", ""))}'
+            f"{_render_table(rows)}"
+        )
 
 
 def _render_operation(method: str, path: str, operation: Mapping[str, Any], openapi: Mapping[str, Any]) -> str:
@@ -87,7 +97,7 @@ def _render_operation(method: str, path: str, operation: Mapping[str, Any], open
 
 
 def _describe(name: str, schema: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
-    return escape(name), escape(_name_type(schema)), escape(described.get("description", ""))
+    return escape(name), _name_type(schema), escape(described.get("description", ""))
 
 
 def _render_input(parameter: Mapping[str, Any], place: str) -> str:
@@ -97,7 +107,7 @@ def _render_input(parameter: Mapping[str, Any], place: str) -> str:
     needed = " required" if parameter.get("required") else ""
     if schema.get("items", {}).get("format") == "binary" or "contentMediaType" in schema.get("items", {}):
         return f'<input type="file" multiple {named}{needed}>'
-    if "array" in _name_type(schema):
+    if any(each.get("type") == "array" for each in (schema, *schema.get("anyOf", ()))):
         return f'<textarea rows="1" {named}{needed}></textarea>'
     return f"<input {named}{needed}>"
 
@@ -133,7 +143,16 @@ def _resolve(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> Mapping[s
 
 
 def _name_type(schema: Mapping[str, Any]) -> str:
-    """Return a schema's type for people, such as `string or null`."""
+    """Return a schema's type as HTML for people, such as `string or null`. A type of ours leads to what it holds."""
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(map(_name_type, schema["anyOf"])))
-    return str(schema.get("type") or schema.get("$ref", "any").rpartition("/")[2])
+    if name := schema.get("$ref", "").rpartition("/")[2]:
+        return f'<a href="#{escape(name)}">{_shorten(name)}</a>'
+    if schema.get("type") == "array":
+        return f"list of {_name_type(schema.get('items', {}))}"
+    return escape(" or ".join(schema.get("enum", ())) or str(schema.get("type", "any")))
+
+
+def _shorten(name: str) -> str:
+    """Leave out the module that pydantic puts before one of two types of one name."""
+    return escape(name.rpartition("__")[2])

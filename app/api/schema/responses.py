@@ -17,7 +17,9 @@ class FieldProblem(TypedDict):
     """A field of the request that is not valid."""
 
     field: str
+    """The field, as `question` or `sets.0`."""
     problem: str
+    """What is wrong with it."""
 
 
 class ErrorDetail(TypedDict):
@@ -34,12 +36,14 @@ class ErrorBody(TypedDict):
     """The body of every error response."""
 
     error: ErrorDetail
+    """What is wrong."""
 
 
 class RevisionBody(TypedDict):
     """A content that a document has or had."""
 
     revision: int
+    """Its number, which no other content of the document gets."""
     content_hash: str
     title: str
     characters: int
@@ -58,11 +62,13 @@ class BlockBody(TypedDict):
     """A block of a document's text."""
 
     kind: Kind
+    """What it is."""
     start: int
     end: int
     heading_path: list[str]
     page: int | None
     text: str
+    """Its text."""
 
 
 class BlocksBody(TypedDict):
@@ -84,15 +90,20 @@ class FolderBody(TypedDict):
     """A folder of the documents' sources."""
 
     path: str
+    """The folder, from the outermost on."""
     documents: int
+    """Documents in it and below it."""
 
 
 class ChoiceBody(TypedDict):
     """A value of a metadata key, and how many of the documents have it."""
 
     key: str
+    """The key of the metadata."""
     value: str | int | float | bool
+    """One of its values."""
     documents: int
+    """Documents that have it."""
 
 
 class LibraryBody(TypedDict):
@@ -131,8 +142,11 @@ class IngestBody(TypedDict):
     chunks: int
     """Chunks that were embedded."""
     failed: int
+    """Files that were not taken."""
     passed_over: int
+    """Files in folders that are of no supported type."""
     seconds: float
+    """Seconds that it took."""
 
 
 class AcceptedIngestBody(IngestBody):
@@ -154,8 +168,11 @@ class WorkspaceBody(TypedDict):
     """A workspace, and what the caller may read in it."""
 
     id: str
+    """Its name."""
     documents: int
+    """Documents in it."""
     threads: int
+    """Conversations in it."""
 
 
 class WorkspaceListBody(TypedDict):
@@ -168,6 +185,7 @@ class ModeBody(TypedDict):
     """A mode."""
 
     name: str
+    """What to send as `mode`."""
     verifies: bool
     """True where every statement of an answer is checked."""
     dollars: float | None
@@ -187,6 +205,7 @@ class CostsBody(TypedDict):
 
     since: datetime
     by: CostKey
+    """What the costs are added up by."""
     costs: list[Spending]
     total: Spending
 
@@ -195,6 +214,7 @@ class CallerBody(TypedDict):
     """The sender of a request."""
 
     name: str
+    """`owner`, `key:` and the key's id, or `oidc:` and the person's id at the identity provider."""
     workspaces: list[str] | None
     """Null: all."""
     groups: list[str] | None
@@ -206,9 +226,13 @@ class LimitsBody(TypedDict):
     """What a key may use; null: as the settings say."""
 
     requests_per_minute: int | None
+    """Requests that it may send."""
     runs: int | None
+    """Questions that it may have answered at once."""
     tokens_per_day: int | None
+    """Tokens of language models, read and written."""
     dollars_per_day: float | None
+    """US dollars that language models may cost."""
 
 
 class KeyBody(TypedDict):
@@ -216,6 +240,7 @@ class KeyBody(TypedDict):
 
     key_id: str
     name: str
+    """Who or what uses it."""
     rights: list[Right]
     workspaces: list[str] | None
     """Null: all."""
@@ -224,7 +249,9 @@ class KeyBody(TypedDict):
     limits: LimitsBody
     created_at: datetime | None
     expires_at: datetime | None
+    """When it ends; null: never."""
     revoked_at: datetime | None
+    """When it was revoked; null: it was not."""
     last_used_at: datetime | None
     """Within a minute."""
 
@@ -247,10 +274,13 @@ class RetentionBody(TypedDict):
     """How long conversations are kept after their last question, in days; null: for ever."""
 
     days: float | None
+    """In workspaces that have no span of their own."""
     by_workspace: dict[str, float | None]
+    """In workspaces that have one."""
     steps_of: int
     """Questions of a conversation that keep every step."""
     steps_days: float | None
+    """For how long these keep it."""
 
 
 class CacheCountsBody(TypedDict):
@@ -258,41 +288,59 @@ class CacheCountsBody(TypedDict):
 
     workspace: str
     hits: int
+    """Questions that a cached answer was found for."""
     misses: int
+    """Questions that none was found for."""
     shared: int
+    """Those of the misses that another question's run answered."""
 
 
 class LiveBody(TypedDict):
     """The process is alive."""
 
     status: Literal["ok"]
+    """Always `ok`."""
 
 
 class BusyBody(TypedDict):
     """How many runs this process has."""
 
     running: int
+    """Runs that are worked on."""
     waiting: int
+    """Runs that wait for their turn."""
     most: int
+    """Runs that it works on at once."""
     saturated: bool
+    """True where a further run would wait."""
 
 
 class HealthBody(TypedDict):
     """The health of the service and of each part."""
 
     status: Literal["ok", "degraded", "down"]
+    """`down`: no question can be answered; `degraded`: a part does not work."""
     database: Literal["up", "down"]
+    """Whether PostgreSQL works."""
     cache: Literal["up", "down"]
+    """Whether Redis works."""
     models: str
+    """`ok`, `none` where no language model is set up, or what is wrong."""
     answering: dict[str, str]
+    """By language model that answers, `ok` or what is wrong; empty without the right `debug`."""
     embeddings: str
+    """`ok`, or what is wrong."""
     rerank: str
+    """`ok`, or what is wrong."""
     originals: str
+    """Where the files are kept: `ok`, or what is wrong."""
     problem: str | None
+    """Why no question can be answered; null where they can be."""
     ms: dict[str, float]
     runs: BusyBody
     parts: dict[str, str]
     """Empty without the right `debug`."""
     modes: list[str]
+    """The names of the modes."""
     sign_in: bool
     """True where people can sign in at an identity provider."""

@@ -82,5 +82,6 @@ class StateBody(TypedDict):
     step: str
     checkpoint_id: str
     values: dict[str, Any]
+    """The fields of the state and their values."""
     settable: list[Settable]
     """What a replay from this step can set, so that the step or the edge after it notices."""

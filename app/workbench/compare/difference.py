@@ -32,14 +32,18 @@ class Part(TypedDict):
     """A piece of two answers, in reading order."""
 
     kind: Literal["same", "removed", "added"]
+    """Which of the two answers has it."""
     text: str
+    """The piece."""
 
 
 class CallDifference(TypedDict):
     """The first call of a step that differs."""
 
     port: str
+    """The part that was called, as `Library`."""
     method: str
+    """What it was called for."""
     kind: Literal["request", "reply", "only"]
     """`only`: one of the runs alone made it."""
     lines: list[str]
@@ -52,7 +56,9 @@ class Divergence(TypedDict):
     one: str | None
     """The first run's step; None where it had ended."""
     other: str | None
+    """The second run's step; None where it had ended."""
     text: str
+    """What differs, in words."""
     changed: list[Change]
     """How the second run's state differs after the step."""
     call: CallDifference | None

@@ -17,6 +17,7 @@ class CitedPlace(TypedDict):
 
     document_id: str
     name: str
+    """The document's title."""
     start: int
     end: int
 
@@ -26,6 +27,7 @@ class Ending(TypedDict):
 
     outcome: str | None
     error: str | None
+    """Why it failed; None where it did not."""
     route: str
     answer: str
     citations: list[CitedPlace]
@@ -35,12 +37,14 @@ class Ending(TypedDict):
     answered_by: str
     retries: int
     path: list[str]
+    """Its steps, in order."""
 
 
 class Compared(TypedDict):
     """How an ending differs from another one."""
 
     flipped: list[Aspect]
+    """What is otherwise."""
     gained: list[CitedPlace]
     """Places that only the second one cites."""
     lost: list[CitedPlace]
@@ -52,8 +56,10 @@ class Costs(TypedDict):
     ms: float
     """Sum over the steps."""
     by_node: dict[str, float]
+    """Milliseconds by step."""
     calls: int
     tokens: int
+    """Tokens that were read and written."""
     cost: float | None
 
 

@@ -56,8 +56,11 @@ class Group(TypedDict):
     """Runs with the same cause."""
 
     cause: str
+    """What went wrong."""
     runs: int
+    """Number of these runs."""
     by_mode: dict[str, int]
+    """Number of them by mode."""
     examples: list[Example]
     """The latest."""
 
@@ -66,9 +69,11 @@ class Failures(TypedDict):
     """What did not go well, the most frequent cause first."""
 
     since: str
+    """From when on runs are looked at."""
     runs: int
     """All that were looked at; answers from the cache and replays are not."""
     failures: int
+    """Those that did not go well."""
     groups: list[Group]
 
 

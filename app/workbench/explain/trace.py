@@ -49,15 +49,20 @@ class PromptMessage(TypedDict):
     """A message of a prompt, as the model got it."""
 
     role: str
+    """Who speaks: `system`, `user` or `assistant`."""
     content: str
+    """What it says."""
 
 
 class TracedCall(TypedDict):
     """A call of a port, from the tape."""
 
     port: str
+    """The part that was called, as `Library`."""
     method: str
+    """What it was called for."""
     summary: str
+    """The call in a line."""
     messages: list[PromptMessage]
     """The rendered prompt; empty where no language model was asked."""
     reply: str
@@ -90,6 +95,7 @@ class TracedCandidate(TypedDict):
     title: str | None
     """None where no tape tells it."""
     snippet: str | None
+    """The beginning of its text; None where no tape tells it."""
     dense: Leg
     lexical: Leg
     fused: Leg
@@ -100,6 +106,7 @@ class TracedCandidate(TypedDict):
     source: int | None
     """The number of the source that it became, or became a part of."""
     cited: bool
+    """True where the answer cites it."""
     dropped: str | None
     """Why it did not reach the answer."""
 
@@ -109,16 +116,21 @@ class Grade(TypedDict):
 
     confidence: float
     level: str
+    """The confidence in a word: `high`, `medium`, `low` or `none`."""
     sufficient: float
+    """From this confidence on it answers."""
     caveat: float
+    """From this confidence on it answers with a caveat, when nothing is left to try."""
     missing: list[str]
     text: str
+    """The decision in words."""
 
 
 class TracedStep(TypedDict):
     """One step of a run."""
 
     number: int
+    """Its place in the run, counted from 0."""
     name: str
     """Its name for a replay: `rerank`, or `rerank@2` for the second one."""
     node: str
@@ -128,6 +140,7 @@ class TracedStep(TypedDict):
     """Milliseconds from the run's start, as far as the time tells at which its state was saved. Steps that run ahead
     overlap others."""
     next: list[str]
+    """The steps that follow."""
     changed: list[Change]
     warnings: list[str]
     usage: list[Usage]
@@ -150,6 +163,7 @@ class Trace(TypedDict):
     thread_id: str
     question: str
     standalone_question: str
+    """The question as it was understood and first searched for."""
     mode: str
     started_at: str
     outcome: str | None
@@ -162,7 +176,9 @@ class Trace(TypedDict):
     degraded: list[str]
     """The fallbacks in words."""
     rating: Rating | None
+    """What a reader said of the answer; None where nobody did."""
     complaint: Complaint | None
+    """What the reader found wrong."""
     comment: str
     """What a reader found wrong, and said."""
     first_token_ms: float | None
@@ -173,9 +189,12 @@ class Trace(TypedDict):
     cost: float | None
     ms: float | None
     forked_from: dict[str, Any] | None
+    """The run and the saved state that it went on from; None for a question."""
     path: list[str]
+    """Its steps, in order."""
     steps: list[TracedStep]
     taped: bool
+    """True where there is a tape of its calls."""
     untaped: str
     """Why there is no tape, and so neither calls nor snippets."""
 

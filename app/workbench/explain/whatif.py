@@ -81,7 +81,9 @@ class Outcome(TypedDict):
     """What became of a variant."""
 
     kind: Kind
+    """What was varied."""
     label: str
+    """The variant, in words."""
     set: dict[str, Any]
     """The changes, as a replay takes them; without those that are too long to show."""
     mode: str | None
@@ -98,8 +100,9 @@ class Outcome(TypedDict):
     compared: Compared | None
     """With the run as it was."""
     taped: int
+    """Calls that were answered from the tape."""
     made: int
-    """Calls that were answered from the tape, and that were made."""
+    """Calls that were made."""
     problem: str | None
     """Why there is no ending."""
 
@@ -112,10 +115,13 @@ class WhatIf(TypedDict):
     outcomes: list[Outcome]
     """Those that flip something first."""
     flipping: int
+    """Number of variants that flip something."""
     not_tried: int
+    """Number of those that came to no ending."""
     left_out: int
     """Variants beyond the limit."""
     taped: bool
+    """True where the run has a tape of its calls."""
     tokens: int
     """What the calls that were made have used, also those of variants that came to no ending."""
     cost: float | None

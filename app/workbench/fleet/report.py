@@ -12,7 +12,9 @@ class Plan(TypedDict):
     """What a replay would do, before it does anything."""
 
     runs: int
+    """Runs that are looked at."""
     affected: int
+    """Those that have a step which reads what would change."""
     unaffected: int
     """No step of these reads what would change."""
     skipped: dict[str, int]
