@@ -207,7 +207,11 @@ _FINGERPRINT: LiteralString = """
 _ALLOW_LONG_PENDING_LIST: LiteralString = "SET LOCAL gin_pending_list_limit = '4MB'"
 
 # ... and indexes the rest at its end.
-_INDEX_PENDING_TERMS: LiteralString = "SELECT gin_clean_pending_list('chunk_terms_by_term')"
+_INDEX_PENDING_TERMS: LiteralString = """
+    SELECT gin_clean_pending_list(oid) FROM pg_class
+    WHERE oid = 'chunk_terms_by_term'::regclass AND relkind = 'i'
+       OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'chunk_terms_by_term'::regclass)
+"""
 
 # The rows are updated in ascending order, so that two concurrent changes cannot deadlock.
 _ADD_TERMS: LiteralString = """

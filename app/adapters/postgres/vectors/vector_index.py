@@ -43,8 +43,10 @@ _DROP = SQL("DROP INDEX CONCURRENTLY IF EXISTS {name}")
 _SIZES = "SELECT workspace_id, chunks FROM workspaces"
 _INDEXES = """
     SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-    WHERE indrelid = 'chunks'::regclass
+    WHERE relnamespace = current_schema()::regnamespace AND starts_with(relname, 'chunks_of_')
 """
+# An operator may have shared `chunks` out to partitions: a graph cannot be built concurrently on all of them at once.
+_PART = SQL("SELECT relname FROM pg_class WHERE oid = (SELECT tableoid FROM {} WHERE workspace_id = %s LIMIT 1)")
 
 
 def name_index(workspace_id: str, table: str = "chunks") -> str:
@@ -52,8 +54,10 @@ def name_index(workspace_id: str, table: str = "chunks") -> str:
     return f"{table}_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
 
 
-def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", concurrently: bool = True) -> Composed:
-    """Return the statement that builds the workspace's graph."""
+def describe_index(
+    workspace_id: str, dimension: int, *, table: str = "chunks", part: str | None = None, concurrently: bool = True
+) -> Composed:
+    """Return the statement that builds the workspace's graph, on the partition `part` if the table has any."""
     # The condition is written as in library/dense.py, so that the planner recognises it there.
     return SQL("""
         CREATE INDEX {concurrently} {name} ON {table}
@@ -62,7 +66,7 @@ def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", 
     """).format(
         concurrently=SQL("CONCURRENTLY" if concurrently else ""),
         name=Identifier(name_index(workspace_id, table)),
-        table=Identifier(table),
+        table=Identifier(part or table),
         dimension=Literal(dimension),
         workspace_id=Literal(workspace_id),
     )
@@ -170,7 +174,8 @@ async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int
     dimension = await read_dimension(connection, table)
     megabytes = min(max((chunks * (_GRAPH_BYTES + 2 * dimension)) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
-    create = describe_index(workspace_id, dimension, table=table)
+    part = await (await connection.execute(_PART.format(Identifier(table)), [workspace_id])).fetchone()
+    create = describe_index(workspace_id, dimension, table=table, part=part and part[0])
     try:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):

@@ -1,0 +1,85 @@
+"""Every table of a workspace in partitions, as an engine that shares workspaces out would lay them out
+(docs/operations/scaling.md)."""
+
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from psycopg import AsyncConnection
+from psycopg.sql import SQL, Identifier
+
+from app.adapters.embedded import Servers
+from app.adapters.postgres import migrations
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
+from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.vectors import vector_index
+from domain.scope import Scope
+from tests.adapters.postgres import test_postgres
+from tests.adapters.postgres.test_postgres import documents, library  # noqa: F401 - fixtures
+from tests.contracts.corpus import store, vector_of
+
+TABLE = re.compile(r"^CREATE TABLE (\w+) \(\n(.*?)\n\)( WITH \(.*?\))?;$", re.DOTALL | re.MULTILINE)
+
+
+def share_out(schema: str) -> str:
+    """Make of each table whose rows its workspace tells apart one in four partitions."""
+
+    def divide(table: re.Match[str]) -> str:
+        name, columns, settings = table.groups()
+        if name == "workspaces" or not re.search(r"PRIMARY KEY \(.*workspace_id.*\)", columns):
+            return table.group()
+        parts = [
+            f"CREATE TABLE {name}_{n} PARTITION OF {name} FOR VALUES WITH (modulus 4, remainder {n}){settings or ''};"
+            for n in range(4)
+        ]
+        return "\n".join([f"CREATE TABLE {name} (\n{columns}\n) PARTITION BY HASH (workspace_id);", *parts])
+
+    return TABLE.sub(divide, schema)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def template(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    name = "template_of_partitions"
+    here = tmp_path_factory.mktemp("migrations")
+    shutil.copytree(Path(migrations.__file__).parent, here, dirs_exist_ok=True)
+    [schema] = here.glob("versions/0001_*.py")
+    schema.write_text(share_out(schema.read_text()))
+    assert servers.database_url
+    async with await AsyncConnection.connect(servers.database_url, autocommit=True) as administration:
+        await administration.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(migrations, "__file__", str(here / "__init__.py"))
+            await migrations.upgrade(servers.database_url.replace("@/askgraph?", f"@/{name}?"))
+        yield name
+        await administration.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+class TestLibrary(test_postgres.TestPostgresLibrary):
+    pass
+
+
+class TestDocumentStore(test_postgres.TestPostgresDocumentStore):
+    pass
+
+
+async def test_a_graph_lies_in_the_partition_of_its_workspace(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored, found = PostgresDocumentStore(pool), PostgresLibrary(pool)
+    texts = [f"paragraph {n}" for n in range(20)]
+    await store(stored, "a", "one", texts)
+    query = vector_of("paragraph 7")
+    exact = await found.search_dense(Scope("a"), query, 5)
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    await vector_index.tend_indexes(pool)
+    assert await found.search_dense(Scope("a"), query, 5) == exact
+    async with await AsyncConnection.connect(str(pool.conninfo)) as connection:
+        cursor = await connection.execute(
+            "SELECT indrelid::regclass::text, indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)",
+            [vector_index.name_index("a")],
+        )
+        [(table, valid)] = await cursor.fetchall()
+        assert re.fullmatch("chunks_[0-3]", table)
+        assert valid
