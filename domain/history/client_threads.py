@@ -7,10 +7,12 @@ own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 MOST_EMPTY = 1000
 """Threads that a caller may have made in a workspace and that nobody has asked in: each may hold 20 kB of notes."""
+
+ThreadOrder = Literal["thread_id", "status", "created_at", "updated_at"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from domain.history.client_threads import ClientThread
+from domain.history.client_threads import ClientThread, ThreadOrder
 from domain.scope import Scope
 
 
@@ -51,8 +51,11 @@ class ClientThreads(Protocol):
         busy: bool | None,
         limit: int,
         offset: int,
+        order: ThreadOrder = "updated_at",
+        *,
+        ascending: bool = False,
     ) -> list[ClientThread]:
-        """Return the threads that are open to the asker's groups, and have these notes, the
-        latest first: conversations, and those that clients have made. No branches. If `busy` is not None, only those
-        that are, or are not."""
+        """Return the threads that are open to the asker's groups, and have these notes: conversations, and those that
+        clients have made. No branches. If `busy` is not None, only those that are, or are not. Those that are equal in
+        `order` come by their ids."""
         ...

@@ -169,6 +169,37 @@ async def test_threads_are_made_noted_found_and_deleted(served: Served) -> None:
         await threads.get("of-the-team")
 
 
+async def test_threads_are_listed_in_the_order_that_the_client_wants(served: Served) -> None:
+    threads, noted = served.client.threads, {"listed": True}
+    made = [(await threads.create(metadata=noted))["thread_id"] for _ in range(3)]
+    await threads.update(made[1], metadata={"again": True})
+    orders: dict[Any, list[str]] = {
+        "thread_id": sorted(made),
+        "created_at": made,
+        "updated_at": [made[0], made[2], made[1]],
+        "state_updated_at": [made[0], made[2], made[1]],
+        "status": sorted(made),
+    }
+    for order, expected in orders.items():
+        found = await threads.search(metadata=noted, sort_by=order, sort_order="asc")
+        assert [each["thread_id"] for each in found] == expected
+        # A page at a time, each thread once, and by default the other way round.
+        pages = [await threads.search(metadata=noted, sort_by=order, limit=1, offset=number) for number in range(3)]
+        assert [each["thread_id"] for [each] in pages] == expected[::-1]
+
+
+async def test_the_events_of_a_run_tell_its_steps_and_its_text(served: Served) -> None:
+    stream = served.client.runs.stream(None, "fast", input=say(f"{QUESTION} Tell me."), stream_mode="events")
+    told: list[Any] = [part.data async for part in stream if part.event == "events"]
+    steps = [each["name"] for each in told if each["event"] == "on_chain_start"]
+    assert (steps[:2], steps[-1]) == (["fast", "route"], "generate")
+    text = "".join(each["data"]["chunk"]["content"] for each in told if each["event"] == "on_chat_model_stream")
+    [written] = [each["data"]["output"]["content"] for each in told if each["event"] == "on_chat_model_end"]
+    assert (told[0]["event"], told[-1]["event"]) == ("on_chain_start", "on_chain_end")
+    assert read(told[-1]["data"]["output"])[-1] == text == written
+    assert "36 months" in text
+
+
 async def test_a_stream_is_joined_from_its_start_or_past_an_event(served: Served) -> None:
     thread_id, _ = await served.begin(BATTERY)
     run = (await served.client.runs.create(thread_id, "standard", input=say(FOLLOW_UP)))["run_id"]
@@ -320,7 +351,7 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"command": {"resume": "yes"}}, 422, "No run waits for a command"),
     ({"webhook": "http://localhost/"}, 422, "no webhooks"),
     ({"multitask_strategy": "rollback"}, 422, "What was asked is kept"),
-    ({"stream_mode": ["events"]}, 422, "stream_mode"),
+    ({"stream_mode": ["everything"]}, 422, "stream_mode"),
     ({"context": {"threshold": 2}}, 422, "context.threshold"),
     ({"config": {"configurable": 1}}, 422, "config.configurable"),
     ({"checkpoint_id": "1ef"}, 404, "has no checkpoint '1ef'"),
@@ -375,6 +406,13 @@ async def test_a_remote_graph_is_used_alone_and_in_somebody_elses_graph(served: 
     assert remote_state.config["configurable"]["checkpoint_id"] in [
         state.config["configurable"]["checkpoint_id"] for state in history
     ]
+
+
+async def test_a_body_is_read_as_json_whatever_its_header_says(served: Served) -> None:
+    # The API passthrough of Agent Chat UI sends it as plain text.
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
+        found = await plain.post("/threads/search", content='{"limit": 1}', headers={"Content-Type": "text/plain"})
+    assert (found.status_code, len(found.json())) == (200, 1)
 
 
 async def test_notes_that_could_not_be_sent_back_are_refused(served: Served) -> None:

@@ -42,6 +42,9 @@ def _adapt(name: str, told: Any) -> Any:
             return {key: told[key] for key in told.keys() - {"interrupts", "error", "config"}}
         case "history":  # Steps of ours change fields that the recorded graph leaves to its last step.
             return [_drop(each, "result") | {"values": each["values"]["messages"]} for each in told]
+        case "stream events":  # The input stands there as the client has sent it.
+            first, begins, *rest = _drop(told, *UNKNOWN, "checkpoint_ns")
+            return [first, _drop(begins, "input"), *rest]
         case _ if name.startswith("stream"):
             return _drop(told, *UNKNOWN)
     return told

@@ -16,11 +16,15 @@ MODES: list[list[str]] = [
     ["debug"],
     ["tasks"],
     ["checkpoints"],
+    ["events"],
     ["values", "updates", "messages", "messages-tuple", "custom", "debug"],
 ]
 
 
-WORDS = {"type", "source", "step", "next", "status", "multitask_strategy", "custom", "langgraph_node", "langgraph_step"}
+WORDS = {
+    "type", "source", "step", "next", "status", "multitask_strategy", "custom", "langgraph_node", "langgraph_step",
+    "event", "tags",
+}  # fmt: skip
 """Names of values that are compared as they are."""
 
 OURS = {*FIELDS, "citation", "response_metadata", "kwargs"}

@@ -9,7 +9,7 @@ from app.adapters.postgres.conversations.threads import OPEN, list_groups
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.errors import InputError
-from domain.history.client_threads import MOST_EMPTY, ClientThread, ThreadBranch
+from domain.history.client_threads import MOST_EMPTY, ClientThread, ThreadBranch, ThreadOrder
 from domain.scope import Scope
 
 _CREATE: LiteralString = """
@@ -62,8 +62,14 @@ _SEARCH: LiteralString = f"""
             AND {OPEN}
     ) AS found
     WHERE %(busy)s::boolean IS NULL OR busy = %(busy)s
-    ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s OFFSET %(offset)s
 """
+
+_ORDERS: dict[ThreadOrder, LiteralString] = {
+    "thread_id": "thread_id",
+    "status": "NOT busy",
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+}
 
 
 class PostgresClientThreads:
@@ -105,10 +111,15 @@ class PostgresClientThreads:
         busy: bool | None,
         limit: int,
         offset: int,
+        order: ThreadOrder = "updated_at",
+        *,
+        ascending: bool = False,
     ) -> list[ClientThread]:
+        direction: LiteralString = "ASC" if ascending else "DESC"
         async with open_session(self._pool, asker.workspace_id) as session:
             rows = await session.fetch(
-                _SEARCH,
+                f"{_SEARCH} ORDER BY {_ORDERS[order]} {direction}, thread_id {direction} "
+                "LIMIT %(limit)s OFFSET %(offset)s",
                 metadata=Jsonb(dict(metadata)),
                 ids=None if ids is None else list(ids),
                 groups=list_groups(asker),

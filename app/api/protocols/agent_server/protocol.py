@@ -5,6 +5,7 @@ from uuid import NAMESPACE_URL, uuid5
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from app.api.protocols.refusing import refuse_in
 from domain.errors import AskgraphError
@@ -21,8 +22,15 @@ def _refuse_ours(error: AskgraphError, status: int) -> Response:
     return refuse(status, error.message)
 
 
-AgentServerRoute = refuse_in(_refuse_invalid, _refuse_ours)
-"""Gives errors the protocol's form."""
+class AgentServerRoute(refuse_in(_refuse_invalid, _refuse_ours)):  # type: ignore[misc]
+    """Gives errors the protocol's form, and reads every body as JSON: Agent Chat UI's passthrough sends it as text."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        others = [header for header in scope["headers"] if header[0] != b"content-type"]
+        scope["headers"] = [*others, (b"content-type", b"application/json")]
+        await super().handle(scope, receive, send)
+
 
 ErasingRoute = refuse_in(_refuse_invalid, _refuse_ours, "admin")
 """The same for what erases: it is open to the right `admin` too, and recorded in the audit log."""

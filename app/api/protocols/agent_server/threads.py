@@ -15,7 +15,7 @@ from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
 from app.api.protocols.agent_server.requests import CheckpointPlace
 from app.api.schema.schemas import ThreadId
 from domain.errors import InputError
-from domain.history.client_threads import ClientThread
+from domain.history.client_threads import ClientThread, ThreadOrder
 from domain.scope import Scope
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
@@ -71,7 +71,7 @@ class ThreadSearch(_Body):
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
     limit: int = Field(10, ge=1, le=200)
     offset: int = Field(0, ge=0, le=1_000_000)
-    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
+    sort_by: ThreadOrder | Literal["state_updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None
 
@@ -116,16 +116,25 @@ async def create_thread(body: ThreadRequest, request: Request, caller: CallerDep
 
 @router.post("/threads/search")
 async def search_threads(body: ThreadSearch, request: Request, scope: CallerScope) -> Response:
-    """List the threads that the caller may read, the latest first."""
+    """List the threads that the caller may read."""
     if body.values:
         raise InputError("Threads are found by `metadata` and `ids`, and not by `values`.")
-    if (body.sort_by or "updated_at", body.sort_order or "desc") != ("updated_at", "desc"):
-        raise InputError("Threads are listed by `updated_at`, `desc`, and in no other order.")
     if body.status in ("interrupted", "error"):
         return JSONResponse([])
     reader = ThreadReader.of(request, scope)
     busy = None if body.status is None else body.status == "busy"
-    found = await reader.client_threads.search(scope, body.metadata or {}, body.ids, busy, body.limit + 1, body.offset)
+    # A thread's state changes with the thread.
+    order = "updated_at" if body.sort_by is None or body.sort_by == "state_updated_at" else body.sort_by
+    found = await reader.client_threads.search(
+        scope,
+        body.metadata or {},
+        body.ids,
+        busy,
+        body.limit + 1,
+        body.offset,
+        order,
+        ascending=body.sort_order == "asc",
+    )
     headers = {"X-Pagination-Next": str(body.offset + body.limit)} if len(found) > body.limit else {}
     with_values = body.select is None or "values" in body.select
     chosen = [await _describe(reader, thread, with_values=with_values) for thread in found[: body.limit]]

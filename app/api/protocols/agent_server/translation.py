@@ -24,7 +24,9 @@ from app.api.protocols.translating import translate_text
 from domain.events import RESTART, Done, Event, ToolCalled, ToolReturned
 from domain.runs import ToolUse
 
-StreamMode = Literal["values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints"]
+StreamMode = Literal[
+    "values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints", "events"
+]  # fmt: skip
 
 
 _ATTEMPT = {"created_by": "system", "run_attempt": 1}
@@ -66,6 +68,9 @@ class Translation:
         self._sent, self._offset = "", 0
         self._named = set[str]()
         self._step, self._number = "", 0
+        self._input: dict[str, Any] = {}
+        """The state with which the step began."""
+        self._writes = False
 
     @property
     def values(self) -> dict[str, Any]:
@@ -77,6 +82,7 @@ class Translation:
     def begin(self) -> Iterator[Part]:
         """Yield what comes before the run's first event."""
         yield Part("metadata", {"run_id": self._run_id, "attempt": 1})
+        yield from self._trace("on_chain_start", input=self.values)
         yield from self._checkpoint("input", "__start__", {"messages": self.before})
         if "values" in self._modes:
             yield Part("values", self.values)
@@ -111,11 +117,12 @@ class Translation:
             yield from self._leave(step)
         else:
             yield from self._checkpoint("loop", step, self.values)
-        self._step, self._number, self._changed = step, self._number + 1, {}
+        self._step, self._number, self._changed, self._input = step, self._number + 1, {}, self.values
+        yield from self._trace("on_chain_start", 1, input=self._input)
         yield from self._task(
             "task",
             {
-                "input": self.values,
+                "input": self._input,
                 "triggers": [f"branch:to:{step}"],
                 "metadata": {**self._about, **_ATTEMPT},
             },
@@ -123,6 +130,12 @@ class Translation:
 
     def _leave(self, following: str) -> Iterator[Part]:
         """Yield what the end of a step becomes; `following` is the step that comes next, empty after the last one."""
+        if self._writes:
+            given, written = {"messages": [self._input["messages"]]}, make_ai(self._sent, self._run_id)
+            yield from self._trace("on_chat_model_end", 2, output=written, input=given)
+            self._writes = False
+        yield from self._trace("on_chain_stream", 1, chunk=self._changed or None)
+        yield from self._trace("on_chain_end", 1, output=self._changed or None, input=self._input)
         if "updates" in self._modes:
             yield Part("updates", {self._step: self._changed or None})
         yield from self._task("task_result", {"error": None, "result": self._changed, "interrupts": []})
@@ -135,6 +148,7 @@ class Translation:
         self._change(**pick_fields(done))
         self._changed["messages"] = [make_ai(done["answer"], self._run_id, self._fields)]
         yield from self._leave("")
+        yield from self._trace("on_chain_end", output=self.values)
 
     def _write(self, event: Event) -> Iterator[Part]:
         """Yield the text that an event adds. In `messages` a correction replaces what was there, in `messages-tuple`,
@@ -143,6 +157,10 @@ class Translation:
         self._sent += piece
         if not piece:
             return
+        if not self._writes:
+            yield from self._trace("on_chat_model_start", 2, input={"messages": [self._input["messages"]]})
+            self._writes = True
+        yield from self._trace("on_chat_model_stream", 2, chunk=make_chunk(piece, self._run_id))
         text = event["answer"] if event["type"] in ("correction", "done") else self._sent[self._offset :]
         yield from self._say("partial", make_ai(text, self._run_id), make_chunk(piece, self._run_id))
 
@@ -167,6 +185,25 @@ class Translation:
             yield Part(f"messages/{kind}", [message])
         if "messages-tuple" in self._modes:
             yield Part("messages", [piece, self._describe_step()])
+
+    def _trace(self, event: str, depth: int = 0, **data: Any) -> Iterator[Part]:
+        """Yield an event of LangChain's callbacks: of the run, at depth 1 of the step, at depth 2 of who writes."""
+        if "events" not in self._modes:
+            return
+        ids = [self._run_id, self._name_task(), str(uuid5(NAMESPACE_URL, self._name_task()))]
+        metadata = {"run_id": self._run_id, "thread_id": self._thread_id, **self._about, **_ATTEMPT}
+        if depth:
+            metadata |= self._describe_step()
+        told = {
+            "event": event,
+            "data": data,
+            "name": [self._about["graph_id"], self._step, "askgraph"][depth],
+            "tags": [[], [f"graph:step:{self._number}"], ["seq:step:1"]][depth],
+            "run_id": ids[depth],
+            "metadata": metadata,
+            "parent_ids": ids[:depth],
+        }
+        yield Part("events", told)
 
     def _change(self, **fields: Any) -> None:
         self._changed |= {name: value for name, value in fields.items() if self._fields.get(name, ...) != value}
