@@ -35,7 +35,9 @@ CLAIM = {
     "score": 0.2,
 }
 CHECKED = {"status": "unsupported", "claims": [CLAIM]}
-TEXT = "## Result\n\nIt is [1].\n\n| a | b |\n|---|---|\n| c | d [2] |\n\n```\ncode\n```\n\n> quote"
+TEXT = (
+    "## Result\n\nIt is [1].\n\n| a | b |\n|---|---|\n| c | d [2] |\n\n```python\ncode = 1\n```\n\n$$x^2$$\n\n> quote"
+)
 BLOCKS = [
     {"kind": "heading", "start": 0, "end": 9, "text": "# Heading"},
     {"kind": "paragraph", "start": 11, "end": 21, "text": "Passage 1."},

@@ -78,6 +78,7 @@ def test_text_stands_out_from_what_is_behind_it(colours: dict[str, str]) -> None
         ("bad", "bad-tint"),
         ("warn", "warn-tint"),
         ("good", "ground"),
+        ("warn", "ground"),
         ("ground", "ink"),
     ]
     poor = {pair: round(r, 2) for pair in pairs if (r := contrast(colours[pair[0]], colours[pair[1]])) < 4.5}

@@ -4,9 +4,11 @@ from dataclasses import replace
 from itertools import groupby
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
@@ -17,12 +19,32 @@ from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
 from domain.text.blocks import closes_fence, find_fence
 
+_BRACKETS = re.compile(r"\\\(([^\n]{1,500}?)\\\)|\\\[([\s\S]{1,1000}?)\\\]")
+_LATEX = re.compile(r"\\[A-Za-z]|(?<!\\)(?:[\^={}<>]|_[{\d])")
+"""Signs of LaTeX. Without any, brackets behind backslashes are brackets that somebody has escaped."""
+_VARIABLE = re.compile(r"\\\(\s*[^\W\d]{1,2}\s*\\")
+
+
+def _read_brackets(state: StateInline, silent: bool) -> bool:
+    """Read a formula in the brackets of LaTeX as one between dollars. A rule of markdown-it."""
+    found = _BRACKETS.match(state.src, state.pos)
+    if found is None or not (_LATEX.search(found[0][2:-2]) or _VARIABLE.match(found[0])):
+        return False
+    if not silent:
+        token = state.push("math_inline" if found[1] else "math_inline_double", "math", 0)
+        token.content = found[0][2:-2]
+    state.pos = found.end()
+    return True
+
+
 _PARSER = (
     MarkdownIt("commonmark", {"maxNesting": 100})
     .enable(["table", "strikethrough"])
     .use(admon_plugin)
     .use(deflist_plugin)
+    .use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
 )
+_PARSER.inline.ruler.before("escape", "brackets", _read_brackets)
 
 _ATTRIBUTE = r"(?:[.#][A-Za-z][\w.:-]{0,100}|[A-Za-z][\w-]{0,50}=(?:\"[^\"{}\n]{0,200}\"|[^\s{}\"]{1,200}))"
 _TEMPLATING = re.compile(
@@ -33,6 +55,7 @@ _TEMPLATING = re.compile(
     re.IGNORECASE,
 )
 """What site generators replace or drop, outside code."""
+_VERBATIM = frozenset({"code_inline", "math_inline", "math_inline_double"})
 _MARK = re.compile(r"[{*<\[]")
 """What each part of `_TEMPLATING` holds at least one of."""
 _TAB = re.compile(r"([ \t]*)===[+!]?[ \t]+(\"[^\"\n]*\")[ \t]*$")
@@ -142,6 +165,8 @@ class _Walk:
                     title = _CODE_TITLE.search(token.info)
                     self._add_label(title[1] if title else "")
                     self._assembly.add_code(token.content, re.split(r"[\s{,:]", token.info.strip(), maxsplit=1)[0])
+                case "math_block":
+                    self._assembly.add_paragraph(f"$${token.content}$$")
                 case "html_block":
                     add_html(self._assembly, LexborHTMLParser(token.content))
                 case "heading_open" | "dt_open" | "admonition_title_open":
@@ -219,14 +244,14 @@ class _Walk:
 
 def _spell(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[str]:
     """Yield the words of inline tokens; raw tags are markup and go, except those that break a line."""
-    for is_code, pieces in groupby(_spell_marked(assembly, tokens), key=lambda piece: piece[0]):
+    for is_verbatim, pieces in groupby(_spell_marked(assembly, tokens), key=lambda piece: piece[0]):
         text = "".join(text for _, text in pieces)
         # Looking for its marks first is many times faster than the expression on text that has none.
-        yield _TEMPLATING.sub("", text) if not is_code and _MARK.search(text) else text
+        yield _TEMPLATING.sub("", text) if not is_verbatim and _MARK.search(text) else text
 
 
 def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple[bool, str]]:
-    """Yield pieces, and for each whether it is code."""
+    """Yield pieces, and for each whether it is code or a formula."""
     address = ""
     words: list[str] | None = None
     for token in tokens:
@@ -236,6 +261,10 @@ def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple
                 piece = token.content
             case "code_inline":
                 piece = spell_code(token.content)
+            case "math_inline":
+                piece = f"${token.content.strip()}$"
+            case "math_inline_double":
+                piece = f"$${token.content}$$"
             case "softbreak":
                 piece = "\n"
             case "hardbreak":
@@ -253,7 +282,7 @@ def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple
             case _:
                 continue
         if words is None:
-            yield token.type == "code_inline", piece
+            yield token.type in _VERBATIM, piece
         else:
             words.append(piece)
     if words:

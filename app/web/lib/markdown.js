@@ -17,17 +17,42 @@ const marker = {
   },
 };
 
-const ofAnswers = new Marked({ breaks: true, extensions: [marker] });
-const ofDocuments = new Marked({ breaks: true });
+/** LaTeX between `$`, `$$`, `\\( \\)` or `\\[ \\]`. A dollar before white space opens nothing, and one before a digit or a
+ * letter closes nothing: those are prices. */
+const FORMULA = /^(?:\$\$((?:\\[^]|[^\\$]){1,2000})\$\$|\\\[([^]{1,2000}?)\\\]|\\\(([^]{1,2000}?)\\\)|\$(?!\s)((?:\\.|[^\\$\n]){1,500})(?<!\s)\$(?![\p{L}\d]))/u;
+/** Signs of LaTeX, as opposed to text with brackets that somebody has escaped. */
+const SIGNS = /\\\p{L}|(?<!\\)(?:[\^={}<>]|_[{\d])/u;
+/** What is one without: it has no words, and begins with no figure. */
+const SHORT = /^\s*\D(?!.*\p{L}{3})/u;
+
+/** @param {"inline" | "block"} level @param {RegExp} opening */
+const formula = (level, opening) => ({
+  name: `${level}Formula`,
+  level,
+  start: (text) => text.search(opening),
+  tokenizer(text) {
+    const found = FORMULA.exec(text);
+    if (!found || (level === "block" && !/^[ \t]*(\n|$)/.test(text.slice(found[0].length)))) return undefined;
+    const tex = found.slice(1).find(Boolean) ?? "";
+    const display = /^(\$\$|\\\[)/.test(text);
+    const isFormula = SIGNS.test(tex) || (!text.startsWith("\\[") && SHORT.test(tex));
+    return isFormula && (display || level === "inline") ? { type: "formula", raw: found[0], tex, display } : undefined;
+  },
+});
+
+const formulas = [formula("inline", /\$|\\[([]/), formula("block", /\n(\$\$|\\\[)/)];
+const ofAnswers = new Marked({ breaks: true, extensions: [marker, ...formulas] });
+const ofDocuments = new Marked({ breaks: true, extensions: formulas });
 
 /** @typedef {{
  *   marker?: (number: number, chunk: string | undefined, nth: number) => any, text: (text: string) => any,
- *   verbatim?: (text: string) => any, code?: (text: string) => any,
+ *   verbatim?: (text: string) => any, code: (text: string, language: string, shown: any) => any,
+ *   formula: (tex: string, display: boolean, shown: any) => any,
  * }} Make */
 
 /** The text as virtual nodes. `make` gives the node of a marker, the `nth` of its source from 0, or null
- * where there is no such source, and what to show of plain text, of what is no prose, and of code, in the order of the
- * text. Without `marker` it is a document's text, which has none.
+ * where there is no such source, and what to show of plain text, of what is no prose, of code and of formulas, in the order
+ * of the text. Without `marker` it is a document's text, which has none.
  * @param {string} text @param {Make} make */
 export function renderMarkdown(text, make) {
   try {
@@ -78,7 +103,8 @@ function renderBlock(token, make, level) {
     case "paragraph": return h("p", { dir: "auto" }, inline());
     case "text": return token.tokens ? inline() : asIs(token.text, make);
     case "blockquote": return h("blockquote", null, renderBlocks(token.tokens, make, level));
-    case "code": return make.code?.(token.text) ?? h("pre", { tabIndex: 0 }, h("code", null, asIs(token.text, make)));
+    case "code": return make.code(token.text, /^\S*/.exec(token.lang ?? "")?.[0].toLowerCase() ?? "", asIs(token.text, make));
+    case "formula": return h("p", null, make.formula(token.tex, token.display, asIs(token.raw, make)));
     case "hr": return h("hr", null);
     case "list": {
       const items = token.items.map((item) => h("li", { dir: "auto" }, renderBlocks(item.tokens, make, level)));
@@ -116,6 +142,7 @@ function renderInline(tokens, make, level) {
     const inner = () => renderInline(token.tokens ?? [], make, level + 1);
     switch (token.type) {
       case "marker": return make.marker?.(token.number, token.chunk, token.nth) ?? asIs(token.raw, make);
+      case "formula": return make.formula(token.tex, token.display, asIs(token.raw, make));
       case "text": return token.tokens ? inner() : make.text(token.text);
       case "escape": return asIs(token.text, make);
       case "strong": return h("strong", null, inner());

@@ -8,9 +8,9 @@ import { visible } from "./text.js";
 const SIGN = /(?<![^\n])[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|(?:`{3,}|~{3,})[^\n]*)|[^\p{L}\p{N}]/uy;
 
 /** A block of a document as virtual nodes, with `ranges`, [start, end) in characters of the block, marked. Null where it
- * cannot be told which part of what is shown they are.
- * @param {string} source @param {[number, number][]} ranges */
-export function renderPassage(source, ranges) {
+ * cannot be told which part of what is shown they are. `make` shows code and formulas.
+ * @param {string} source @param {[number, number][]} ranges @param {Pick<import("./markdown.js").Make, "code" | "formula">} make */
+export function renderPassage(source, ranges, make) {
   const points = [...source];
   const units = ranges.map((range) => range.map((place) => points.slice(0, place).join("").length));
   let [at, lost] = [0, false];
@@ -29,7 +29,7 @@ export function renderPassage(source, ranges) {
   };
   // Lines of code in a list stand further to the right in the raw text.
   const show = (text) => text.split("\n").flatMap((line, number) => [number ? "\n" : "", mark(line)]);
-  const nodes = renderMarkdown(source, { text: show, verbatim: show });
+  const nodes = renderMarkdown(source, { ...make, text: show, verbatim: show });
   return ranges.length && lost ? null : nodes;
 }
 

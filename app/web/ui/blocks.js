@@ -3,6 +3,7 @@ import { quotedRanges, readBlocks } from "../lib/evidence.js";
 import { phrase } from "../lib/language.js";
 import { renderPassage } from "../lib/passages.js";
 import { visible } from "../lib/text.js";
+import { NOTATION } from "./notation.js";
 
 /** Blocks that are shown around a passage; the others on request. */
 const AROUND = 30;
@@ -61,7 +62,7 @@ function slicer(blocks) {
  * @param {{block: any, ranges: [number, number][]}} props */
 function Block({ block: { kind, start, end, text }, ranges }) {
   const quoted = useMemo(() => ranges.filter(([from, to]) => from < end && to > start).map(([from, to]) => /** @type {[number, number]} */ ([Math.max(0, from - start), Math.min(to, end) - start])), [ranges]);
-  const nodes = useMemo(() => renderPassage(text, quoted), [quoted]);
+  const nodes = useMemo(() => renderPassage(text, quoted, NOTATION), [quoted]);
   // Markdown knows no table without a row that rules off its header; other formats have such.
   const isDrawn = nodes && (kind !== "table" || nodes.some((node) => node?.props.class === "table"));
   return html`<div class="block">${isDrawn ? nodes : html`<${kind === "table" ? Table : Raw} text=${text} ranges=${quoted} />`}</div>`;

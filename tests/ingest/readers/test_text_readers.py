@@ -196,12 +196,48 @@ Part name | Use
 
 @pytest.mark.parametrize(
     "piece",
-    ["{% ", "{{", "{ #a ", "[a](", "!!! note\n    ", "a\n: b\n", "> ", "- ", '=== "', ":::a\n", "<b>", "`", "**"],
+    [
+        "{% ",
+        "{{",
+        "{ #a ",
+        "[a](",
+        "!!! note\n    ",
+        "a\n: b\n",
+        "> ",
+        "- ",
+        '=== "',
+        ":::a\n",
+        "<b>",
+        "`",
+        "**",
+        "\\[",
+        "$a ",
+    ],
 )
 def test_hostile_markdown_takes_linear_time(piece: str) -> None:
     started = time.process_time()
     read_document("a.md", b"Text\n\n" + piece.encode() * (40_000 // len(piece)))
     assert time.process_time() - started < 6
+
+
+def test_formulas_stay_as_they_are_and_prices_and_escaped_brackets_are_text() -> None:
+    written = r"""
+It is \(p_0 \, {{a}}\) at $h$, or $x * y * z$, for $5, \$6 or US$7; see \[1\] and \(this\).
+
+\[
+a^2 = **b**
+\]
+
+$$
+\begin{matrix} a \\ b \end{matrix}
+$$
+"""
+    read = read_document("a.md", written.encode())
+    assert [text for _, text in list_sections(read)] == [
+        r"It is $p_0 \, {{a}}$ at $h$, or $x * y * z$, for $5, $6 or US$7; see [1] and (this)."
+        "\n\n$$ a^2 = **b** $$\n\n"
+        r"$$ \begin{matrix} a \\ b \end{matrix} $$"
+    ]
 
 
 def test_steps_that_a_picture_or_code_keeps_apart_are_one_list() -> None:

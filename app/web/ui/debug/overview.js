@@ -1,6 +1,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { renderMarkdown } from "../../lib/markdown.js";
 import { visible } from "../../lib/text.js";
+import { NOTATION } from "../notation.js";
 import { Candidates } from "./candidates.js";
 
 /** The answer, what decided it, and what became of the passages. @param {{trace: any, why: any[]}} props */
@@ -9,7 +10,7 @@ export function Overview({ trace, why }) {
     ?? trace.steps.findLast(({ candidates }) => candidates.length);
   return html`
     <h2>Answer</h2>
-    ${trace.answer ? html`<div class="answer">${renderMarkdown(trace.answer, { marker: (number, chunk) => html`<b class="number">[${chunk ?? number}]</b>`, text: visible })}</div>`
+    ${trace.answer ? html`<div class="answer">${renderMarkdown(trace.answer, { marker: (number, chunk) => html`<b class="number">[${chunk ?? number}]</b>`, ...NOTATION, text: visible })}</div>`
       : html`<p class="soft">${trace.running ? "The answer is being made." : "There is none."}</p>`}
     ${why.length > 0 && html`
       <h2>Why</h2>

@@ -4,7 +4,7 @@ import { renderMarkdown } from "../../lib/markdown.js";
 import { memo } from "../../lib/memo.js";
 import { useStore } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
-import { Code } from "./code.js";
+import { NOTATION } from "../notation.js";
 import { Marker } from "./marker.js";
 
 /** The text of an answer, with a marker for every source that it names and has. Of one about the library the documents
@@ -17,7 +17,7 @@ function AnswerText({ turn, text, sources, outcome }) {
       const citation = sources.find(({ marker, chunk_id }) => (chunk ? chunk_id === chunk : marker === number));
       return citation ? html`<${Marker} turn=${turn} citation=${narrow(citation, nth)} nth=${citation.passages?.[nth] && nth} />` : null;
     },
-    code: (code) => html`<${Code} text=${code} />`,
+    ...NOTATION,
     text: documents?.length ? (plain) => nameDocuments(plain, documents) : visible,
   });
   return html`<div class="answer ${outcome ?? ""}">${nodes}</div>`;

@@ -1,0 +1,45 @@
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
+import { colour } from "../lib/colours.js";
+import { phrase } from "../lib/language.js";
+import { visible } from "../lib/text.js";
+
+/** Limits against formulas that are meant to hold up the page, or to cover it. */
+const OPTIONS = { throwOnError: true, maxExpand: 100, maxSize: [20, 20] };
+
+/** @type {Promise<typeof import("../vendor/temml.js")> | undefined} */
+let loading;
+
+/** Shows code and formulas of answers and documents. @type {Pick<import("../lib/markdown.js").Make, "code" | "formula">} */
+export const NOTATION = {
+  code: (text, language, shown) => html`<${Code} text=${text} language=${language}>${shown}<//>`,
+  formula: (tex, display, shown) => html`<${Formula} tex=${visible(tex)} display=${display}>${shown}<//>`,
+};
+
+/** Code with a button that copies it. @param {{text: string, language: string, children?: any}} props */
+function Code({ text, language, children }) {
+  const [copied, setCopied] = useState(false);
+  const code = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => colour(/** @type {HTMLElement} */ (code.current), language), [text, language]);
+  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true));
+  return html`
+    <div class="code-block"><pre tabindex="0"><code ref=${code}>${children}</code></pre>
+      ${navigator.clipboard && html`<button type="button" onClick=${copy}>${phrase(copied ? "actions.copied" : "actions.copy_code")}</button>`}</div>`;
+}
+
+/** LaTeX as MathML; as it stands, in `children`, where it cannot be read.
+ * @param {{tex: string, display: boolean, children?: any}} props */
+function Formula({ tex, display, children }) {
+  const [drawn, setDrawn] = useState("");
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  useLayoutEffect(() => {
+    (loading ??= import("../vendor/temml.js")).then(({ default: temml }) => {
+      const drawing = document.createElement("span");
+      temml.render(tex, drawing, { ...OPTIONS, displayMode: display });
+      box.current?.replaceChildren(...drawing.childNodes);
+      setDrawn(tex);
+    }).catch(() => {});
+  }, [tex, display]);
+  const isQuoted = [children].flat(3).some((part) => part?.type === "mark");
+  return html`
+    <span class="formula ${display ? "display" : ""}" tabindex=${display ? 0 : undefined}><${isQuoted ? "mark" : "span"} ref=${box} hidden=${drawn !== tex} /><span hidden=${drawn === tex}>${children}</span></span>`;
+}
