@@ -3,10 +3,13 @@
 import subprocess
 import sys
 import venv
+from collections.abc import Iterable
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
 
 from askgraph import AskgraphError, Client, Unavailable
 
@@ -32,17 +35,36 @@ with Client(home=sys.argv[1]) as client:
 """
 
 
+def link_required(package: Distribution, extras: Iterable[str], packages: Path, seen: set[str]) -> None:
+    """Link what a package requires into another environment. What is missing here, pyproject.toml excludes."""
+    for required in map(Requirement, package.requires or ()):
+        wanted = required.marker is None or any(required.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        if not wanted or str(required) in seen:
+            continue
+        seen.add(str(required))
+        try:
+            found = distribution(required.name)
+        except PackageNotFoundError:
+            continue
+        for name in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            if not (packages / name).exists():
+                (packages / name).symlink_to(str(found.locate_file(name)))
+        link_required(found, required.extras, packages, seen)
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment in which pip installed askgraph from its wheel, with the newest packages that it
-    allows, beside a package `app` and a module `domain` of somebody else."""
+    """The programs of an environment with askgraph's wheel and links to the packages that it names, and those that they
+    name, beside a package `app` and a module `domain` of somebody else."""
     folder = tmp_path_factory.mktemp("installed")
     [wheel] = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
     venv.create(folder / "venv", with_pip=False)
     programs = folder / "venv" / "bin"
-    install = ["pip", "--python", str(programs / "python"), "install", "-q", "--no-compile"]
+    install = ["pip", "--python", str(programs / "python"), "install", "-q", "--no-compile", "--no-deps"]
     subprocess.run([sys.executable, "-m", *install, wheel], check=True, cwd=folder)
     [packages] = (folder / "venv").glob("lib/python*/site-packages")
+    [described] = packages.glob("askgraph-*.dist-info")
+    link_required(Distribution.at(described), (), packages, set())
     (packages / "app").mkdir()
     for file in ("app/__init__.py", "domain.py"):
         (packages / file).write_text("OWNER = 'another program'\n")
