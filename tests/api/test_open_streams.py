@@ -8,10 +8,13 @@ from importlib import import_module
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 import pytest_asyncio
 
 from app.access.keys import make_key
+from app.answering.manager import RunManager
+from app.api import dependencies
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -30,8 +33,11 @@ Json = dict[str, Any]
 
 
 @pytest_asyncio.fixture
-async def place(settings: Settings) -> AsyncIterator[tuple[httpx.AsyncClient, Services, OidcProvider]]:
-    """The service at an address, whose model writes for minutes."""
+async def place(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[httpx.AsyncClient, Services, OidcProvider]]:
+    """The service at an address, whose model writes for minutes; at the end it waits for none."""
+    monkeypatch.setattr(RunManager.drain, "__defaults__", (0.0, 0.0))
     import_module("app.api.protocols.mcp_protocol")  # which takes its time once
     async with serve_oidc() as provider, serve_openai(rate=30, length=20_000) as model:
         changed = with_models(settings, model, oidc_issuer=provider.issuer, oidc_audience=AUDIENCE)
@@ -120,16 +126,29 @@ class Readers:
             self.ended[name] = time.monotonic()
 
 
+async def wait_until_shown(database_url: str, runs: int) -> None:
+    """Wait until it is noted of as many runs that they have shown a document."""
+    noted: tuple[int] | None = None
+    async with asyncio.timeout(30), await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        while noted != (runs,):
+            await asyncio.sleep(0.1)
+            found = await connection.execute("SELECT count(*) FROM accepted_runs WHERE showing <> '{}'")
+            noted = await found.fetchone()
+
+
 @pytest.mark.parametrize("change", ["revoked", "token", "signed out", "groups"])
 async def test_open_streams_end_when_their_caller_may_not_have_them(
-    place: tuple[httpx.AsyncClient, Services, OidcProvider], change: str
+    place: tuple[httpx.AsyncClient, Services, OidcProvider],
+    change: str,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client, services, provider = place
     ask = ApiKey("", "test", frozenset({"ask"}), groups=frozenset({GROUP}))
     key, secret = await make_key(services.keys, ask)
     sent = {"X-API-Key": secret}
     if change == "token":
-        expires = int(time.time()) + 20
+        expires = int(time.time()) + 3600
         token = provider.sign(scope="ask", groups=[GROUP], exp=expires)
         sent = {"Authorization": f"Bearer {token}"}
     elif change == "signed out":
@@ -143,15 +162,14 @@ async def test_open_streams_end_when_their_caller_may_not_have_them(
     readers.open("joined", "GET", f"/langgraph/threads/t/runs/{readers.run_ids['langgraph']}/stream", None, {})
     readers.open("resumed", "GET", "/api/ui/chat/chat/stream", None, {})
     await readers.wait_until_begun()
-    # Each has a source by now, and writes; what it has shown is noted.
-    await asyncio.sleep(6)
+    await wait_until_shown(database_url, runs=len(list_streams()))
     assert '"handbook.md"' in readers.texts["ours"]
-    if change == "token":
-        await asyncio.sleep(expires - time.time())
     assert not readers.ended
     changed_at = time.monotonic()
     if change == "revoked":
         await services.keys.revoke(key.key_id)
+    elif change == "token":
+        monkeypatch.setattr(dependencies, "time", lambda: expires)
     elif change == "signed out":
         assert (await client.delete("/api/session", headers=sent)).status_code == 204
         # The key itself, which a program may have, is as good as it was.
