@@ -200,13 +200,13 @@ class Conversation:
     """True where an answer cites a document that holds something else by now, or is gone."""
 
 
-CostKey = Literal["mode", "node", "model", "workspace", "day"]
-"""The attribute by which to group costs. Days are those of UTC."""
+CostKey = Literal["mode", "node", "model", "workspace", "day", "caller"]
+"""The attribute by which to group costs. Days are those of UTC; callers are on record as long as their runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The consumption of all runs with the same mode, node, model or workspace, or of the same day."""
+    """The consumption of all runs with the same mode, node, model, workspace or caller, or of the same day."""
 
     name: str | None
     """None for runs that called no model, such as those from the cache."""

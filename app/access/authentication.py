@@ -32,14 +32,16 @@ class Authenticator:
         local_token: str | None = None,
         tokens: TokenVerifier | None = None,
         always: bool = False,
+        anonymous: Caller = OWNER,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`local_token` identifies the owner of the machine. Without `always` and `tokens`, everybody is the owner
+        """`local_token` identifies the owner of the machine. Without `always` and `tokens`, everybody is `anonymous`
         until a key is made."""
         self._keys = keys
         self._local_token = local_token
         self._tokens = tokens
         self._is_closed = always or tokens is not None
+        self._anonymous = anonymous
         self._clock = clock
         self._known: dict[bytes, tuple[float, ApiKey | None]] = {}
         self._sessions: dict[bytes, tuple[float, bool]] = {}
@@ -54,12 +56,12 @@ class Authenticator:
         if credential is None:
             if await self._needs_credential():
                 raise Unauthenticated
-            return OWNER
+            return self._anonymous
         session, _, credential = credential.rpartition(SESSION_END)
         if session and not await self._has_session(digest_key(session)):
             if await self._needs_credential():
                 raise Unauthenticated("You have signed out.")
-            return OWNER
+            return self._anonymous
         if self._local_token is not None and compare_digest(digest_key(credential), digest_key(self._local_token)):
             return OWNER
         if self._tokens is not None and credential.count(".") == DOTS_OF_TOKEN:
@@ -69,7 +71,7 @@ class Authenticator:
             return key.as_caller()
         if await self._needs_credential():
             raise Unauthenticated("This key is not known, has expired or was revoked.")
-        return OWNER
+        return self._anonymous
 
     async def sign_in(self, credential: str) -> str:
         """Begin a session of a browser with this credential, and return what its cookie is to hold."""

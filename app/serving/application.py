@@ -28,6 +28,7 @@ from app.ingest.rendering import PageRenderer
 from app.support.cancelling import end_tasks
 from app.wiring.services import Services
 from app.workbench.api import debug
+from domain.people.access import OWNER, STRANGER
 
 ROUTERS = (
     chat.router,
@@ -92,10 +93,13 @@ class Application(FastAPI):
         return super().openapi()
 
 
-def make_app(services: Services, *, local_token: str | None = None, closed: bool = False) -> FastAPI:
+def make_app(
+    services: Services, *, local_token: str | None = None, closed: bool = False, exposed: bool = False
+) -> FastAPI:
     """Make the application on open services, which the caller closes.
 
-    `local_token` identifies the owner of the machine. If `closed`, callers need a key even while there is none.
+    `local_token` identifies the owner of the machine. If `closed`, callers need a key even while there is none. If
+    `exposed`, other machines reach the service: who has no key, while there is none, administers nothing.
     """
 
     @asynccontextmanager
@@ -113,7 +117,11 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
                 yield Lifespan(
                     services=services,
                     authenticator=Authenticator(
-                        services.keys, local_token=local_token, tokens=services.identities.tokens, always=closed
+                        services.keys,
+                        local_token=local_token,
+                        tokens=services.identities.tokens,
+                        always=closed,
+                        anonymous=STRANGER if exposed else OWNER,
                     ),
                     refusals=refusals,
                     manager=manager,

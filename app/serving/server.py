@@ -78,7 +78,7 @@ async def _serve(
                 "`askgraph keys create`, listen on 127.0.0.1, or say --insecure."
             )
         local_token = secrets.token_urlsafe(32)
-        app = make_app(services, local_token=local_token, closed=not is_local and not insecure)
+        app = make_app(services, local_token=local_token, closed=not is_local and not insecure, exposed=not is_local)
         config = uvicorn.Config(
             app,
             http=LimitedProtocol,
@@ -129,7 +129,11 @@ def print_banner(services: Services, findings: Mapping[str, Finding], host: str,
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in services.parts.items():
         out.print(f"  {part:<11} {running}")
-    who = "whoever reaches it" if not ip_address(host).is_loopback else "everybody on this machine, and nobody else"
+    who = (
+        "everybody on this machine, and nobody else"
+        if ip_address(host).is_loopback
+        else "whoever reaches it; `askgraph keys create` makes the first key"
+    )
     out.print(f"  {'access':<11} {f'without a key: {who}' if is_open else services.access}")
     for part, finding in findings.items():
         if finding.problem and not part.startswith(ANSWERING):

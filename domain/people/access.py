@@ -87,3 +87,7 @@ class ApiKey:
 
 OWNER = Caller("owner")
 """The owner of the machine, who may do everything everywhere."""
+
+STRANGER = Caller("owner", rights=RIGHTS - {"admin"})
+"""Whoever reaches a service that other machines reach and that has no key yet: without the right to make the first key,
+with which one of them would shut out all others."""

@@ -237,6 +237,16 @@ async def test_a_service_that_others_reach_needs_a_key_even_without_any(services
         assert (await client.get("/api/documents")).status_code == 401
 
 
+async def test_only_the_machine_itself_makes_the_first_key_of_a_service_that_others_reach(services: Services) -> None:
+    first = {"name": "Mine", "rights": ["admin"]}
+    async with open_client(make_app(services, local_token=LOCAL, exposed=True)) as client:
+        assert (await client.get("/api/documents")).status_code == 200
+        assert (await client.post("/api/keys", json=first)).status_code == 403
+        local = {"Authorization": f"Bearer {LOCAL}"}
+        assert (await client.post("/api/keys", json=first, headers=local)).status_code == 201
+        assert (await client.get("/api/documents")).status_code == 401
+
+
 async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
     client: httpx.AsyncClient, services: Services, library: dict[str, str]
 ) -> None:

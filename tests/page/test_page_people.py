@@ -178,5 +178,65 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     await expect(entry).to_contain_text("board")
     await ask(page, "How many days of annual leave does everybody have?")
     await page.goto(f"{house.address}/settings")
-    await expect(page.locator(".figures tbody tr")).to_have_count(1)
-    await expect(page.locator(".figures tbody td").first).to_have_text("1")
+    usage = page.get_by_role("group", name="Usage of the last 30 days")
+    await expect(usage.locator("tbody tr")).to_have_count(1)
+    await page.get_by_label("By").select_option("Person")
+    await expect(usage.locator("tbody tr")).to_have_text(["Petra100–"])
+
+
+async def test_workspaces_and_who_may_read_their_documents(page: Page, house: House) -> None:
+    async with httpx.AsyncClient(base_url=house.address, timeout=60) as client:
+        body = {"question": "How many days of annual leave does everybody have?"}
+        assert (await client.post("/api/chat?stream=false", json=body)).is_success
+    await house.services.library.ingestion.add("legal", "kept.md", b"# Kept\n\nThis stays.")
+    await page.goto(f"{house.address}/settings")
+    dialog = page.get_by_role("dialog")
+    workspaces = page.get_by_role("group", name="Workspaces").locator("tbody tr")
+    await expect(workspaces).to_contain_text(["default41", "legal10"])
+    await page.get_by_role("button", name="Who may read default").click()
+    documents = page.get_by_role("group", name="Who may read the documents of default")
+    await expect(documents.locator("tbody tr")).to_have_count(4)
+    assert await look(page) == {}
+    # What words find is changed together.
+    await page.get_by_label("Title, path or group").fill("/hr/")
+    await page.get_by_role("button", name="Change for these 2 documents").click()
+    await dialog.get_by_label("Groups").fill("hr, board")
+    assert await look(page) == {}
+    await page.keyboard.press("Enter")
+    await expect(documents.locator("tbody tr").first).to_contain_text("board, hr")
+    await page.get_by_role("list", name="Groups").get_by_role("button", name="board").click()
+    await expect(documents.locator("tbody tr")).to_have_count(2)
+    readers = {each.source: each.groups for each in await house.services.library.documents.list("default")}
+    assert {source for source, groups in readers.items() if groups} == {
+        "/docs/hr/leave/annual.md",
+        "/docs/hr/travel.md",
+    }
+
+    # A workspace goes once its name is typed; what is in others stays.
+    await page.get_by_role("button", name="Delete default").click()
+    await expect(dialog).to_contain_text("This deletes 4 documents and 1 conversation")
+    assert await look(page) == {}
+    await dialog.get_by_label("type its name").fill("defaults")
+    await dialog.get_by_role("button", name="Delete").click()
+    assert len(await house.services.library.documents.list("default")) == 4
+    await dialog.get_by_label("type its name").fill("default")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(workspaces.first).to_have_text("default00")
+    assert await house.services.library.documents.list("default") == []
+    assert len(await house.services.library.documents.list("legal")) == 1
+
+    await page.get_by_role("button", name="New workspace").click()
+    await dialog.get_by_label("Name").fill("sales")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{house.address}/?workspace=sales")
+    await expect(page.locator(".welcome")).to_contain_text("The library is empty.")
+
+
+async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: Page, house: House) -> None:
+    async with run_app(make_app(house.services, exposed=True)) as app, serve_app(app) as address:
+        await page.goto(address)
+        await page.get_by_role("link", name="Settings").click()
+        await expect(page.get_by_text("The first key is made where the service runs")).to_be_visible()
+        await expect(page.locator(".secret")).to_contain_text("askgraph keys create")
+        await expect(page.get_by_role("button", name="Make your own key")).to_have_count(0)
+        assert await look(page) == {}

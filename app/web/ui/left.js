@@ -14,7 +14,7 @@ export function Left() {
   const arriving = useStore((state) => state.uploads.filter(({ error }) => !error).length
     + state.ingestions.filter(({ ended_at }) => !ended_at).length);
   const signedIn = useStore((state) => state.caller && state.caller.name !== "owner");
-  const mayManage = useStore(({ caller }) => caller?.rights.includes("admin") && !caller.workspaces && !caller.groups);
+  const mayManage = useStore(({ caller }) => caller?.name === "owner" || (caller?.rights.includes("admin") && !caller.workspaces && !caller.groups));
   const open = useStore((state) => state.pane === "left");
   // In a narrow window the pane is a sheet, and what lies under it takes no focus.
   useEffect(() => {

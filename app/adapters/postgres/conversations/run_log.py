@@ -104,13 +104,14 @@ def _sum_costs(by: LiteralString) -> LiteralString:
             SELECT workspace_id, run_id, started_at, mode, cached, usage FROM runs
             UNION ALL SELECT workspace_id, run_id, started_at, mode, cached, usage FROM pruned_runs
         ) AS r
+            LEFT JOIN accepted_runs AS accepted USING (workspace_id, run_id)
             LEFT JOIN LATERAL jsonb_to_recordset(r.usage)
                 AS u (
                     node text, model text, calls bigint, input_tokens bigint, output_tokens bigint, cost float8,
                     estimated boolean
                 )
                 ON true
-        WHERE started_at >= %(since)s AND (%(everywhere)s OR workspace_id = %(workspace_id)s)
+        WHERE r.started_at >= %(since)s AND (%(everywhere)s OR workspace_id = %(workspace_id)s)
         GROUP BY GROUPING SETS (({by}), ())
         ORDER BY grouping({by}), cost DESC, calls DESC, name
     """
@@ -121,6 +122,7 @@ _SUM_COSTS: dict[CostKey, LiteralString] = {
     "node": _sum_costs("u.node"),
     "model": _sum_costs("u.model"),
     "workspace": _sum_costs("r.workspace_id"),
+    "caller": _sum_costs("coalesce(accepted.request ->> 'caller', 'not on record')"),
     "day": _sum_costs("to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
 }
 

@@ -5,14 +5,12 @@ import { ago, short } from "../../lib/text.js";
 import { Confirm } from "../confirm.js";
 import { KeyDialog } from "./key-dialog.js";
 
-/** The keys: whose they are, what they open and how much. @param {{caller: any}} props */
-export function Keys({ caller }) {
-  const [keys, setKeys] = useState(/** @type {Key[] | null} */ (null));
+/** The keys: whose they are, what they open and how much. @param {{caller: any, keys: Key[], load: () => void}} props */
+export function Keys({ caller, keys, load }) {
   // The key that is changed; "new" for one that is made.
   const [edited, setEdited] = useState(/** @type {Key | "new" | null} */ (null));
-  const load = () => attempt(async () => setKeys((await fetchJson("/api/keys")).keys));
-  useEffect(() => void load(), []);
-  if (!keys) return html`<p class="soft">…</p>`;
+  const [hasProvider, setHasProvider] = useState(false);
+  useEffect(() => void attempt(async () => setHasProvider((await fetchJson("/readyz")).sign_in)), []);
   const isFirst = caller.name === "owner" && !keys.length;
   const close = () => {
     setEdited(null);
@@ -25,6 +23,7 @@ export function Keys({ caller }) {
     <section>
       <h2>${phrase("keys.title")}</h2>
       ${isFirst && html`<p class="note">${phrase("keys.first")}</p>`}
+      ${hasProvider && html`<p class="soft">${phrase("keys.provider")}</p>`}
       <p><button type="button" class="main" onClick=${() => setEdited("new")}>${phrase(isFirst ? "keys.make_first" : "keys.make")}</button></p>
       ${keys.length > 0 && html`
         <div class="table" tabindex="0" role="group" aria-label=${phrase("keys.title")}><table>

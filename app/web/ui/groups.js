@@ -1,0 +1,28 @@
+import { html, useState } from "../vendor/preact-htm.js";
+import { ApiError } from "../lib/api.js";
+import { phrase } from "../lib/language.js";
+import { Dialog, readNames } from "./dialog.js";
+
+/** Asks for the groups that may read documents, which `save` then keeps.
+ * @param {{title: string, groups: string[], save: (groups: string[]) => Promise<void>, close: () => void, progress?: string}} props */
+export function Groups({ title, groups, save, close, progress }) {
+  const [problem, setProblem] = useState("");
+  /** @param {FormData} form */
+  const submit = async (form) => {
+    try {
+      await save(readNames(form.get("groups")));
+      close();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setProblem(error.message);
+    }
+  };
+  return html`
+    <${Dialog} title=${title} submit=${submit} close=${close}>
+      <label>${phrase("keys.groups")}<input name="groups" defaultValue=${groups.join(", ")} placeholder=${phrase("keys.names")} autofocus /></label>
+      <p class="soft">${phrase("readers.none")}</p>
+      ${progress && html`<p role="status">${progress}</p>`}
+      <p class="wrong" role="alert">${problem}</p>
+      <p class="ends"><button type="button" onClick=${close}>${phrase("cancel")}</button><button type="submit" class="main" disabled=${Boolean(progress)}>${phrase("save")}</button></p>
+    <//>`;
+}
