@@ -59,7 +59,8 @@ def find_mode(modes: Mapping[str, Profile], name: str) -> Profile:
     if mode := modes.get(name):
         return mode
     pipeline = f" {name!r} ships and is off: ASKGRAPH_PROFILES={name} adds it." if name in _find_pipelines() else ""
-    raise UnknownMode(f"There is no mode {name!r}. There are: {', '.join(modes)}.{pipeline}")
+    known = ", ".join(each for each in modes if "@" not in each)
+    raise UnknownMode(f"There is no mode {name!r}. There are: {known}.{pipeline}")
 
 
 def fit_modes(modes: Mapping[str, Profile], embedder: str, scale: Scale | None) -> dict[str, Profile]:
@@ -84,6 +85,10 @@ def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise ConfigurationError(f"{unusable}{name!r} is not a mode. A mode is a table: [{name}].")
+        if "@" in name:
+            raise ConfigurationError(
+                f"{unusable}{name!r} cannot be the name of a mode: @ is for versions of assistants."
+            )
         extended = table.pop("extends", "standard")
         known = MODES | modes
         if isinstance(extended, str) and extended not in known and extended in pipelines:

@@ -10,7 +10,7 @@ import httpx
 from typing_extensions import Unpack
 
 from askgraph import calls
-from askgraph.calls import Call, File, Options, Request
+from askgraph.calls import AssistantSetup, Call, File, Options, Request
 from askgraph.connection import check, explain, http_options, read_target
 from askgraph.embedded import EmbeddedService
 from askgraph.errors import read_error
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from askgraph.events import Event
     from askgraph.models import (
         Answer,
+        Assistant,
         Document,
         Erasure,
         Fact,
@@ -137,6 +138,25 @@ class AsyncClient:
     ) -> "list[Passage]":
         """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
         return await self._do(calls.search(question, workspace or self.workspace, limit, document_ids, where))
+
+    async def assistants(self, *, workspace: str | None = None) -> "list[Assistant]":
+        """List the workspace's assistants. `ask` takes the name of one as its `mode`."""
+        return await self._do(calls.list_assistants(workspace or self.workspace))
+
+    async def save_assistant(
+        self,
+        name: str,
+        *,
+        assistant_id: str | None = None,
+        workspace: str | None = None,
+        **setup: Unpack[AssistantSetup],
+    ) -> "Assistant":
+        """Make an assistant; with its id, a new version of one, which answers from then on."""
+        return await self._do(calls.save_assistant(name, assistant_id, workspace or self.workspace, setup))
+
+    async def delete_assistant(self, assistant_id: str, *, workspace: str | None = None) -> None:
+        """Delete an assistant with all of its versions. What it has answered stays."""
+        await self._do(calls.delete_assistant(assistant_id, workspace or self.workspace))
 
     async def threads(
         self,

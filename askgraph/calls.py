@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from askgraph.errors import read_failure, unknown_form
 from askgraph.models import (
+    Assistant,
     Document,
     DocumentReport,
     Erasure,
@@ -40,7 +41,7 @@ class Options(TypedDict, total=False):
     filter: Mapping[str, Any] | None
     """Answer only from documents whose metadata fits: `{"team": "legal", "year": {"gte": 2024}}`."""
     mode: str
-    """`fast`, `standard` (the default), `thorough`, or one of your own."""
+    """`fast`, `standard` (the default), `thorough`, one of your own, or an assistant."""
     threshold: float | None
     """Answer only from passages that are at least this similar to the question, 0 to 1."""
     limit: int | None
@@ -51,6 +52,25 @@ class Options(TypedDict, total=False):
     """What becomes of the run where this client leaves."""
     workspace: str | None
     """Unset: that of the client."""
+
+
+class AssistantSetup(TypedDict, total=False):
+    """What an assistant is made of. Unset: as its mode says."""
+
+    description: str
+    mode: str
+    """The mode that it changes: `standard` (the default) or another of the deployment's."""
+    instructions: str | None
+    """For the language model that writes: what to stress and how to word it."""
+    document_ids: Sequence[str] | None
+    """It answers from these documents only."""
+    filter: Mapping[str, Any] | None
+    """It answers only from documents whose metadata fits."""
+    length: Literal["brief", "detailed"] | None
+    language: Literal["auto", "en", "de", "fr", "es"] | None
+    models: Mapping[Literal["small", "large", "judge"], str] | None
+    metadata: Mapping[str, Any]
+    """Notes of yours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +149,32 @@ def search(
     return Call(
         Request("GET", join_path("search"), query=query),
         lambda reply: [Passage.model_validate(each) for each in reply["passages"]],
+    )
+
+
+def list_assistants(workspace: str | None) -> Call[list[Assistant]]:
+    """List assistants."""
+    return Call(
+        Request("GET", join_path("assistants"), query={"workspace": workspace}),
+        lambda reply: [Assistant.model_validate(each) for each in reply["assistants"]],
+    )
+
+
+def save_assistant(
+    name: str, assistant_id: str | None, workspace: str | None, setup: AssistantSetup
+) -> Call[Assistant]:
+    """Make an assistant, or a new version of one."""
+    path = join_path("assistants", *([assistant_id] if assistant_id else []))
+    request = Request(
+        "PUT" if assistant_id else "POST", path, query={"workspace": workspace}, body={"name": name, **setup}
+    )
+    return Call(request, Assistant.model_validate)
+
+
+def delete_assistant(assistant_id: str, workspace: str | None) -> Call[None]:
+    """Delete an assistant."""
+    return Call(
+        Request("DELETE", join_path("assistants", assistant_id), query={"workspace": workspace}), lambda _: None
     )
 
 

@@ -11,7 +11,7 @@ import httpx
 from typing_extensions import Unpack
 
 from askgraph import calls
-from askgraph.calls import Call, File, Options, Request
+from askgraph.calls import AssistantSetup, Call, File, Options, Request
 from askgraph.connection import check, explain, http_options, read_target
 from askgraph.embedded import EmbeddedService
 from askgraph.errors import read_error
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from askgraph.events import Event
     from askgraph.models import (
         Answer,
+        Assistant,
         Document,
         Erasure,
         Fact,
@@ -138,6 +139,25 @@ class Client:
     ) -> "list[Passage]":
         """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
         return self._do(calls.search(question, workspace or self.workspace, limit, document_ids, where))
+
+    def assistants(self, *, workspace: str | None = None) -> "list[Assistant]":
+        """List the workspace's assistants. `ask` takes the name of one as its `mode`."""
+        return self._do(calls.list_assistants(workspace or self.workspace))
+
+    def save_assistant(
+        self,
+        name: str,
+        *,
+        assistant_id: str | None = None,
+        workspace: str | None = None,
+        **setup: Unpack[AssistantSetup],
+    ) -> "Assistant":
+        """Make an assistant; with its id, a new version of one, which answers from then on."""
+        return self._do(calls.save_assistant(name, assistant_id, workspace or self.workspace, setup))
+
+    def delete_assistant(self, assistant_id: str, *, workspace: str | None = None) -> None:
+        """Delete an assistant with all of its versions. What it has answered stays."""
+        self._do(calls.delete_assistant(assistant_id, workspace or self.workspace))
 
     def threads(
         self,

@@ -337,6 +337,46 @@ class RunSummary(Model):
     """The titles of the cited documents."""
 
 
+class ChosenModels(Model):
+    """Language models that an assistant names; None: its mode's."""
+
+    small: str | None = None
+    large: str | None = None
+    judge: str | None = None
+
+
+class Assistant(Model):
+    """A version of an assistant: a mode that a team has made for itself."""
+
+    assistant_id: str
+    version: int
+    name: str
+    """What questions name as their mode."""
+    description: str
+    """What it is for."""
+    mode: str
+    """What it was made of."""
+    instructions: str | None
+    """For the language model that writes."""
+    document_ids: list[str] | None
+    """It answers from these only; None: from all."""
+    filter: dict[str, Any] | None
+    """It answers only from documents whose metadata fits; None: from all."""
+    length: Literal["brief", "detailed"] | None
+    """None, here and below: as the mode says."""
+    language: str | None
+    """Of small talk, abstentions and caveats."""
+    models: ChosenModels | None
+    metadata: dict[str, Any]
+    """Notes of clients."""
+    created_by: str
+    """Who made this version."""
+    created_at: datetime
+    """When the first version was made."""
+    updated_at: datetime
+    """When this version was made."""
+
+
 class Page(Model):
     """A page of a list."""
 

@@ -6,6 +6,8 @@
     ├── InputError                 the request is wrong; asking again unchanged is useless
     │   ├── QuestionError          empty, too long, or not text
     │   ├── UnknownMode
+    │   ├── AssistantError         an assistant that cannot be made like this
+    │   │   └── NameTaken
     │   ├── FilterError            a filter over document metadata that cannot be used
     │   ├── MetadataError          metadata that cannot be stored
     │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
@@ -36,6 +38,7 @@
     │   ├── UnknownIngestion
     │   ├── UnknownTape
     │   ├── UnknownKey
+    │   ├── UnknownAssistant
     │   └── UnknownCheckpoint
     ├── DamagedState               a saved state cannot be read; its thread cannot go on from there
     ├── Superseded                 a later version of the document is stored, or another worker has this one
@@ -100,6 +103,14 @@ class QuestionError(InputError):
 
 class UnknownMode(InputError):
     """There is no mode of this name."""
+
+
+class AssistantError(InputError):
+    """The assistant cannot be made like this."""
+
+
+class NameTaken(AssistantError):
+    """Another assistant of this workspace, or a mode, has this name."""
 
 
 class FilterError(InputError):
@@ -237,6 +248,10 @@ class UnknownTape(NotFound):
 
 class UnknownKey(NotFound):
     """There is no such key."""
+
+
+class UnknownAssistant(NotFound):
+    """There is no such assistant in this workspace."""
 
 
 class UnknownCheckpoint(NotFound):

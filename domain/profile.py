@@ -3,12 +3,16 @@
 A turn copies its profile into the state. So a saved run records its settings, and a fork may change any of them.
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from domain.errors import FilterError
 from domain.execution.budget import Budget
+from domain.library.where import MAX_WRITTEN, Where
 from domain.model_names import ModelName
+from domain.scope import Scope
 from domain.state import REMEMBERED_TURNS, Task
 from domain.text.complexity import is_complex
 from domain.text.languages import Language
@@ -27,9 +31,51 @@ Length = Literal["brief", "detailed"]
 MOST_SOURCES = 50
 """Upper limit of the sources of an answer."""
 
+MOST_DOCUMENTS = 500
+"""Upper limit of the documents that a question or a mode may name."""
+
+MOST_INSTRUCTIONS = 2000
+"""Upper limit of a team's instructions, in characters."""
+
 
 class _Knobs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DocumentKnobs(_Knobs):
+    """The documents that a mode answers from. What a question asks for besides narrows them further."""
+
+    ids: list[str] | None = Field(None, max_length=MOST_DOCUMENTS)
+    """None: all."""
+    where: str | None = Field(None, max_length=MAX_WRITTEN)
+    """Those whose metadata passes this filter, in the form of the command line; None: all."""
+
+    @field_validator("where")
+    @classmethod
+    def _check_where(cls, where: str | None) -> str | None:
+        try:
+            return str(Where.parse_option(where)) or None
+        except FilterError as error:
+            raise ValueError(error.message) from None
+
+    def narrow(self, scope: Scope) -> Scope:
+        """Return the part of the scope that lies in these documents.
+
+        Raises `FilterError` where both filters test a key in the same way, with different values.
+        """
+        if self.ids is not None:
+            scope = scope.narrow(self.ids)
+        if self.where is None:
+            return scope
+        return replace(scope, where=Where.of([*scope.where.conditions, *Where.parse(self.where).conditions]))
+
+
+class OfAssistant(_Knobs):
+    """The team's assistant that a profile is a version of."""
+
+    id: str
+    mode: str
+    """What it was made of."""
 
 
 class RetrievalKnobs(_Knobs):
@@ -143,7 +189,7 @@ class GenerateKnobs(_Knobs):
 
     citation_style: CitationStyle = "number"
     source_label: SourceLabel = "tag"
-    system_instructions: str | None = Field(None, min_length=1, max_length=2000)
+    system_instructions: str | None = Field(None, min_length=1, max_length=MOST_INSTRUCTIONS)
     """Instructions of the team for the writing model, which come after ours and cannot lift them."""
     tone: str = Field("plain", min_length=1, max_length=60, pattern=r"^[^\n{}]+$")
     """Adjectives for the writing model: `plain`, `friendly and informal`."""
@@ -184,9 +230,11 @@ class Profile(_Knobs):
     """Every knob of a run."""
 
     name: str
+    assistant: OfAssistant | None = None
     language: Speech = "auto"
     """The language of small talk, abstentions and caveats. `auto`: the question's; where that cannot be told, that of
     the documents' titles; else English. It does not change how documents or questions are understood."""
+    documents: DocumentKnobs = DocumentKnobs()
     retrieval: RetrievalKnobs = RetrievalKnobs()
     rerank: RerankKnobs = RerankKnobs()
     research: ResearchKnobs = ResearchKnobs()

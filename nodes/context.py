@@ -175,8 +175,11 @@ class Context:
 
 
 def scope_of(state: Mapping[str, Any]) -> Scope:
-    """Return the scope of the question."""
-    return Scope.from_json(state["scope"])
+    """Return the documents that the question is answered from: those that it asks, as far as the mode has them.
+
+    Raises `FilterError`; `RunManager.start` has raised it before any step could.
+    """
+    return profile_of(state).documents.narrow(Scope.from_json(state["scope"]))
 
 
 def profile_of(state: Mapping[str, Any]) -> Profile:

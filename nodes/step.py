@@ -56,9 +56,16 @@ class Step:
 
     @cached_property
     def depends(self) -> frozenset[str]:
-        """The knobs that it reads by itself, by asking its model, and by minding the budget."""
+        """The knobs that it reads by itself, with the scope, by asking its model, and by minding the budget."""
         edited = {f"prompts.{self.name}"} if self.prompts and self.one_prompt else set[str]()
-        return self.knobs | {"budget"} | edited | ({f"models.{self.asks}", "models.timeout"} if self.asks else set())
+        scoped = {"documents"} if "scope" in self.reads else set[str]()
+        return (
+            self.knobs
+            | {"budget"}
+            | edited
+            | scoped
+            | ({f"models.{self.asks}", "models.timeout"} if self.asks else set())
+        )
 
     @cached_property
     def reads(self) -> frozenset[str]:

@@ -13,7 +13,6 @@ from app.answering.following import Broadcast, follow_elsewhere, note_followed
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
-from app.modes import find_mode
 from app.support.cancelling import finish
 from domain.errors import Draining, Forbidden, UnknownRun, UnknownThread
 from domain.events import Event, Failed
@@ -22,6 +21,7 @@ from domain.people.access import Caller
 from domain.runs import Lease, RunRequest, RunStatus
 from domain.scope import Scope
 from domain.state import TurnInput
+from nodes.context import scope_of
 
 logger = logging.getLogger("askgraph.runs")
 
@@ -104,14 +104,15 @@ class RunManager:
         then, or it is started, and continues whether anybody follows it or not.
 
         Raises everything that is wrong with the request, before it costs anything: `QuestionError`, `UnknownMode`,
-        `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `TooManyRuns`, `BudgetSpent`, `Saturated`, `Draining`,
-        `DatabaseUnavailable`. Later faults end the run with an `error` event.
+        `AssistantError`, `FilterError`, `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `TooManyRuns`, `BudgetSpent`,
+        `Saturated`, `Draining`, `DatabaseUnavailable`. Later faults end the run with an `error` event.
         """
         parts = self._parts
         self._check_room()
         run_id = str(uuid4())
-        turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
         workspace_id = ask.scope.workspace_id
+        turn = ask.as_turn(run_id, await parts.modes.find(workspace_id, ask.mode))
+        scope_of(turn)
         if ask.thread_id is not None and not await parts.threads.is_open_to(ask.scope, ask.thread_id):
             raise UnknownThread
         if ask.scope.document_ids is not None:

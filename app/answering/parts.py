@@ -1,18 +1,18 @@
 """The parts of the service that executing runs needs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.access.limits import CallerLimits
 from app.answering.admission import Admission
 from app.answering.observing import Observe
+from app.assistants import WorkspaceModes
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
 from domain.ports.runs import RunQueue, ServedRuns
 from domain.ports.streams import RunStreams
-from domain.profile import Profile
 from nodes.context import Context
 
 
@@ -27,7 +27,7 @@ class RunParts:
     streams: RunStreams
     answers: AnswerCache
     documents: DocumentStore
-    modes: Mapping[str, Profile]
+    modes: WorkspaceModes
     observe: Observe
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""

@@ -11,7 +11,7 @@ from domain.errors import InputError
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent
 from domain.people.access import OWNER, Caller
-from domain.profile import MOST_SOURCES
+from domain.profile import MOST_SOURCES, Profile
 from domain.runs import WhenBusy
 from domain.scope import DEFAULT_SCOPE, Scope
 from domain.state import AnswerState, Turn, TurnInput
@@ -35,15 +35,15 @@ class Ask:
     history: Sequence[Turn] = ()
     """The conversation so far, where the client keeps it. Used where the thread has none."""
 
-    def as_turn(self, run_id: str, profile: dict[str, Any]) -> TurnInput:
-        """Build the graph's input; `profile` is the mode's, dumped. Raises `QuestionError`, and `InputError` where the
-        threshold or the limit is out of range."""
+    def as_turn(self, run_id: str, profile: Profile) -> TurnInput:
+        """Build the graph's input; `profile` is what the mode was resolved to. Raises `QuestionError`, and `InputError`
+        where the threshold or the limit is out of range."""
         return TurnInput(
             run_id=run_id,
             question=clean_question(self.question),
             scope=self.scope.to_json(),
-            mode=self.mode,
-            profile=self._adapt(profile),
+            mode=profile.name,
+            profile=self._adapt(profile.model_dump()),
             asked_on=datetime.now(UTC).date().isoformat(),
         )
 

@@ -31,8 +31,9 @@ from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent
 from domain.ports.answers import EncodedAnswer
 from domain.runs import Lease
+from domain.scope import Scope
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, merge_state, read_turns
-from nodes.context import Context, scope_of
+from nodes.context import Context
 
 logger = logging.getLogger("askgraph.runs")
 
@@ -92,7 +93,7 @@ class RunAnswer:
             self._send_restart(values)
         if saved is not None:
             past = [each for each in read_turns(saved.values.get("turns")) if each["run_id"] != turn["run_id"]]
-            self.turns = list(await parts.threads.list_readable(scope_of(turn), past))
+            self.turns = list(await parts.threads.list_readable(Scope.from_json(turn["scope"]), past))
             if len(self.turns) < len(past) and values is None:
                 # What the asker may not read of the conversation stands in no state of their run.
                 await self._write_conversation()
@@ -110,8 +111,8 @@ class RunAnswer:
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
 
-        corpus = await parts.documents.corpus_fingerprint(scope_of(turn))
         cache_key = CacheKey.of(turn, self.turns, parts.fingerprint)
+        corpus = await parts.documents.corpus_fingerprint(cache_key.scope)
         key = cache_key.at(corpus)
         followed = {turn["run_id"]}
         while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:

@@ -24,6 +24,7 @@ from app.api.perimeter.json_bodies import JsonRequest
 from app.api.perimeter.limits import add_limits
 from app.api.perimeter.watching import WATCH_SECONDS, WatchedResponse
 from app.api.schema.schemas import WorkspaceId
+from app.assistants import Assistants
 from app.history.steps import HistoryReader
 from app.history.threads import Threads
 from app.ingest.pipeline import Ingestion
@@ -268,6 +269,7 @@ CallerScope = Annotated[Scope, Depends(_enter_scope)]
 """What of the workspace the caller may read."""
 
 AdmissionDep = Annotated[Admission, Depends(_pick(lambda services: services.admission))]
+AssistantsDep = Annotated[Assistants, Depends(_pick(lambda services: services.assistants))]
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
 ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]

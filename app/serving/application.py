@@ -14,7 +14,7 @@ from app.access.authentication import Authenticator
 from app.access.refusals import RefusalLog
 from app.answering.manager import RunManager
 from app.api import pages
-from app.api.asking import chat, graph, modes, runs, threads
+from app.api.asking import assistants, chat, graph, modes, runs, threads
 from app.api.library import browsing, documents, ingestions, originals, search, workspaces
 from app.api.operating import cache, costs, health, metrics
 from app.api.people import keys, session, sign_in
@@ -47,6 +47,8 @@ ROUTERS = (
     threads.erasing,
     graph.router,
     modes.router,
+    assistants.reading,
+    assistants.writing,
     costs.router,
     workspaces.router,
     session.router,

@@ -63,7 +63,9 @@ def count_run(record: RunRecord, alerts: Iterable[str]) -> None:
     """Count a run that ended."""
     cached = str(record.cached).lower()
     failed = record.error not in (None, "stopped")
-    RUNS.labels(record.mode, "failed" if failed else record.error or record.outcome, cached).inc()
+    # What teams call theirs is no label: there may be any number of them.
+    mode = "assistant" if "@" in record.mode else record.mode
+    RUNS.labels(mode, "failed" if failed else record.error or record.outcome, cached).inc()
     if failed:
         FAILURES.labels(record.error).inc()
     total = record.timings.get("total", 0.0) / 1000

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from app.adapters.embedded.leftovers import Leftovers
+from app.adapters.postgres.assistants import PostgresAssistantStore
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
@@ -45,6 +46,7 @@ from domain.documents import DocumentReport
 from domain.history.erasure import CacheEraser, Eraser, FileEraser
 from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
+from domain.ports.assistants import AssistantStore
 from domain.ports.conversations import ClientThreads, ConversationIndex
 from domain.ports.feedback import FeedbackStore
 from domain.ports.limits import UsageCounter
@@ -75,6 +77,7 @@ class RunServices:
     cache_eraser: CacheEraser
     files: FileEraser
     conversations: ConversationIndex
+    assistants: AssistantStore
     feedback: FeedbackStore
     """None where runs are not traced."""
     usage: UsageCounter
@@ -166,6 +169,7 @@ async def open_runs(
             conversations=RedisConversations(servers.redis, namespace),
             usage=RedisUsageCounter(servers.redis, namespace),
             feedback=PostgresFeedbackStore(pool),
+            assistants=PostgresAssistantStore(pool),
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": ", ".join(["LangSmith"] * bool(tracing) + ["OpenTelemetry"] * has_collector) or "off"},

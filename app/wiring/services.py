@@ -16,6 +16,7 @@ from app.adapters.tracing.models import TracedModel
 from app.answering.admission import Admission
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
+from app.assistants import Assistants, WorkspaceModes
 from app.history.forgetting import Forgetting
 from app.history.steps import HistoryReader
 from app.ingest.figure_pages import FigurePages
@@ -77,6 +78,16 @@ class Services:
         """How callers are known, for people."""
         return "by key" if self.identities.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
 
+    @property
+    def workspace_modes(self) -> WorkspaceModes:
+        """The modes, and each workspace's assistants."""
+        return WorkspaceModes(self.modes, self.runs.assistants)
+
+    @property
+    def assistants(self) -> Assistants:
+        """What makes and changes assistants."""
+        return Assistants(self.workspace_modes, self.library.documents, {name for _, name in self.models.chat.named})
+
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
         return Context(
@@ -102,7 +113,7 @@ class Services:
             streams=self.runs.streams,
             answers=self.runs.answers,
             documents=self.library.documents,
-            modes=self.modes,
+            modes=self.workspace_modes,
             observe=self.tapes.observe,
             fingerprint=self.runs.fingerprint,
             make_context=self.make_context,

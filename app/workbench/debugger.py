@@ -21,6 +21,7 @@ from domain.history.run_lists import RunFilter
 from domain.people.access import OWNER, Caller
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
+from domain.profile import Profile
 from domain.runs import RunRecord
 from domain.scope import Scope
 
@@ -130,12 +131,14 @@ class Debugger:
         self._parts.admission.check()
         run = await self.read(asker, run_id)
         async with self._count(caller) as used:
-            return await try_variants(run, self._make_parts(), sets=sets, models=models, used=used)
+            modes = await self._parts.modes.list(asker.workspace_id, run.record.mode)
+            return await try_variants(run, self._make_parts(modes), sets=sets, models=models, used=used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
         `Fleet.plan` raises."""
-        plan, _ = await self.make_fleet().plan(asker, wanted, variant)
+        fleet = self.make_fleet(await self._parts.modes.list(asker.workspace_id, variant.mode or ""))
+        plan, _ = await fleet.plan(asker, wanted, variant)
         return plan
 
     async def replay_many(
@@ -154,7 +157,7 @@ class Debugger:
         """
         steps: asyncio.Queue[Progress | None] = asyncio.Queue()
         self._parts.admission.check()
-        fleet = self.make_fleet()
+        fleet = self.make_fleet(await self._parts.modes.list(asker.workspace_id, variant.mode or ""))
         async with self._count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)
             for each in planned:
@@ -193,14 +196,15 @@ class Debugger:
             tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
             await finish(lambda: limits.end_run(caller.name, trial_id, tokens, dollars))
 
-    def make_fleet(self) -> Fleet:
-        return Fleet(self, self._log, self._make_parts())
+    def make_fleet(self, modes: Mapping[str, Profile] | None = None) -> Fleet:
+        """Make what replays many runs; `modes` are those of their workspace, None: the deployment's alone."""
+        return Fleet(self, self._log, self._make_parts(modes or self._parts.modes.deployed))
 
-    def _make_parts(self) -> TrialParts:
+    def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
         parts = self._parts
         return TrialParts(
             parts.states.graph,
-            parts.modes,
+            modes,
             parts.make_context().judges,
             parts.make_context,
             parts.admission.take_turn,

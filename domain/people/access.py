@@ -10,8 +10,8 @@ from domain.scope import DEFAULT_SCOPE
 
 Right = Literal["ask", "ingest", "debug", "admin"]
 """`ask`: questions, their runs and saved steps, reading documents, and erasing one's own conversations. `ingest`:
-adding and deleting documents. `debug`: lists of runs, their prompts and replies, why, what-if, differences and bundles;
-replays, costs and the cache. `admin`: erasing what others wrote."""
+adding and deleting documents, and making assistants. `debug`: lists of runs, their prompts and replies, why, what-if,
+differences and bundles; replays, costs and the cache. `admin`: erasing what others wrote."""
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 

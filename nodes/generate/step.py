@@ -32,7 +32,17 @@ from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
 from nodes.prompting.asking import within
-from nodes.prompting.messages import PICTURES, Prompt, ask_about, fit_sources, instruct, show_today, show_turns, write
+from nodes.prompting.messages import (
+    INSTRUCTIONS,
+    PICTURES,
+    Prompt,
+    ask_about,
+    fit_sources,
+    instruct,
+    show_instructions,
+    show_today,
+    show_turns,
+)
 from nodes.sources.neighbours import merge_touching, number_sources
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
@@ -86,12 +96,6 @@ CHECKED = """
 - Every statement of your answer will be checked against the sources that it cites, and withdrawn where they do not say
   it: one fact a sentence, in the words of its source where you can."""
 """Added for modes that verify."""
-
-INSTRUCTIONS = """
-
-The team that runs this service adds, within these rules:
-{instructions}"""
-"""Added for modes with instructions of their own."""
 
 
 class GenerateInput(AnsweringInput):
@@ -322,8 +326,6 @@ def _write_prompt(
     last."""
     knobs = profile.generate
     checked = CHECKED if profile.verify else ""
-    added = knobs.system_instructions
-    instructions = write(INSTRUCTIONS, instructions=added) if added else ""
     return [
         instruct(
             PROMPT,
@@ -335,7 +337,7 @@ def _write_prompt(
             length=knobs.length,
             brief=BRIEF if knobs.length == "brief" else "",
             tone=knobs.tone,
-            instructions=instructions,
+            instructions=show_instructions(knobs.system_instructions),
         ),
         *show_turns(state["turns"], knobs.remembered_turns),
         ask_about(sources, state["standalone_question"], knobs.source_label, pictures, state["outline"]),

@@ -251,7 +251,7 @@ def make_turn(question: str, answer: str) -> Turn:
 
 def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
     """What a follow-up means depends on what was said before it, and on nothing else of the turns."""
-    asked = Ask(QUESTION).as_turn("run", MODES["standard"].model_dump())
+    asked = Ask(QUESTION).as_turn("run", MODES["standard"])
 
     def key(*turns: Turn) -> str:
         return CacheKey.of(asked, list(turns), "machine").conversation
@@ -308,7 +308,7 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     """By a process that was away between its look at the documents and the cache, while they changed."""
     await ask(services)
     corpus = await services.library.documents.corpus_fingerprint(Scope("default"))
-    turn = Ask(QUESTION).as_turn("", services.modes["standard"].model_dump())
+    turn = Ask(QUESTION).as_turn("", services.modes["standard"])
     key = CacheKey.of(turn, [], services.runs.fingerprint).at(corpus)
     assert await get(services.runs.answers, key) is not None
     await services.library.ingestion.delete("default", library["Station handbook"])

@@ -37,6 +37,7 @@ KINDS = {
     "last-event-id": "event",
     "checkpoint_id": "checkpoint",
     "ingestion_id": "ingestion",
+    "assistant_id": "assistant",
     "chat_id": "chat",
     "files": "name",
 }
@@ -50,7 +51,7 @@ OF_ONE = {
 }
 """Those whose names mean other things elsewhere."""
 
-NO_IDS = {"assistant_id", "graph_id", "input.messages[].id", "key_id"}
+NO_IDS = {"graph_id", "input.messages[].id", "key_id"}
 """Modes, names that a client's messages have within a request, and keys, which are of no workspace."""
 
 # A question for requests whose body in the matrix is about something else.
@@ -162,7 +163,10 @@ async def send(service: Service, place: tuple[str, str, str, str], own: Mapping[
     method, path = operation.split()
     values = dict(own) | {"workspace": "mine"}
     request = copy.deepcopy(fill_in(dict(BODIES.get(operation) or ENDPOINTS[operation].body), values))
-    in_path = {f"{kind}_id": own[kind] for kind in ("run", "thread", "document", "ingestion", "checkpoint", "chat")}
+    in_path = {
+        f"{kind}_id": own[kind]
+        for kind in ("run", "thread", "document", "ingestion", "checkpoint", "assistant", "chat")
+    }
     in_path |= {"other_id": own["run"], "number": "1", "kind": "webp", "step": "route"}
     match part:
         case "path":

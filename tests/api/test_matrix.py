@@ -16,7 +16,8 @@ from app.access.authentication import Authenticator
 from app.answering.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
-from domain.people.access import RIGHTS, Caller, Right
+from domain.assistants import Draft
+from domain.people.access import OWNER, RIGHTS, Caller, Right
 from domain.scope import Scope
 from tests.http_client import describe_api, open_client
 
@@ -38,8 +39,8 @@ OPEN: dict[str, int] = {
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A request to an endpoint. `$document`, `$run`, `$thread`, `$checkpoint` and `$ingestion` stand for ids, and
-    `$workspace` for the workspace that is named."""
+    """A request to an endpoint. `$document`, `$run`, `$thread`, `$checkpoint`, `$ingestion` and `$assistant` stand for
+    ids, and `$workspace` for the workspace that is named."""
 
     right: Right
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -104,6 +105,17 @@ ENDPOINTS: dict[str, Endpoint] = {
     ),
     "get /api/workspaces": Endpoint("ask"),
     "get /api/modes": Endpoint("ask", IN_WORKSPACE),
+    "get /api/assistants": Endpoint("ask", IN_WORKSPACE),
+    "post /api/assistants": Endpoint(
+        "ingest", IN_WORKSPACE | {"json": {"name": "new", "document_ids": ["$document"]}}, ("document",)
+    ),
+    "get /api/assistants/{assistant_id}": Endpoint("ask", IN_WORKSPACE, ("assistant",)),
+    "put /api/assistants/{assistant_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {"name": "desk"}}, ("assistant",)),
+    "get /api/assistants/{assistant_id}/versions": Endpoint("ask", IN_WORKSPACE, ("assistant",)),
+    "put /api/assistants/{assistant_id}/version": Endpoint(
+        "ingest", IN_WORKSPACE | {"json": {"version": 1}}, ("assistant",)
+    ),
+    "delete /api/assistants/{assistant_id}": Endpoint("ingest", IN_WORKSPACE, ("assistant",)),
     "get /api/graph": Endpoint("ask", instead=frozenset({"debug"})),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),
@@ -233,9 +245,11 @@ class Service:
         """Return the response's status and its text, in which the ids and the workspace are replaced by their kind."""
         method, path = name.split()
         values = dict(ids) | {"workspace": workspace}
-        for kind in ("run", "thread", "document", "ingestion", "checkpoint"):
+        if not ENDPOINTS[name].ids:
+            path = path.replace("{assistant_id}", "standard")
+        for kind in ("run", "thread", "document", "ingestion", "checkpoint", "assistant"):
             path = path.replace(f"{{{kind}_id}}", values[kind])
-        path = path.replace("{other_id}", values["run"]).replace("{assistant_id}", "standard")
+        path = path.replace("{other_id}", values["run"])
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
             method,
@@ -265,7 +279,7 @@ def _replace(value: Any, values: Mapping[str, str]) -> Any:
 
 def never() -> dict[str, str]:
     """Ids of what never existed."""
-    return {kind: str(uuid4()) for kind in ("document", "run", "thread", "checkpoint", "ingestion")}
+    return {kind: str(uuid4()) for kind in ("document", "run", "thread", "checkpoint", "ingestion", "assistant")}
 
 
 async def fill(
@@ -275,6 +289,7 @@ async def fill(
     text = f"# Vault\n\n{said}\n".encode()
     report = await services.library.ingestion.add(workspace, "vault.md", text, groups=groups)
     waiting = await services.library.ingestions.accept(workspace, "later.md", text, groups=groups)
+    assistant = await services.assistants.save(Scope(workspace), Draft(name="desk"), OWNER)
     scope = Scope.within(workspace, groups=groups)
     async with services.make_run_manager() as turns:
         done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))
@@ -286,6 +301,7 @@ async def fill(
         "thread": done["thread_id"],
         "checkpoint": steps[0]["checkpoint_id"],
         "ingestion": waiting.ingestion_id,
+        "assistant": assistant.assistant_id,
     }
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from app.api.schema.responses import (
     AcceptedIngestBody,
+    AssistantListBody,
     BlocksBody,
     CacheCountsBody,
     CostsBody,
@@ -136,6 +137,10 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(AcceptedIngestBody, accepted.json())
     check(models.Ingestion, (await client.get(accepted.headers["location"])).json())
     check(IngestionListBody, (await client.get("/api/ingestions")).json())
+    desk = (await client.post("/api/assistants", json={"name": "desk", "models": {}})).json()
+    check(models.Assistant, desk)
+    check(models.Assistant, (await client.get(f"/api/assistants/{desk['assistant_id']}")).json())
+    check(AssistantListBody, (await client.get("/api/assistants")).json())
     check(CostsBody, (await client.get("/api/costs")).json())
     check(CacheCountsBody, (await client.get("/api/cache")).json())
     check(HealthBody, (await client.get("/readyz")).json())

@@ -77,6 +77,17 @@ async def test_a_program_asks_and_manages_the_library(services: Services, tmp_pa
                 0
             ].title == ("Amsel manual")
 
+            desk = client.save_assistant("desk", filter={"team": "sales"}, instructions="Be kind.", mode="fast")
+            assert (desk.name, desk.version, desk.mode, desk.created_by) == ("desk", 1, "fast", "owner")
+            assert "36 months" in client.ask(QUESTION, mode="desk").answer
+            newer = client.save_assistant("counter", assistant_id=desk.assistant_id, models={})
+            assert client.assistants() == [newer]
+            assert (newer.version, newer.instructions) == (2, None)
+            with pytest.raises(askgraph.InputError, match="no mode 'desk'"):
+                client.ask(QUESTION, mode="desk")
+            client.delete_assistant(desk.assistant_id)
+            assert client.assistants() == []
+
             assert client.rate(answer.run_id, "down", reason="incomplete").reason == "incomplete"
             assert client.runs(where="mode == thorough").runs[0].run_id == answer.run_id
             assert client.why(answer.run_id)[0].about == "outcome"

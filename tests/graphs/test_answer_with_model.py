@@ -336,4 +336,4 @@ async def test_the_team_adds_instructions_a_tone_and_a_length(settings: Settings
         await ask_for_events(replace(services, modes={"standard": own}))
         [prompt] = [body["messages"][0]["content"] for body in server.requests if body.get("stream")]
     assert "Be detailed and friendly;" in prompt
-    assert prompt.endswith("within these rules:\nCall {us} Lindenhof.")
+    assert prompt.endswith("follow the rule.\n<instructions>\nCall {us} Lindenhof.\n</instructions>")

@@ -14,10 +14,11 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from domain.assistants import Draft
 from domain.errors import UnknownDocument, UnknownThread
 from domain.events import Done
 from domain.history.erasure import ERASED
-from domain.people.access import Caller
+from domain.people.access import OWNER, Caller
 from domain.scope import Scope
 from tests.asking import ask
 from tests.http_client import open_client
@@ -76,6 +77,10 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await ask(services, "And when is lunch served in the canteen?", thread_id=thread_id, mode="thorough")
     await ask(services, QUESTION, mode="thorough")
     beside = await ask(services, "When does the canteen serve lunch?", mode="thorough")
+    # An assistant names the document, and so does a run that never saw it.
+    draft = Draft(name="desk", document_ids=[document_id], filter={"path": "canteen.md"})
+    await services.assistants.save(Scope("default"), draft, OWNER)
+    blind = await ask(services, QUESTION, mode="desk")
     quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
     await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", Caller("ann"))
     await services.runs.thread_store.rename(Scope("default"), thread_id, quoted)
@@ -84,7 +89,7 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
     assert held >= {
         *("documents", "document_revisions", "runs", "accepted_runs", "packs", "unpacked tapes", "originals"),
-        *("feedback", "threads"),
+        *("feedback", "threads", "assistants"),
     }
     assert any(name.startswith("key ") for name in held)
 
@@ -96,6 +101,8 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     after = await dump(services)
     assert find(after, document_id, "quandt.md", "eighty thousand", *SAID) == []
 
+    assert len(await services.make_history_reader().read("default", blind["thread_id"])) > 3
+    assert (await ask(services, QUESTION, mode="desk"))["outcome"] == blind["outcome"] == "abstained"
     steps = await services.make_history_reader().read("default", beside["thread_id"])
     assert len(steps) > 5
     async with open_client(make_app(services)) as client:

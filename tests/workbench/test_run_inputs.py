@@ -24,21 +24,21 @@ SCOPE = Scope("team", ("b", "a"), Where.parse("year>=2024"))
 
 
 def make_turn(**changes: Any) -> Any:
-    turn = Ask("How long?", SCOPE, mode="fast").as_turn(RUN, {"name": "fast"})
+    turn = Ask("How long?", SCOPE, mode="fast").as_turn(RUN, MODES["fast"])
     return {**turn, **changes}
 
 
 def test_a_question_becomes_the_graphs_input() -> None:
-    assert Ask("  How long?  ", SCOPE, mode="fast").as_turn(RUN, {"name": "fast"}) == {
+    assert Ask("  How long?  ", SCOPE, mode="fast").as_turn(RUN, MODES["fast"]) == {
         "run_id": RUN,
         "question": "How long?",
         "scope": {"workspace_id": "team", "document_ids": ["a", "b"], "where": {"year": {"gte": 2024}}},
         "mode": "fast",
-        "profile": {"name": "fast"},
+        "profile": MODES["fast"].model_dump(),
         "asked_on": datetime.now(UTC).date().isoformat(),
     }
     with pytest.raises(QuestionError):
-        Ask("  ").as_turn(RUN, {})
+        Ask("  ").as_turn(RUN, MODES["fast"])
 
 
 def test_an_accepted_run_says_nothing_of_its_events() -> None:
@@ -77,7 +77,7 @@ def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
         question="How long?",
         conversation=digest([["q", "a"]]),
         mode="fast",
-        profile=digest({"name": "fast"}),
+        profile=digest(MODES["fast"].model_dump()),
         machine="machine",
         prompts=ALL_VERSIONS,
     )
@@ -114,11 +114,10 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_a_question_may_have_its_own_threshold_and_limit() -> None:
-    profile = MODES["standard"].model_dump()
+    profile = MODES["standard"]
     turn = Ask("How long?", threshold=0.3, limit=45).as_turn(RUN, profile)
     knobs = Profile.model_validate(turn["profile"])
     assert (knobs.retrieval.similarity_threshold, knobs.rerank.keep, knobs.retrieval.candidates) == (0.3, 45, 45)
-    assert profile == MODES["standard"].model_dump()
     plain = Ask("How long?").as_turn(RUN, profile)
     assert CacheKey.of(turn, [], "m").digest() != CacheKey.of(plain, [], "m").digest()
 
@@ -126,4 +125,4 @@ def test_a_question_may_have_its_own_threshold_and_limit() -> None:
 @pytest.mark.parametrize("wrong", [{"threshold": 1.01}, {"threshold": -0.1}, {"limit": 0}, {"limit": 51}])
 def test_a_threshold_or_a_limit_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="has to be from"):
-        Ask("How long?", **wrong).as_turn(RUN, MODES["standard"].model_dump())
+        Ask("How long?", **wrong).as_turn(RUN, MODES["standard"])

@@ -23,6 +23,7 @@ SERVING_ROLE = "askgraph_service"
 
 OF_WORKSPACE = (
     "accepted_runs",
+    "assistants",
     "chunk_places",
     "chunk_terms",
     "chunk_tokens",

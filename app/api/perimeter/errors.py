@@ -18,6 +18,7 @@ from domain.errors import (
     Forbidden,
     InputError,
     ModelError,
+    NameTaken,
     NotFound,
     OverLimit,
     OversizedDocument,
@@ -32,6 +33,7 @@ logger = logging.getLogger("askgraph.api")
 
 _STATUS: list[tuple[type[AskgraphError], int]] = [
     (OversizedDocument, 413),
+    (NameTaken, 409),
     (InputError, 422),
     (Unauthenticated, 401),
     (Forbidden, 403),

@@ -18,6 +18,7 @@ _SHARED = {
     "accepted_at": "When it was accepted.",
     "answer": "The answer, with markers such as `[1]`.",
     "answered_by": "The model that wrote the answer, or `quotes`.",
+    "assistant_id": "The assistant's id.",
     "attempt": "How often it was begun.",
     "boxes": "Where it stands on its pages, a box a line.",
     "cached": "True where the answer is that of an earlier run, or of one of the same question at the same time.",

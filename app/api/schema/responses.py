@@ -200,6 +200,12 @@ class ModeListBody(TypedDict):
     modes: list[ModeBody]
 
 
+class AssistantListBody(TypedDict):
+    """Assistants, or the versions of one."""
+
+    assistants: list[models.Assistant]
+
+
 class CostsBody(TypedDict):
     """Costs, and their total."""
 

@@ -294,7 +294,9 @@ def _list_variants(
     methods = ["none", *sorted(name for name in context.rerankers if models or name != "cohere")]
     for method in [*methods, *(["model"] if context.models.small is not None else [])]:
         yield Variant("reranker", f"reranker {method}", {"profile.rerank.method": method})
-    others = [name for name in modes if name != run.record.mode]
+    others = list(dict.fromkeys(mode.name for mode in modes.values() if mode.name != run.record.mode))
+    # Of an assistant's run, its other versions are the nearest.
+    others.sort(key=lambda name: name.rpartition("@")[0] != run.record.mode.rpartition("@")[0] or "@" not in name)
     for name in others[:_MOST_MODES]:
         yield Variant("mode", f"mode {name}", mode=name)
 

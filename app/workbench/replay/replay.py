@@ -180,7 +180,7 @@ class Replayer:
         after = step.node if step.node in self._graph.nodes else step.forked_as or FINAL_NODE
         forced = forced or step.forked_to
         following = [each.node for each in steps[place + 1 :] if each.node in self._graph.builder.nodes]
-        values = self._change(replay, step)
+        values = await self._change(replay, step)
         start = Start(thread_id, step.checkpoint_id, step.number, values, after, forced)
         plan = Plan(replay, run, steps, start, following)
         self._check_effect(plan, step)
@@ -250,8 +250,9 @@ class Replayer:
         await begin_thread(self._graph, branch_id, renamed, **marks)
         return Branch(branch_id, cast(AnswerState, values), forked_from, caller=replay.caller)
 
-    def _change(self, replay: Replay, step: SavedStep) -> dict[str, Any]:
-        values = change_values(step.values, replay.changes, replay.mode, self._parts.modes)
+    async def _change(self, replay: Replay, step: SavedStep) -> dict[str, Any]:
+        modes = await self._parts.modes.list(replay.workspace_id, replay.mode or "")
+        values = change_values(step.values, replay.changes, replay.mode, modes)
         require_current(values, step.version)
         return values
 

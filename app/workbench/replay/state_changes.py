@@ -78,7 +78,8 @@ def change_values(
     `QuestionError`."""
     values = dict(saved)
     if mode is not None:
-        values |= {"mode": mode, "profile": find_mode(modes, mode).model_dump()}
+        profile = find_mode(modes, mode)
+        values |= {"mode": profile.name, "profile": profile.model_dump()}
     return apply_changes(values, changes)
 
 

@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from app.adapters.postgres.assistants import PostgresAssistantStore
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
@@ -12,6 +13,7 @@ from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.queue.runs import PostgresRunQueue
+from tests.contracts.assistants import AssistantStoreContract
 from tests.contracts.conversations import CostContract, RunLogContract, ThreadStoreContract
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.feedback import FeedbackStoreContract
@@ -66,6 +68,12 @@ class TestPostgresFeedbackStore(FeedbackStoreContract):
     @pytest.fixture
     def feedback(self, pool: Pool) -> PostgresFeedbackStore:
         return PostgresFeedbackStore(pool)
+
+
+class TestPostgresAssistantStore(AssistantStoreContract):
+    @pytest.fixture
+    def assistants(self, pool: Pool) -> PostgresAssistantStore:
+        return PostgresAssistantStore(pool)
 
 
 class TestPostgresServedRuns(ServedRunsContract):

@@ -80,10 +80,15 @@ _FIND_GIVEN: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND earlier_run_id = ANY(%(run_ids)s) AND NOT run_id = ANY(%(run_ids)s)
 """
 
-# The document stands in their states and tapes, and among the sources that were shown and not cited.
+# The document stands in their states and tapes: among the sources that were shown and not cited, or by its id, where
+# the question or its mode named it.
 _FIND_READ: LiteralString = """
-    SELECT DISTINCT run_id, thread_id FROM run_documents JOIN runs USING (workspace_id, run_id)
+    SELECT run_id, thread_id FROM run_documents JOIN runs USING (workspace_id, run_id)
     WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND NOT run_id = ANY(%(run_ids)s)
+    UNION
+    SELECT run_id, thread_id FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND NOT run_id = ANY(%(run_ids)s)
+        AND position(%(document_id)s IN request::text) > 0
 """
 
 _BLANK: Mapping[str, LiteralString] = {
@@ -145,6 +150,8 @@ _UNNAME: tuple[LiteralString, ...] = (
            shown = replace(shown::text, %(document_id)s, %(erased)s)::jsonb
        WHERE workspace_id = %(workspace_id)s
            AND position(%(document_id)s IN concat(request::text, ended::text, shown::text)) > 0""",
+    """UPDATE assistants SET setup = replace(setup::text, %(document_id)s, %(erased)s)::jsonb
+       WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN setup::text) > 0""",
 )
 
 _NOTE_THINNED: LiteralString = """

@@ -450,6 +450,26 @@ ALTER TABLE tapes ALTER COLUMN tape SET STORAGE EXTERNAL;
 CREATE INDEX tapes_by_thread ON tapes (workspace_id, thread_id);
 """
 
+ASSISTANTS = """
+-- The versions of a team's assistants, none of which is ever changed. The columns are the fields of
+-- domain.assistants.Assistant. `current` is true of the one version that answers to the name.
+CREATE TABLE assistants (
+    workspace_id text NOT NULL,
+    assistant_id uuid NOT NULL,
+    version integer NOT NULL,
+    current boolean NOT NULL,
+    name text NOT NULL,
+    description text NOT NULL,
+    setup jsonb NOT NULL,
+    metadata jsonb NOT NULL,
+    created_by text NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (workspace_id, assistant_id, version)
+);
+CREATE UNIQUE INDEX assistants_by_name ON assistants (workspace_id, lower(name)) WHERE current;
+CREATE UNIQUE INDEX current_assistants ON assistants (workspace_id, assistant_id) WHERE current;
+"""
+
 QUEUE = """
 -- procrastinate does not note in the database which of its migrations have been run.
 CREATE TABLE queue_schema (version text NOT NULL);
@@ -583,7 +603,17 @@ def upgrade() -> None:
     # As the driver's own, because many statements come at once and hold what SQLAlchemy takes for parameters.
     connection = op.get_bind().connection.driver_connection
     assert connection is not None
-    for statements in (EXTENSIONS, LIBRARY, SEARCH, CONVERSATIONS, SchemaManager.get_schema(), QUEUE, ACCESS, CALLERS):
+    for statements in (
+        EXTENSIONS,
+        LIBRARY,
+        SEARCH,
+        CONVERSATIONS,
+        SchemaManager.get_schema(),
+        QUEUE,
+        ACCESS,
+        ASSISTANTS,
+        CALLERS,
+    ):
         connection.execute(statements)
     connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
     for view, table in VIEWS.items():

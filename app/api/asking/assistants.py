@@ -1,0 +1,99 @@
+"""Assistants: the modes that a workspace's team makes for itself."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, Workspace, needs
+from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.responses import AssistantListBody
+from app.api.schema.schemas import AssistantRequest, VersionRequest
+from askgraph import models
+from domain.assistants import Assistant
+from domain.errors import UnknownAssistant
+
+reading = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ask"))
+writing = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ingest"))
+
+_ONE = respond_with(models.Assistant, "The assistant.")
+
+
+@reading.get("", response_model=None, responses=respond_with(AssistantListBody, "The assistants.") | fail_with())
+async def list_assistants(assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+    """List the workspace's assistants, by name. Each answers as a mode of its name."""
+    return {"assistants": [describe_assistant(each) for each in await assistants.modes.store.list(workspace)]}
+
+
+@writing.post(
+    "",
+    status_code=201,
+    response_model=None,
+    responses=respond_with(models.Assistant, "The assistant.", 201) | fail_with(404, 409),
+)
+async def create_assistant(
+    body: AssistantRequest, request: Request, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
+) -> dict[str, Any]:
+    """Make an assistant. Everybody who may ask in the workspace can use it."""
+    request.state.target = body.name
+    return describe_assistant(await assistants.save(scope, body, caller))
+
+
+@reading.get("/{assistant_id}", response_model=None, responses=_ONE | fail_with(404))
+async def read_assistant(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+    """Return an assistant as it answers now."""
+    return describe_assistant(await assistants.read(workspace, assistant_id))
+
+
+@writing.put("/{assistant_id}", response_model=None, responses=_ONE | fail_with(404, 409))
+async def change_assistant(
+    assistant_id: str, body: AssistantRequest, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
+) -> dict[str, Any]:
+    """Make a new version of an assistant, which answers from now on. Runs of earlier versions stay as they are."""
+    await assistants.read(scope.workspace_id, assistant_id)
+    return describe_assistant(await assistants.save(scope, body, caller, assistant_id))
+
+
+@reading.get(
+    "/{assistant_id}/versions",
+    response_model=None,
+    responses=respond_with(AssistantListBody, "The versions.") | fail_with(404),
+)
+async def list_versions(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+    """List an assistant's versions, the latest first. `NAME@2` as a mode answers as the second."""
+    versions = await assistants.modes.store.list_versions(workspace, assistant_id)
+    if not versions:
+        raise UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")
+    return {"assistants": [describe_assistant(each) for each in versions]}
+
+
+@writing.put("/{assistant_id}/version", response_model=None, responses=_ONE | fail_with(404, 409))
+async def choose_version(
+    assistant_id: str, body: VersionRequest, assistants: AssistantsDep, workspace: Workspace
+) -> dict[str, Any]:
+    """Let one of an assistant's versions answer, also an earlier one."""
+    return describe_assistant(await assistants.choose(workspace, assistant_id, body.version))
+
+
+@writing.delete(
+    "/{assistant_id}", status_code=204, responses=fail_with(404) | {204: {"description": "The assistant is deleted."}}
+)
+async def delete_assistant(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> Response:
+    """Delete an assistant with all of its versions. What it has answered stays."""
+    await assistants.delete(workspace, assistant_id)
+    return Response(status_code=204)
+
+
+def describe_assistant(assistant: Assistant) -> dict[str, Any]:
+    """Return a version of an assistant as the API shows it."""
+    return {
+        "assistant_id": assistant.assistant_id,
+        "version": assistant.version,
+        "name": assistant.name,
+        "description": assistant.description,
+        **assistant.setup.model_dump(),
+        "metadata": assistant.metadata,
+        "created_by": assistant.created_by,
+        "created_at": assistant.created_at,
+        "updated_at": assistant.updated_at,
+    }

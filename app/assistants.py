@@ -1,0 +1,152 @@
+"""The modes of a workspace: those of the deployment, and the assistants that its team has made of them."""
+
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from app.modes import find_mode, merge_knobs
+from domain.assistants import Assistant, Draft, Setup
+from domain.errors import AskgraphError, AssistantError, FilterError, NameTaken, UnknownAssistant
+from domain.library.browsing import View
+from domain.library.where import Where
+from domain.people.access import Caller
+from domain.ports.assistants import AssistantStore
+from domain.ports.documents import DocumentStore
+from domain.profile import Profile
+from domain.scope import Scope
+
+logger = logging.getLogger("askgraph.assistants")
+
+_VERSION = re.compile("[1-9][0-9]{0,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceModes:
+    """Finds the profile of a mode or an assistant. No other code makes a profile of an assistant."""
+
+    deployed: Mapping[str, Profile]
+    store: AssistantStore
+
+    async def find(self, workspace_id: str, name: str) -> Profile:
+        """Return the profile that a question is answered with: of a mode, of an assistant as it is now, or with
+        `NAME@VERSION` as it was. The profile's name is the one that the run records.
+
+        Raises `UnknownMode`, `AssistantError` and `DatabaseUnavailable`.
+        """
+        if name in self.deployed:
+            return self.deployed[name]
+        assistant = await self._find_assistant(workspace_id, name)
+        return find_mode(await self.list(workspace_id), name) if assistant is None else self.resolve(assistant)
+
+    async def list(self, workspace_id: str, mode: str = "") -> dict[str, Profile]:
+        """Return all modes by name, an assistant also by `NAME@VERSION`; where `mode` is one of these, that assistant's
+        other versions as well. Those whose own mode is gone are left out."""
+        versions: Sequence[Assistant] = ()
+        if (of := mode.rpartition("@")[0]) and (found := await self.store.find(workspace_id, of)) is not None:
+            versions = await self.store.list_versions(workspace_id, found.assistant_id)
+        current = await self.store.list(workspace_id)
+        assistants = {each.full_name: each for each in (*versions, *current)}
+        assistants |= {each.name: each for each in current if each.name not in self.deployed}
+        modes = dict(self.deployed)
+        for name, assistant in assistants.items():
+            try:
+                modes[name] = self.resolve(assistant)
+            except AskgraphError as error:
+                logger.warning("The assistant %r cannot be used: %s", assistant.full_name, error.message)
+        return modes
+
+    async def _find_assistant(self, workspace_id: str, name: str) -> Assistant | None:
+        if "@" not in name:
+            return await self.store.find(workspace_id, name)
+        name, _, version = name.rpartition("@")
+        return await self.store.find(workspace_id, name, int(version)) if _VERSION.fullmatch(version) else None
+
+    def resolve(self, assistant: Assistant) -> Profile:
+        """Return the profile of a version. Raises `UnknownMode` where its mode is gone, and `AssistantError`."""
+        profile = self.apply(assistant.setup, assistant.full_name)
+        of = {"id": assistant.assistant_id, "mode": assistant.setup.mode}
+        return Profile.model_validate(profile.model_dump() | {"assistant": of})
+
+    def apply(self, setup: Setup, name: str) -> Profile:
+        """Return the mode as the setup changes it, under this name. Raises `UnknownMode` and `AssistantError`."""
+        base = find_mode(self.deployed, setup.mode)
+        kept, mine = base.documents, Scope.within("", setup.document_ids, Where.from_json(setup.filter or {}))
+        documents = kept.narrow(mine)
+        added = "\n\n".join(filter(None, (base.generate.system_instructions, setup.instructions)))
+        changes = {
+            "name": name,
+            "documents": {
+                "ids": None if documents.document_ids is None else list(documents.document_ids),
+                "where": str(documents.where) or None,
+            },
+            "generate": {"system_instructions": added or None, "length": setup.length or base.generate.length},
+            "language": setup.language or base.language,
+            "models": {} if setup.models is None else setup.models.model_dump(exclude_none=True),
+        }
+        try:
+            return Profile.model_validate(merge_knobs(base.model_dump(), changes))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise AssistantError(
+                f"This does not go with the mode {setup.mode!r}: {'.'.join(map(str, first['loc']))}: {first['msg']}."
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Assistants:
+    """Makes and changes assistants, and refuses what no question could be answered with."""
+
+    modes: WorkspaceModes
+    documents: DocumentStore
+    models: Collection[str]
+    """The names of the language models that are connected."""
+
+    async def read(self, workspace_id: str, assistant_id: str) -> Assistant:
+        """Return an assistant by its id. Raises `UnknownAssistant`."""
+        found = await self.modes.store.find(workspace_id, assistant_id)
+        if found is None or found.assistant_id != assistant_id:
+            raise _unknown(assistant_id)
+        return found
+
+    async def save(self, scope: Scope, draft: Draft, caller: Caller, assistant_id: str | None = None) -> Assistant:
+        """Store a further version of an assistant, or a new one.
+
+        Raises `NameTaken`, `AssistantError`, `UnknownMode`, and `UnknownDocument` for a document that the caller may
+        not read.
+        """
+        await self._check(scope, draft)
+        return await self.modes.store.add(scope.workspace_id, assistant_id or str(uuid4()), draft, caller.name)
+
+    async def choose(self, workspace_id: str, assistant_id: str, version: int) -> Assistant:
+        """Make a version the one that answers. Raises `UnknownAssistant` and `NameTaken`."""
+        chosen = await self.modes.store.choose(workspace_id, assistant_id, version)
+        if chosen is None:
+            raise UnknownAssistant(f"Assistant {assistant_id!r} has no version {version} in this workspace.")
+        return chosen
+
+    async def delete(self, workspace_id: str, assistant_id: str) -> None:
+        """Delete an assistant with its versions. What it has answered stays. Raises `UnknownAssistant`."""
+        if not await self.modes.store.delete(workspace_id, assistant_id):
+            raise _unknown(assistant_id)
+
+    async def _check(self, scope: Scope, draft: Draft) -> None:
+        if draft.name.lower() in {name.lower() for name in self.modes.deployed}:
+            raise NameTaken(f"{draft.name!r} is the name of a mode.")
+        self.modes.apply(draft.setup, draft.name)
+        wanted = {} if draft.models is None else draft.models.model_dump(exclude_none=True)
+        if unknown := set(wanted.values()) - set(self.models):
+            connected = f"{', '.join(sorted(self.models))} are" if self.models else "none is"
+            raise AssistantError(f"The language model {min(unknown)!r} is not connected here; {connected}.")
+        if draft.document_ids is not None:
+            await self.documents.corpus_fingerprint(replace(scope, document_ids=tuple(draft.document_ids)))
+        where = Where.from_json(draft.filter or {})
+        if where and not (await self.documents.browse(replace(scope, where=where), View(limit=0))).total:
+            raise FilterError(f"No document that you may read passes the filter {where}. Check its keys and values.")
+
+
+def _unknown(assistant_id: str) -> UnknownAssistant:
+    return UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")

@@ -1,0 +1,39 @@
+"""Keeps the assistants of each workspace."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from domain.assistants import Assistant, Draft
+
+
+class AssistantStore(Protocol):
+    """The assistants of each workspace, with all of their versions. Raises `DatabaseUnavailable`."""
+
+    async def list(self, workspace_id: str) -> Sequence[Assistant]:
+        """Return the current version of each assistant, by name."""
+        ...
+
+    async def find(self, workspace_id: str, name: str, version: int | None = None) -> Assistant | None:
+        """Return the assistant of this id, or that has this name in whatever case: its current version, or the one
+        named."""
+        ...
+
+    async def list_versions(self, workspace_id: str, assistant_id: str) -> Sequence[Assistant]:
+        """Return all versions, the latest first; none where there is no such assistant."""
+        ...
+
+    async def add(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
+        """Store a further version, the first where there is none, which is the current one from then on.
+
+        Raises `NameTaken` where another assistant has the name, and `AssistantError` where the workspace has
+        `MOST_ASSISTANTS` already, or the assistant `MOST_VERSIONS`.
+        """
+        ...
+
+    async def choose(self, workspace_id: str, assistant_id: str, version: int) -> Assistant | None:
+        """Make a version the current one; None where it does not exist. Raises `NameTaken`."""
+        ...
+
+    async def delete(self, workspace_id: str, assistant_id: str) -> bool:
+        """Delete an assistant with all of its versions. Returns False where there is none."""
+        ...
