@@ -261,16 +261,17 @@ def _list_usage(steps: Sequence[ExecutedStep]) -> list[Usage]:
 
 
 def _list_warnings(state: AnswerState) -> list[str]:
-    """Return what the reader is told. Of several steps that fell back they get one note: that of the last step, which
-    is nearest to the answer."""
+    """Return what the reader is told. Several steps that fell back get one note: each cause, and what came of it."""
     warnings = list(dict.fromkeys(warning for step in state["steps"] for warning in step["warnings"]))
     fallen = [warning for warning in warnings if any(warning == each["message"] for each in state["degraded"])]
     if len(fallen) < 2:
         return warnings
-    earlier = (
-        f"{len(fallen) - 1} earlier steps fell back, too." if len(fallen) > 2 else "An earlier step fell back, too."
-    )
-    return [*(warning for warning in warnings if warning not in fallen), f"{fallen[-1]} {earlier}"]
+    came_of: dict[str, list[str]] = {}
+    for warning in fallen:
+        consequence, _, cause = warning.partition(": ")
+        came_of.setdefault(cause, []).append(f"{consequence}.")
+    note = " ".join(f"{cause} {' '.join(consequences)}".strip() for cause, consequences in came_of.items())
+    return [*(warning for warning in warnings if warning not in fallen), note]
 
 
 def _list_timings(steps: Sequence[ExecutedStep], total_ms: float) -> dict[str, float]:

@@ -185,8 +185,8 @@ async def test_a_model_that_hangs_is_stood_in_for_in_every_step(settings: Settin
     assert done["verification"]["status"] == "supported"
     assert {each["node"] for each in done["degraded"]} == {"route", "grade", "generate", "verify"}
     [note] = done["warnings"]
-    assert done["degraded"][-1]["message"] in note
-    assert "3 earlier steps fell back, too." in note
+    assert note.startswith("The language model took too long.")
+    assert all(each["message"].partition(": ")[0] in note for each in done["degraded"])
 
 
 async def test_a_step_waits_no_longer_than_the_graph_allows_whatever_the_model_does(settings: Settings) -> None:
