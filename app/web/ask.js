@@ -10,6 +10,9 @@ import { onChange } from "./lib/tabs.js";
 import { App } from "./ui/app.js";
 import { loadSteps } from "./ui/steps.js";
 
+/** Answers whose sources are looked at again: those that people may have on the page. */
+const ALL = 100;
+
 const { thread, workspace } = readAddress();
 setState({ workspace });
 if (location.hash.startsWith("#thread=")) history.replaceState(null, "", address(`/t/${encodeURIComponent(thread ?? "")}`));
@@ -21,9 +24,10 @@ document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") refresh();
 });
 onChange((changed, elsewhere) => {
-  if (changed === null && elsewhere) return loadLists();
-  listThreads();
-  if (changed !== null && changed === getState().thread?.id) loadNewest();
+  if (changed === null && elsewhere) loadLists();
+  else listThreads();
+  if (changed === null) loadNewest(ALL);
+  else if (changed === getState().thread?.id) loadNewest();
 });
 
 document.documentElement.lang = language;
@@ -39,7 +43,7 @@ start();
 
 function refresh() {
   listThreads();
-  loadNewest();
+  loadNewest(ALL);
 }
 
 function loadLists() {

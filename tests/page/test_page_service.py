@@ -275,16 +275,21 @@ async def test_a_source_that_has_changed_or_is_gone_says_so(page: Page, site: st
         await expect(page.locator(".caveat")).to_have_count(0)
         await expect(page.locator(".entry.current")).not_to_contain_text("changed")
         document_id = await add(MOEWE.replace("84", "12"))
-        await page.reload()
+        # Whoever comes back to the window sees it.
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         await expect(page.locator(".caveat")).to_have_count(1)
         await expect(page.locator(".entry.current")).to_contain_text("a source has changed")
         await page.locator(".marker").first.click()
         await expect(page.locator(".evidence .where").last).to_contain_text("changed")
         await expect(page.locator(".evidence mark").first).to_contain_text("84 months")
-        await client.delete(f"/api/documents/{document_id}")
-        await page.reload()
-        await page.locator(".marker").first.click()
+        await page.get_by_role("tab", name="Library").click()
+        await page.locator(".entry", has_text="Moewe").hover()
+        delete = page.get_by_role("button", name=re.compile("elete Moewe"))
+        await delete.click()
+        await delete.click()
+        # The evidence that is open learns of it.
         await expect(page.locator(".evidence .where").last).to_contain_text("deleted")
+        assert (await client.get(f"/api/documents/{document_id}")).status_code == 404
         await expect(page.locator(".evidence .quote")).to_contain_text("84 months")
         run_id = (await client.get("/api/runs")).json()["runs"][0]["run_id"]
         await page.goto(f"{site}/debug/runs/{run_id}?workspace=quay")

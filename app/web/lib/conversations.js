@@ -52,12 +52,13 @@ export async function showThread(id) {
   if (id) await loadNewest();
 }
 
-/** Takes in what the server has of the conversation: at first all, later what another window added. */
-export async function loadNewest() {
+/** Takes in what the server has of the conversation: at first all, later what another window added, and what became of
+ * the sources of the last `most` answers. */
+export async function loadNewest(most = 5) {
   const shown = getState().thread;
   if (!shown?.id) return;
   try {
-    const saved = await fetchJson(address(path(shown.id), { limit: shown.loading ? 20 : 5 }));
+    const saved = await fetchJson(address(path(shown.id), { limit: shown.loading ? 20 : most }));
     // A link may lead to an answer further up.
     const { run } = readAddress();
     while (shown.loading && run && saved.next && !saved.turns.some((turn) => turn.run_id === run)) {
@@ -70,9 +71,10 @@ export async function loadNewest() {
     const known = new Set(thread.turns.map(({ runId }) => runId));
     const arrived = saved.turns.filter((turn) => !known.has(turn.run_id));
     const added = arrived.map(restoreTurn);
+    const now = new Map(saved.turns.map((turn) => [turn.run_id, turn]));
     /** @type {(string | null)[]} */
     const order = saved.turns.map((turn) => turn.run_id);
-    const turns = [...thread.turns];
+    const turns = thread.turns.map((turn) => tellSince(turn, now.get(turn.runId)));
     for (const turn of added) {
       const later = order.slice(order.indexOf(turn.runId) + 1);
       const place = turns.findIndex(({ runId }) => later.includes(runId));
@@ -93,6 +95,14 @@ export async function loadNewest() {
       setState({ thread: { ...thread, loading: false, trouble: phrase("conversations.not_shown", { reason: error.message }) } });
     }
   }
+}
+
+/** The turn with what became of its sources since. @param {Turn} turn @param {SavedTurn | undefined} saved */
+function tellSince(turn, saved) {
+  if (!saved || turn.state !== "over" || isRunning(saved)) return turn;
+  const { cited, read } = restoreTurn(saved);
+  const tell = (citations) => citations.map(({ since }) => since).join();
+  return tell(cited) === tell(turn.cited) && tell(read) === tell(turn.read) ? turn : { ...turn, cited, read };
 }
 
 /** Tries again to show what could not be shown. */
