@@ -99,7 +99,11 @@ async def test_a_model_that_says_nothing_is_waited_for_with_a_word(page: Page, s
     note = page.locator(".turn .note")
     await expect(note).to_have_count(1)
     await expect(note).to_contain_text("The language model did not answer")
-    for done in ("routed without the language model.", "graded without the language model.", "quoted from the documents"):
+    for done in (
+        "routed without the language model.",
+        "graded without the language model.",
+        "quoted from the documents",
+    ):
         await expect(note).to_contain_text(done)
     behaviour.fault = None
     async with httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client:

@@ -42,7 +42,7 @@ async def test_code_has_colours_and_formulas_are_drawn_where_they_are_cited_too(
     await page.locator(".starters button").first.wait_for()
     assert not {"temml.js", "highlight.js"} & set(fetched)
     await ask(page, "How is the Kranich barometer read with code?")
-    await page.wait_for_function("CSS.highlights.get('keyword')?.size")
+    await page.wait_for_function("() => CSS.highlights.get('keyword')?.size")
     assert await page.evaluate(COLOURED) == [
         "comment # in hPa", "keyword def", "keyword float", "keyword int", "keyword return", "number 1", "number 256",
     ]  # fmt: skip
@@ -51,9 +51,9 @@ async def test_code_has_colours_and_formulas_are_drawn_where_they_are_cited_too(
     await page.locator(".answer .marker").click()
     await expect(page.locator(".evidence pre mark").first).to_be_visible()
     # The code in the evidence is coloured like that of the answer, in its mark; with the pane goes its colour.
-    await page.wait_for_function("CSS.highlights.get('keyword').size === 8")
+    await page.wait_for_function("() => CSS.highlights.get('keyword').size === 8")
     await page.keyboard.press("Escape")
-    await page.wait_for_function("CSS.highlights.get('keyword').size === 4")
+    await page.wait_for_function("() => CSS.highlights.get('keyword').size === 4")
     await ask(page, "What is the height formula of the Kranich?")
     answer = page.locator(".answer").last
     await expect(answer.locator("math")).to_have_count(3)

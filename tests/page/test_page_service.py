@@ -264,20 +264,17 @@ async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: P
 
 async def test_a_source_that_has_changed_or_is_gone_says_so(page: Page, site: str) -> None:
     async with httpx.AsyncClient(base_url=site, timeout=60, params={"workspace": "quay"}) as client:
-
-        async def add(text: str) -> str:
-            added = await client.post("/api/documents", files={"files": ("moewe.md", text.encode())})
-            return str(added.json()["documents"][0]["document_id"])
-
-        await add(MOEWE)
+        added = await client.post("/api/documents", files={"files": ("moewe.md", MOEWE.encode())})
+        document_id = added.json()["documents"][0]["document_id"]
         await page.goto(f"{site}/?workspace=quay")
         await ask(page, "How long is the warranty of the Moewe?")
         await expect(page.locator(".caveat")).to_have_count(0)
         await expect(page.locator(".entry.current")).not_to_contain_text("changed")
-        document_id = await add(MOEWE.replace("84", "12"))
-        # Whoever comes back to the window sees it.
-        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        file = FilePayload(name="moewe.md", mimeType="text/markdown", buffer=MOEWE.replace("84", "12").encode())
+        await page.get_by_role("tab", name="Library").click()
+        await page.locator("input[type=file]").set_input_files(file)
         await expect(page.locator(".caveat")).to_have_count(1)
+        await page.get_by_role("tab", name="Conversations").click()
         await expect(page.locator(".entry.current")).to_contain_text("a source has changed")
         await page.locator(".marker").first.click()
         await expect(page.locator(".evidence .where").last).to_contain_text("changed")

@@ -282,7 +282,7 @@ async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, sc
         "() => { window.print = () => { window.printed = document.querySelectorAll('.turn').length; }; }"
     )
     await page.locator(".entry.current").hover()
-    await page.get_by_role("button", name="Print").click()
+    await page.get_by_label("Download A conversation").first.select_option("Print")
     await page.wait_for_function("() => window.printed === 130")
     await expect(page.locator(".only-print")).to_have_count(0)
     with closing(pypdfium2.PdfDocument(await page.pdf())) as pdf:
@@ -292,12 +292,40 @@ async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, sc
     assert "Ask again" not in text
     await page.locator(".entry.current").hover()
     async with page.expect_download() as downloading:
-        await page.locator(".entry.current").get_by_role("button", name="Download").click()
+        await page.locator(".entry.current").get_by_label("Download").select_option("Markdown")
     saved = await downloading.value
     assert saved.suggested_filename == "A conversation.md"
     written = await asyncio.to_thread((await saved.path()).read_text)
     assert written.startswith("# A conversation\n\n## Question 0?\n\nIt is so [1].")
     assert written.count("[1] Document 1, Leave › Annual, 2024.md") == 130
+
+
+async def test_a_conversation_saved_as_html_needs_nothing_else_and_is_inert(page: Page, script: Script) -> None:
+    answer = f"{HOSTILE} **so** [1].\n\n| a | b |\n|---|---|\n| c | $x^2$ |\n\n```html\n<b>&amp;</b>\n```"
+    source = citation(1, title=HOSTILE, source="rules/2024.md", text="<script>window.hurt = true</script> & so on.")
+    script.turns = [turn("r-0", f"Is it so? {HOSTILE}", done(answer, [source]))]
+    await page.goto(f"{await script()}/t/t-1")
+    await page.locator(".entry.current").hover()
+    async with page.expect_download() as downloading:
+        await page.locator(".entry.current").get_by_label("Download").select_option("HTML")
+    saved = await downloading.value
+    assert saved.suggested_filename == "A conversation.html"
+    elsewhere: list[str] = []
+    page.on("request", lambda request: elsewhere.append(request.url))
+    written = await asyncio.to_thread((await saved.path()).read_text)
+    await page.route("**/saved", lambda route: route.fulfill(body=written, content_type="text/html"))
+    await page.goto(f"{script.address}/saved")
+    await expect(page.locator("h1")).to_have_text("A conversation")
+    await expect(page.locator("h2")).to_contain_text("Is it so? <img src=x")
+    await expect(page.locator("p > strong")).to_have_text("so")
+    await expect(page.locator("td math")).to_have_text("x2")
+    await expect(page.locator("pre")).to_have_text("<b>&amp;</b>")
+    await page.get_by_role("link", name="[1]").click()
+    await expect(page.locator("li:target")).to_contain_text("Leave › Annual, 2024.md")
+    await expect(page.locator("li:target blockquote")).to_have_text("<script>window.hurt = true</script> & so on.")
+    assert await page.evaluate("window.hurt") is None
+    assert await page.locator("script, img, [onclick], [onerror]").count() == 0
+    assert {url.partition("#")[0] for url in elsewhere} == {f"{script.address}/saved"}
 
 
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:

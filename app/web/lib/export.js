@@ -1,33 +1,42 @@
 /** Conversations for elsewhere: as a file, and as text with sources. */
 
-import { address, attempt, fetchJson } from "./api.js";
+import { address, fetchJson } from "./api.js";
 import { fileName, place } from "./text.js";
 import { listSources, restoreTurn } from "./turns.js";
 
+/** What an answer cites. @param {Turn} turn */
+export const listCited = (turn) => listSources(turn).filter((source) => source.cited).map(({ citation }) => citation);
+
+/** Title, place and file of what is cited. @param {Citation} citation */
+export const nameCited = (citation) => [citation.title, place(citation), fileName(citation.source ?? "")].filter(Boolean).join(", ");
+
 /** An answer as Markdown, with the list of its sources. @param {Turn} turn */
 export function writeAnswer(turn) {
-  const cited = listSources(turn).filter((source) => source.cited);
-  const lines = cited.map(({ citation }) => [`[${citation.marker}] ${citation.title}`, place(citation), fileName(citation.source ?? "")].filter(Boolean).join(", "));
+  const lines = listCited(turn).map((citation) => `[${citation.marker}] ${nameCited(citation)}`);
   return [turn.text, lines.join("\n")].filter(Boolean).join("\n\n");
 }
 
-/** Saves a whole conversation as Markdown. @param {string} id */
-export function download(id) {
-  return attempt(async () => {
-    let [title, before] = ["", null];
-    /** @type {Turn[]} */
-    const turns = [];
-    do {
-      const part = await fetchJson(address(`/api/threads/${encodeURIComponent(id)}`, { limit: 100, before }));
-      title = part.title;
-      before = part.next;
-      turns.unshift(...part.turns.map(restoreTurn));
-    } while (before);
-    const text = [`# ${title}`, ...turns.map((turn) => `## ${turn.question}\n\n${writeAnswer(turn)}`)].join("\n\n");
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([`${text}\n`], { type: "text/markdown" }));
-    link.download = `${title.replace(/[^\p{L}\p{N} .-]+/gu, "").slice(0, 80).trim() || "conversation"}.md`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  });
+/** A whole conversation as Markdown. @param {string} title @param {Turn[]} turns */
+export const writeConversation = (title, turns) => `${[`# ${title}`, ...turns.map((turn) => `## ${turn.question}\n\n${writeAnswer(turn)}`)].join("\n\n")}\n`;
+
+/** All turns of a conversation. @param {string} id @returns {Promise<{title: string, turns: Turn[]}>} */
+export async function readConversation(id) {
+  const whole = { title: "", turns: /** @type {Turn[]} */ ([]) };
+  let before = null;
+  do {
+    const part = await fetchJson(address(`/api/threads/${encodeURIComponent(id)}`, { limit: 100, before }));
+    whole.title = part.title;
+    whole.turns.unshift(...part.turns.map(restoreTurn));
+    before = part.next;
+  } while (before);
+  return whole;
+}
+
+/** Saves a text as a file. @param {string} title @param {string} text @param {"md" | "html"} kind */
+export function save(title, text, kind) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: kind === "md" ? "text/markdown" : "text/html" }));
+  link.download = `${title.replace(/[^\p{L}\p{N} .-]+/gu, "").slice(0, 80).trim() || "conversation"}.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -118,6 +118,7 @@ export async function followIngestions() {
     if (ended.length && number > 1) {
       say(ended.map(({ source, state }) => `${source}: ${state}`).join(", "));
       await listDocuments();
+      announceChange(null);
     }
     if (ingestions.some(({ ended_at }) => !ended_at)) polling = setTimeout(followIngestions, POLL_MS);
   } catch (error) {

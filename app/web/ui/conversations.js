@@ -1,11 +1,11 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { address } from "../lib/api.js";
-import { deleteThread, goTo, listThreads, printAll, renameThread } from "../lib/conversations.js";
-import { download } from "../lib/export.js";
+import { deleteThread, goTo, listThreads, renameThread } from "../lib/conversations.js";
 import { phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
 import { ago, short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
+import { Download } from "./download.js";
 
 /** The conversations, newest first, with a search over what was asked and answered in them. */
 export function Conversations() {
@@ -54,22 +54,10 @@ function Entry({ thread, current }) {
       </a>
       <span class="entry-actions">
         <button type="button" class="quiet" aria-label="${phrase("conversations.rename")} ${short(title, 60)}" ref=${rename} onClick=${() => setRenaming(true)}>${phrase("conversations.rename")}</button>
-        <button type="button" class="quiet" aria-label="${phrase("download")} ${short(title, 60)}" onClick=${() => download(id)}>${phrase("download")}</button>
-        ${current && html`<${Print} title=${title} />`}
+        <${Download} id=${id} title=${title} current=${current} />
         <${Confirm} of=${short(title, 60)} act=${() => deleteThread(id)} />
       </span>
     </li>`;
-}
-
-/** @param {{title: string}} props */
-function Print({ title }) {
-  const [loading, setLoading] = useState(false);
-  const all = async () => {
-    setLoading(true);
-    await printAll();
-    setLoading(false);
-  };
-  return html`<button type="button" class="quiet" disabled=${loading} aria-label="${phrase("conversations.print")} ${short(title, 60)}" onClick=${all}>${loading ? "…" : phrase("conversations.print")}</button>`;
 }
 
 /** @param {{id: string, title: string, close: () => void}} props */

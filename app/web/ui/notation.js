@@ -26,18 +26,21 @@ function Code({ text, language, children }) {
       ${navigator.clipboard && html`<button type="button" onClick=${copy}>${phrase(copied ? "actions.copied" : "actions.copy_code")}</button>`}</div>`;
 }
 
+/** Puts MathML into an element. Rejects where the LaTeX cannot be read. @param {string} tex @param {boolean} display @param {Element} box */
+export async function drawFormula(tex, display, box) {
+  const { default: temml } = await (loading ??= import("../vendor/temml.js"));
+  const drawing = document.createElement("span");
+  temml.render(tex, drawing, { ...OPTIONS, displayMode: display });
+  box.replaceChildren(...drawing.childNodes);
+}
+
 /** LaTeX as MathML; as it stands, in `children`, where it cannot be read.
  * @param {{tex: string, display: boolean, children?: any}} props */
 function Formula({ tex, display, children }) {
   const [drawn, setDrawn] = useState("");
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
-    (loading ??= import("../vendor/temml.js")).then(({ default: temml }) => {
-      const drawing = document.createElement("span");
-      temml.render(tex, drawing, { ...OPTIONS, displayMode: display });
-      box.current?.replaceChildren(...drawing.childNodes);
-      setDrawn(tex);
-    }).catch(() => {});
+    drawFormula(tex, display, /** @type {HTMLElement} */ (box.current)).then(() => setDrawn(tex), () => {});
   }, [tex, display]);
   const isQuoted = [children].flat(3).some((part) => part?.type === "mark");
   return html`
