@@ -32,6 +32,7 @@ KINDS = {
     "thread_id": "thread",
     "ids": "thread",
     "run_id": "run",
+    "run_ids": "run",
     "other_id": "run",
     "previous_response_id": "response",
     "last-event-id": "event",
@@ -51,7 +52,9 @@ OF_ONE = {
 }
 """Those whose names mean other things elsewhere."""
 
-NO_IDS = {"graph_id", "input.messages[].id", "key_id"}
+NO_IDS = {
+    "graph_id", "input.messages[].id", "key_id", "values.messages[].id", "values[].messages[].id",
+}  # fmt: skip
 """Modes, names that a client's messages have within a request, and keys, which are of no workspace."""
 
 # A question for requests whose body in the matrix is about something else.

@@ -200,6 +200,9 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /langgraph/threads/{thread_id}/runs/{run_id}/join": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
     "get /langgraph/threads/{thread_id}/runs/{run_id}/stream": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
     "post /langgraph/threads/{thread_id}/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
+    "post /langgraph/runs/cancel": Endpoint(
+        "ask", IN_WORKSPACE | {"json": {"thread_id": "$thread", "run_ids": ["$run"]}}, ("thread", "run")
+    ),
     "get /api/costs": Endpoint("debug", IN_WORKSPACE),
     "get /metrics": Endpoint("debug"),
     "get /api/keys": Endpoint("admin"),

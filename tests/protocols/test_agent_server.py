@@ -237,8 +237,48 @@ async def test_a_run_is_stopped_and_a_busy_thread_asked_as_the_client_wants(
     thread_id = (await client.threads.create())["thread_id"]
     run = (await client.runs.create(thread_id, "standard", input=say(ENDLESS)))["run_id"]
     await going.wait()
-    await client.runs.cancel(thread_id, run, wait=True)
+    final: Any = await cast(Any, client.runs.cancel)(thread_id, run, wait=True)
+    assert read(final)[0] == ENDLESS
     assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+
+
+async def test_what_was_asked_is_taken_back(served: Served, going: asyncio.Event) -> None:
+    client = served.client
+    thread_id, first = await served.begin(BATTERY)
+    endless: Any = {"thread_id": thread_id, "assistant_id": "standard", "input": say(ENDLESS)}
+    run = (await client.runs.create(**endless))["run_id"]
+    await going.wait()
+    final: Any = await cast(Any, client.runs.cancel)(thread_id, run, wait=True, action="rollback")
+    assert read(final)[2] == ENDLESS
+    state: Any = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == read(first)
+    assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+    # A run that has ended stays.
+    await client.runs.cancel_many(thread_id=thread_id, run_ids=[run], action="rollback")
+    assert (await client.threads.get_state(thread_id))["checkpoint"] == state["checkpoint"]
+    going.clear()
+    await client.runs.create(**endless)
+    await going.wait()
+    with pytest.raises(APIStatusError, match="still being answered"):
+        await client.threads.update_state(thread_id, say("No."))
+    values: Any = await client.runs.wait(thread_id, "standard", input=say(FOLLOW_UP), multitask_strategy="rollback")
+    assert read(values)[:-1] == [*read(first), FOLLOW_UP]
+    assert "Petra Lindqvist" in read(values)[-1]
+    # The first question of a thread, and one that waits.
+    thread_id = (await client.threads.create())["thread_id"]
+    going.clear()
+    endless |= {"thread_id": thread_id}
+    runs = [(await client.runs.create(**endless))["run_id"] for _ in range(2)]
+    await going.wait()
+    await client.runs.cancel_many(thread_id=thread_id, run_ids=runs[::-1], action="rollback")
+    state = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == []
+    going.clear()
+    await client.runs.create(**endless)
+    await going.wait()
+    await client.threads.delete(thread_id)
+    with pytest.raises(APIStatusError, match="There is no thread"):
+        await client.threads.get(thread_id)
 
 
 @pytest.mark.parametrize("then", ["cancel", "continue"])
@@ -319,8 +359,72 @@ async def test_a_changed_state_is_run_on_from(served: Served) -> None:
     assert read(final["values"]) == read(values)
     with pytest.raises(APIStatusError, match="cannot take effect"):
         await client.threads.update_state(thread_id, {"retries": 1})
-    with pytest.raises(APIStatusError, match="'messages' cannot be set"):
-        await client.threads.update_state(thread_id, say("No."), checkpoint_id=ranks["checkpoint"]["checkpoint_id"])
+    with pytest.raises(APIStatusError, match="Messages are set alone"):
+        await client.threads.update_state(thread_id, say("No.") | {"retries": 1})
+
+
+async def test_the_messages_of_a_thread_are_set(served: Served) -> None:
+    client = served.client
+    thread_id, first = await served.begin(QUESTION)
+    asked, answered = first["messages"]
+    before: Any = await client.threads.get_state(thread_id)
+    corrected = answered | {"content": "Four years, for the Falke."}
+    await client.threads.update_state(thread_id, {"messages": [asked, corrected]})
+    state: Any = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == [QUESTION, corrected["content"]]
+    assert state["values"]["messages"][0] == before["values"]["messages"][0]
+    assert (state["parent_checkpoint"], state["next"]) == (before["checkpoint"], [])
+    assert (await client.threads.get(thread_id))["values"] == state["values"]
+    # One after the other, and a question that nobody has answered yet.
+    twice: Any = [say("Thank you."), {"messages": {"role": "assistant", "content": "Gladly."}}]
+    await client.threads.update_state(thread_id, twice, as_node="__start__")
+    await client.threads.update_state(thread_id, say(FOLLOW_UP, id="asked"))
+    values: Any = await client.runs.wait(thread_id, "standard", input=None)
+    said = [QUESTION, corrected["content"], "Thank you.", "Gladly.", FOLLOW_UP]
+    assert read(values)[:-1] == said
+    assert "Petra Lindqvist" in read(values)[-1]
+    state = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == read(values)
+    await client.threads.update_state(thread_id, {"messages": [{"type": "ai", "content": "Bye."}]})
+    with pytest.raises(APIStatusError, match="The last message has to be the user's question"):
+        await client.runs.create(thread_id, "standard", input=None)
+    # From an earlier checkpoint, with a message less.
+    removed: Any = {"messages": [{"type": "remove", "id": answered["id"], "content": ""}]}
+    await client.threads.update_state(thread_id, removed, checkpoint=before["checkpoint"])
+    assert read((await client.threads.get_state(thread_id))["values"]) == [QUESTION]
+    with pytest.raises(APIStatusError, match="There is no message"):
+        await client.threads.update_state(thread_id, removed)
+    for refused in ({"type": "tool", "content": "x"}, {"type": "human", "content": [{"type": "image_url"}]}):
+        with pytest.raises(APIStatusError, match=r"cannot be set|Only text"):
+            await client.threads.update_state(thread_id, {"messages": [refused]})
+
+
+async def test_a_thread_begins_with_messages_that_are_set(served: Served) -> None:
+    client = served.client
+    thread_id = (await client.threads.create())["thread_id"]
+    begun: Any = {"messages": [("user", QUESTION), ("assistant", "36 months."), ("user", FOLLOW_UP)]}
+    await client.threads.update_state(thread_id, begun)
+    state: Any = await client.threads.get_state(thread_id)
+    assert read(state["values"]) == [QUESTION, "36 months.", FOLLOW_UP]
+    await client.threads.update_state(thread_id, {"messages": {"role": "ai", "content": "Petra."}})
+    values: Any = await client.runs.wait(thread_id, "standard", input={"question": BATTERY})
+    assert read(values)[:-1] == [QUESTION, "36 months.", FOLLOW_UP, "Petra.", BATTERY]
+    assert "14 months" in read(values)[-1]
+
+
+async def test_what_is_left_of_a_conversation_goes_with_its_documents(served: Served) -> None:
+    uploaded = await served.services.library.ingestion.add(
+        "default", "meeting.md", b"# Meeting\n\nThe Uhu team meets in the glass pavilion on Thursdays."
+    )
+    thread_id, first = await served.begin("Where does the Uhu team meet?")
+    assert "glass pavilion" in read(first)[-1]
+    await served.client.threads.update_state(thread_id, say("Thank you."))
+    await served.client.threads.update_state(thread_id, {"messages": {"role": "ai", "content": "Gladly."}})
+    erased = await served.services.make_forgetting().forget_document("default", str(uploaded.document_id))
+    assert not erased.found
+    for state in await served.client.threads.get_history(thread_id, limit=100):
+        assert "glass pavilion" not in str(state)
+    assert "glass pavilion" not in str(await served.client.threads.get(thread_id))
 
 
 async def test_what_is_not_there_is_said_and_an_idle_stream_is_kept_open(
@@ -350,7 +454,6 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"interrupt_after": "*"}, 422, "cannot be interrupted"),
     ({"command": {"resume": "yes"}}, 422, "No run waits for a command"),
     ({"webhook": "http://localhost/"}, 422, "no webhooks"),
-    ({"multitask_strategy": "rollback"}, 422, "What was asked is kept"),
     ({"stream_mode": ["everything"]}, 422, "stream_mode"),
     ({"context": {"threshold": 2}}, 422, "context.threshold"),
     ({"config": {"configurable": 1}}, 422, "config.configurable"),

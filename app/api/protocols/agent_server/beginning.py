@@ -10,12 +10,14 @@ from fastapi import Request
 from app.answering.requests import AcceptedRun, Branch
 from app.api.dependencies import get_caller, get_run_manager, read_services
 from app.api.protocols.agent_server.assistants import find_mode_of
-from app.api.protocols.agent_server.messages import Message, make_human, name_question
+from app.api.protocols.agent_server.messages import Message, make_human, name_question, read_set_messages
 from app.api.protocols.agent_server.protocol import name_assistant
 from app.api.protocols.agent_server.reading import ThreadReader, read_origin
-from app.api.protocols.agent_server.requests import Given, RunRequest
+from app.api.protocols.agent_server.requests import Given, RunInput, RunRequest
+from app.api.protocols.agent_server.rewriting import Rewriting
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
+from app.history.steps import checkpoint_id_of
 from domain.errors import InputError, UnknownThread
 from domain.execution.streams import StreamedEvent
 from domain.history.client_threads import ClientThread
@@ -70,23 +72,42 @@ class Beginning:
         """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
         input, go on from there. Raises what `begin_alone` and `Replayer.go_on` raise."""
         thread, start = await self._open(thread_id), self._body.start
-        if self._body.input is None:
-            if (start := start or await self._reader.find_latest(thread)) is None:
+        if self._body.multitask_strategy == "rollback":
+            thread = await self._take_back(thread)
+        latest: str | None = None
+        is_set = False
+        asks_at_end = start is None and self._body.input is not None
+        if not asks_at_end or not await self._reader.queue.list_turns(self._reader.scope, thread.head, 1):
+            snapshot = await self._reader.read_latest(thread)
+            latest = checkpoint_id_of(snapshot) if snapshot.created_at is not None else None
+            is_set = start in (None, latest) and read_set_messages(snapshot) is not None
+        if is_set and latest is not None:
+            started = await self._fork(thread, latest)
+        elif self._body.input is None:
+            if (start := start or latest) is None:
                 raise InputError("Nothing was asked in this thread yet: send `input`.")
             return await self._go_on(thread, start)
-        given = self._read_input()
-        if start is None or start == await self._reader.find_latest(thread):
-            started = await self._ask(given, thread, thread.head)
+        elif start is None or start == latest:
+            started = await self._ask(self._read_input(), thread, thread.head)
         else:
-            started = await self._fork(thread, given, start)
+            started = await self._fork(thread, start)
         notes = {"graph_id": self._mode, "assistant_id": name_assistant(self._mode)}
         await self._services.runs.client_threads.note(self._workspace_id, thread.thread_id, notes)
         return started
 
-    def _read_input(self) -> Given:
-        if self._body.input is None:
+    def _read_input(self, before: Sequence[Message] = ()) -> Given:
+        if self._body.input is None and not before:
             raise InputError("Without a thread there is nothing to go on from: send `input`.")
-        return self._body.input.read()
+        return (self._body.input or RunInput()).read(before)
+
+    async def _take_back(self, thread: ClientThread) -> ClientThread:
+        """Stop what the thread works on, and go on from before it."""
+        runs = await self._services.runs.queue.list_unfinished(self._workspace_id, thread.head)
+        for run in runs:
+            await self._manager.cancel(self._caller, self._reader.scope, run.request.run_id)
+        rewriting = Rewriting(self._reader, self._services.runs.thread_store, self._services.modes)
+        await rewriting.take_back(thread, runs, self._manager)
+        return await self._reader.open(thread.thread_id)
 
     async def _open(self, thread_id: str) -> ClientThread:
         try:
@@ -106,15 +127,20 @@ class Beginning:
         before = (await self._reader.read_conversation(thread.head)).list_before(run.run_id)
         return self._make(run, thread.thread_id, before, given, self._reader if run.broadcast is None else None)
 
-    async def _fork(self, thread: ClientThread, given: Given, start: str) -> Started:
+    async def _fork(self, thread: ClientThread, start: str) -> Started:
         """Ask in a new branch, which begins with the conversation of a checkpoint."""
         part, snapshot = await self._reader.find_state(thread, start)
-        turns = read_turns(read_values(snapshot)["turns"]) if snapshot.values else []
+        before = (await self._reader.read_values(part, snapshot))["messages"]
+        if read_set_messages(snapshot) is not None:
+            given = self._read_input(before)
+            turns, before = given.turns, given.before
+        else:
+            given = self._read_input()
+            turns = read_turns(read_values(snapshot)["turns"]) if snapshot.values else []
         run = await self._manager.start(
             self._body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
         )
         await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
-        before = (await self._reader.read_values(part, snapshot))["messages"]
         return self._make(run, thread.thread_id, before, given)
 
     async def _go_on(self, thread: ClientThread, start: str) -> Started:

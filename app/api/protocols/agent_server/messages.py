@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from json import dumps
-from typing import Any
+from json import dumps, loads
+from typing import Any, cast
+
+from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
 
 from app.answering.records import LONGEST_RESULT
 from domain.runs import RunStatus, ToolUse
@@ -128,6 +131,21 @@ def list_run_messages(runs: Sequence[RunStatus]) -> list[Message]:
         if ended is not None and ended["type"] == "done":
             messages.append(make_ai(ended["answer"], run_id, ended))
     return messages
+
+
+class SetMessages(TypedDict):
+    """The messages of a state, as a client has set them."""
+
+    origin: list[str] | None
+    """The thread or branch, and the checkpoint, whose messages are named; None where none is."""
+    messages: list[str | Message]
+    """Messages of the client, and ids of those that it has left as they were."""
+
+
+def read_set_messages(snapshot: StateSnapshot) -> SetMessages | None:
+    """Return the messages that a client has set in a state; None for other states."""
+    said = (snapshot.metadata or {}).get("messages")
+    return None if said is None else cast(SetMessages, loads(str(said)))
 
 
 def pick_fields(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from app.api.protocols.agent_server.messages import (
     make_human,
     name_question,
     pick_fields,
+    read_set_messages,
 )
 from app.api.protocols.agent_server.protocol import name_assistant
 from app.api.protocols.agent_server.translation import StreamMode, Translation
@@ -218,7 +219,8 @@ class ThreadReader:
         """Return what the protocol shows of a thread's last run; None where nothing was asked yet."""
         conversation = await self.read_conversation(thread.head)
         if not conversation.runs:
-            return None
+            latest = await self.read_latest(thread)
+            return await self.read_values(thread.head, latest) if read_set_messages(latest) is not None else None
         last = conversation.runs[-1]
         fields = {"question": last.request.turn["question"], "mode": last.request.turn["mode"]}
         messages = [*conversation.before, *list_run_messages(conversation.runs)]
@@ -228,6 +230,15 @@ class ThreadReader:
         """Return what the protocol shows of a state."""
         if not snapshot.values:
             return {"messages": []}
+        if (held := read_set_messages(snapshot)) is not None:
+            known: dict[str, Message] = {}
+            if held["origin"] is not None:
+                before, checkpoint_id = held["origin"]
+                origin = await self._read(before, checkpoint_id)
+                if list_runs_of(origin) <= await self._list_readable([origin]):
+                    known = {each["id"]: each for each in (await self.read_values(before, origin))["messages"]}
+            messages = [known.get(each) if isinstance(each, str) else each for each in held["messages"]]
+            return {"messages": [message for message in messages if message is not None]}
         values, conversation = read_values(snapshot), await self.read_conversation(part)
         if snapshot.next == ("route",):
             # route resets what the thread's last question has left.

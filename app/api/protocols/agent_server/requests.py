@@ -1,6 +1,7 @@
 """What clients send to begin a run."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -18,11 +19,18 @@ from domain.runs import WhenBusy
 from domain.scope import Scope
 
 MOST_MESSAGES = 1000
+EXCHANGE = ("user", "assistant")
 
 _SIDES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "AIMessageChunk": "assistant"}
 """The messages that are heard, by type or role. Instructions to the model and tools' results are not."""
 
-_WHEN_BUSY: dict[str, WhenBusy] = {"reject": "reject", "enqueue": "queue", "interrupt": "interrupt"}
+_WHEN_BUSY: dict[str, WhenBusy] = {
+    "reject": "reject",
+    "enqueue": "queue",
+    "interrupt": "interrupt",
+    # What is taken back has ended before.
+    "rollback": "queue",
+}
 
 
 class GivenMessage(BaseModel):
@@ -84,14 +92,28 @@ class RunInput(BaseModel):
         """Read one message as a list of one."""
         return [given] if isinstance(given, str | dict) else given
 
-    def read(self) -> "Given":
-        """Return what is asked. Raises `InputError`."""
-        if self.question is not None and not self.messages:
-            return Given([], self.question, [], None)
-        heard = [message for message in self.messages if message.side is not None]
-        exchanges, question = split_conversation([(str(message.side), message.read_text()) for message in heard])
-        *before, last = [message.show() for message in heard]
-        return Given(exchanges, question, before, last)
+    def read(self, before: Sequence[Message] = ()) -> "Given":
+        """Return what is asked, where these messages stand before. Raises `InputError`."""
+        said = self.messages
+        if self.question is not None and not said:
+            if not before:
+                return Given([], self.question, [], None)
+            said = [GivenMessage(type="human", content=self.question)]
+        said = [*map(GivenMessage.model_validate, before), *said]
+        heard = [(str(each.side), each.read_text(), each) for each in said if each.side is not None]
+        # An answer without text is what an agent has looked up.
+        heard = [each for each in heard if each[0] == "user" or each[1].strip()]
+        exchanges, question = split_conversation([(side, text) for side, text, _ in heard])
+        *earlier, (_, _, last) = heard
+        # A message of text alone and without an id is given that by which the thread knows it later.
+        shown = last.show() if last.id or not isinstance(last.content, str) else None
+        given = Given(exchanges, question, [message.show() for _, _, message in earlier], shown)
+        if before:
+            # So that our own answers among them are still known as those of their runs.
+            answers = [each for (side, *_), (following, _, each) in pairwise(heard) if (side, following) == EXCHANGE]
+            for turn, answer in zip(given.turns, answers, strict=True):
+                turn["run_id"] = answer.id or turn["run_id"]
+        return given
 
 
 class Given:
@@ -105,7 +127,7 @@ class Given:
         self.before = before
         """The messages before the question; empty where the client leaves the conversation to the thread."""
         self.message = message
-        """The question's message; None where it was sent without one."""
+        """The question's message; None where it is its text alone."""
 
 
 class Options(BaseModel):
@@ -184,8 +206,6 @@ class RunRequest(BaseModel):
             raise InputError("There are no webhooks: join the run, or stream it.")
         if self.after_seconds:
             raise InputError("Runs begin at once: leave after_seconds out.")
-        if self.multitask_strategy == "rollback":
-            raise InputError("What was asked is kept: take `interrupt`, `enqueue` or `reject` as multitask_strategy.")
 
     def as_ask(
         self, given: Given, caller: Caller, workspace_id: str, mode: str, thread_id: str | None, turns: Sequence[Any]

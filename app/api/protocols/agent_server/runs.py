@@ -6,23 +6,29 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
 from app.answering.manager import RunManager
 from app.api.asking.streams import GONE, work_while_connected
-from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, begins_run
+from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, begins_run, get_run_manager, read_services
 from app.api.protocols.agent_server.beginning import Beginning, Started
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_assistant
 from app.api.protocols.agent_server.reading import ThreadReader
 from app.api.protocols.agent_server.requests import RunRequest
+from app.api.protocols.agent_server.rewriting import Rewriting
 from app.api.protocols.agent_server.streaming import read_last_event_id, respond_streaming
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.api.schema.schemas import ThreadId
 from domain.errors import Forbidden, InputError
 from domain.execution.streams import StreamedEvent
+from domain.people.access import Caller
 from domain.runs import RunState, RunStatus
+from domain.scope import Scope
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+
+CancelAction = Literal["interrupt", "rollback"]
 
 _STATUS: dict[RunState, str] = {
     "queued": "pending",
@@ -148,20 +154,45 @@ async def cancel_run(
     scope: CallerScope,
     manager: RunManagerDep,
     wait: bool = False,
-    action: Literal["interrupt", "rollback"] = "interrupt",
+    action: CancelAction = "interrupt",
 ) -> Response:
-    """Stop a run, and wait for its end if asked to. What it has written so far is kept. A run that has ended stays as
-    it is."""
+    """Stop a run, and answer with the final state if asked to wait. What it has written so far is kept, unless the run
+    is rolled back: then the thread goes on from before it. A run that has ended stays as it is."""
+    await _cancel(request, caller, scope, thread_id, [run_id], action)
+    return await join_run(thread_id, run_id, request, scope, manager) if wait else Response(status_code=202)
+
+
+class RunsToCancel(BaseModel):
+    """Runs of a thread. Other fields are ignored."""
+
+    thread_id: ThreadId
+    run_ids: list[str] = Field(max_length=100)
+
+
+@router.post("/runs/cancel")
+async def cancel_runs(
+    body: RunsToCancel,
+    request: Request,
+    caller: CallerDep,
+    scope: CallerScope,
+    action: CancelAction = "interrupt",
+) -> Response:
+    """Stop several runs."""
+    await _cancel(request, caller, scope, body.thread_id, body.run_ids, action)
+    return Response(status_code=204)
+
+
+async def _cancel(
+    request: Request, caller: Caller, scope: Scope, thread_id: str, run_ids: Sequence[str], action: CancelAction
+) -> None:
+    reader, manager = ThreadReader.of(request, scope), get_run_manager(request)
+    thread = await reader.open(thread_id)
+    runs = [await reader.find_run(thread, run_id) for run_id in run_ids]
+    for run_id in run_ids:
+        await manager.cancel(caller, scope, run_id)
     if action == "rollback":
-        raise InputError("What was asked is kept: a run can be interrupted, and not be rolled back.")
-    reader = ThreadReader.of(request, scope)
-    await reader.find_run(await reader.open(thread_id), run_id)
-    await manager.cancel(caller, scope, run_id)
-    if wait:
-        async with aclosing(await manager.follow_run(scope.workspace_id, run_id)) as events:
-            async for _ in events:
-                pass
-    return Response(status_code=204 if wait else 202)
+        services = read_services(request)
+        await Rewriting(reader, services.runs.thread_store, services.modes).take_back(thread, runs, manager)
 
 
 async def _join(

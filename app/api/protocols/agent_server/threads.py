@@ -6,13 +6,15 @@ from uuid import uuid4
 
 import orjson
 from fastapi import APIRouter, Query, Request
+from langgraph.graph import START
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerDep, CallerScope, get_run_manager, read_services
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, ErasingRoute, refuse
 from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
-from app.api.protocols.agent_server.requests import CheckpointPlace
+from app.api.protocols.agent_server.requests import CheckpointPlace, RunInput
+from app.api.protocols.agent_server.rewriting import Rewriting, stop
 from app.api.schema.schemas import ThreadId
 from domain.errors import InputError
 from domain.history.client_threads import ClientThread, ThreadOrder
@@ -84,10 +86,16 @@ class HistoryRequest(_Body):
     metadata: dict[str, Any] | None = None
 
 
-class StateChange(_Body):
-    """Fields of a state to change."""
+class StateValues(RunInput):
+    """Fields of a state, and messages to add to it, to replace in it, or to remove from it."""
 
-    values: dict[str, Any] | None = None
+    model_config = ConfigDict(extra="allow")
+
+
+class StateChange(_Body):
+    """Changes of a state, one after the other."""
+
+    values: StateValues | list[StateValues] | None = None
     checkpoint: CheckpointPlace | None = None
     checkpoint_id: str | None = Field(None, max_length=200)
     as_node: str | None = None
@@ -175,6 +183,9 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
         # Nobody has asked in a branch that was made by changing a state, and that nobody has run.
         if await reader.queue.list_turns(everything, part, 1):
             await services.runs.threads.require_own(caller, scope, part)
+    for part in thread.parts:
+        for run in await reader.queue.list_unfinished(scope.workspace_id, part):
+            await stop(get_run_manager(request), scope.workspace_id, run.request.run_id)
     await services.make_forgetting().forget_thread(scope.workspace_id, thread.thread_id)
     return Response(status_code=204)
 
@@ -196,19 +207,34 @@ async def change_state(
     caller: CallerDep,
     scope: CallerScope,
 ) -> dict[str, Any]:
-    """Make a branch from a state, with fields of it changed. A run without input goes on from there."""
-    caller.require("debug")
-    if body.as_node is not None:
+    """Make a branch from a state, with fields of it or its messages changed. A run without input goes on from there."""
+    services = read_services(request)
+    values = body.values or []
+    each_change = values if isinstance(values, list) else [values]
+    messages = [message for change in each_change for message in change.messages]
+    changes: dict[str, Any] = {}
+    for change in each_change:
+        changes |= change.model_dump(exclude={"messages"}, exclude_unset=True)
+    if messages and changes:
+        raise InputError("Messages are set alone: send other fields in a request of their own.")
+    if body.as_node not in (None, START if messages else None):
         raise InputError("A state is changed as the node has left it that made it: leave as_node out.")
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     start = body.checkpoint_id or (body.checkpoint.checkpoint_id if body.checkpoint is not None else None)
-    if (start := start or await reader.find_latest(thread)) is None:
-        raise InputError("Nothing was asked in this thread yet: it has no state to change.")
-    part, _ = await reader.find_state(thread, start)
-    replayer = read_services(request).make_replayer(get_run_manager(request))
-    branch = await replayer.branch(scope.workspace_id, part, start, caller, changes=body.values or {})
-    await reader.client_threads.branch(scope.workspace_id, thread.thread_id, branch.thread_id, start)
+    start = start or await reader.find_latest(thread)
+    if messages:
+        await Rewriting(reader, services.runs.thread_store, services.modes).set_messages(thread, messages, start)
+    else:
+        if start is None:
+            raise InputError("Nothing was asked in this thread yet: it has no state to change.")
+        part, snapshot = await reader.find_state(thread, start)
+        if not changes:
+            return await reader.describe(thread, part, snapshot)
+        caller.require("debug")
+        replayer = services.make_replayer(get_run_manager(request))
+        branch = await replayer.branch(scope.workspace_id, part, start, caller, changes=changes)
+        await reader.client_threads.branch(scope.workspace_id, thread.thread_id, branch.thread_id, start)
     made = await reader.find_latest(await reader.open(thread_id))
     place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}
     return {"checkpoint": place, "configurable": place, "checkpoint_id": made}
