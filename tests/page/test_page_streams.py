@@ -211,6 +211,34 @@ async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
     await expect(page.locator(".turn")).to_have_count(2)
 
 
+async def test_the_cells_that_are_meant_stand_out_of_their_row(page: Page, script: Script) -> None:
+    table = "| Part | Price | Weight |\n|---|---|---|\n| mast | 120 | 12 |\n| float | 35 | 1.2 |"
+    script.blocks = [{"kind": "table", "start": 0, "end": len(table), "text": table}]
+    mast, float_ = (citation(n, start=at, end=at + 12, text=table[at : at + 12]) for n, at in ((1, 42), (2, 62)))
+    rows = citation(1, end=len(table), text=table)
+    await page.goto(
+        await script(
+            [done("The mast weighs **12** kg [1], the float 1.2 [2].", [mast, float_])],
+            [done(f"{table}\n\n[1]", [rows])],
+            [done(f"{table}\n\n[1]", [rows])],
+        )
+    )
+    meant = page.locator(".evidence td.meant")
+    await ask(page, "How heavy are they?")
+    await page.locator(".marker").first.click()
+    await expect(meant).to_have_text(["12"])
+    await page.keyboard.press("]")
+    await expect(meant).to_have_text(["1.2"])
+    # Of a quoted table, the question tells column and row.
+    await ask(page, "What is the price of the float?")
+    await page.locator(".marker").last.click()
+    await expect(meant).to_have_text(["35"])
+    await ask(page, "What is known of the parts?")
+    await page.locator(".marker").last.click()
+    await expect(page.locator(".evidence td mark").first).to_be_visible()
+    await expect(meant).to_have_count(0)
+
+
 async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:
     script.documents = [document("d", title="Rules of 2024"), document("e", title="Manual")]
     script.blocks = [

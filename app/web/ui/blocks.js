@@ -8,9 +8,9 @@ import { NOTATION } from "./notation.js";
 /** Blocks that are shown around a passage; the others on request. */
 const AROUND = 30;
 
-/** A document's text in blocks, with a citation's passage highlighted.
- * @param {{document: string, revision?: number, citation?: Citation}} props */
-export function Blocks({ document, revision, citation }) {
+/** A document's text in blocks, with a citation's passage highlighted; `turn` tells which cells of a table are meant.
+ * @param {{document: string, revision?: number, citation?: Citation, turn?: Turn}} props */
+export function Blocks({ document, revision, citation, turn }) {
   const [blocks, setBlocks] = useState(/** @type {any[] | null} */ (null));
   const [trouble, setTrouble] = useState("");
   const [around, setAround] = useState(AROUND);
@@ -24,6 +24,7 @@ export function Blocks({ document, revision, citation }) {
     return () => { gone = true; };
   }, [document, revision]);
   useEffect(() => {
+    if (blocks && turn) markCells(/** @type {HTMLTableRowElement[]} */ ([...box.current?.querySelectorAll("tr:has(td mark)") ?? []]), turn);
     if (blocks) box.current?.querySelector("mark")?.scrollIntoView({ block: "center" });
   }, [blocks]);
   const ranges = useMemo(() => (blocks && citation ? quotedRanges(citation, slicer(blocks)) : []), [blocks, citation]);
@@ -38,6 +39,25 @@ export function Blocks({ document, revision, citation }) {
       ${blocks.slice(from, to).map((block) => html`<${Block} key=${block.start} block=${block} ranges=${ranges} />`)}
       ${to < blocks.length && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>${phrase("show_more")}</button>`}
     </div>`;
+}
+
+/** Marks the cells that an answer is about: those that it names, or whose column the question names; where the question
+ * names rows, in those. @param {HTMLTableRowElement[]} rows @param {Turn} turn */
+function markCells(rows, { question, text }) {
+  const prose = text.split("\n").filter((line) => !line.includes("|")).join("\n");
+  const named = rows.filter(({ cells }) => names(question, cells[0]));
+  for (const row of named.length ? named : rows) {
+    const [header] = /** @type {HTMLTableElement} */ (row.closest("table")).rows;
+    if (row !== header) [...row.cells].slice(1).forEach((cell, place) => {
+      if (names(prose, cell) || names(question, header.cells[place + 1])) cell.classList.add("meant");
+    });
+  }
+}
+
+/** Whether a text has all of a cell in it, in whole words. @param {string} text @param {Element | undefined} cell */
+function names(text, cell) {
+  const wanted = cell?.textContent?.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return !!wanted && new RegExp(`(?<![\\p{L}\\p{N}]|\\d[.,])${wanted}(?![\\p{L}\\p{N}]|[.,]\\d)`, "iu").test(text.replace(/[*`]/g, ""));
 }
 
 /** Offsets count characters, of which JavaScript counts those outside the basic plane twice. @param {any[]} blocks */

@@ -33,18 +33,18 @@ function CitationPane({ turn, citation, nth }) {
         <span class="soft">${number ? phrase("evidence.of", { number, total: citations.length }) : phrase("evidence.not_cited")}</span>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next")} title="${phrase("evidence.next")}: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
       <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
-      ${outside ? html`<${Returned} citation=${citation} />` : html`<${Passage} focus=${key} citation=${citation} />`}
+      ${outside ? html`<${Returned} citation=${citation} />` : html`<${Passage} focus=${key} citation=${citation} turn=${turn} />`}
     <//>`;
 }
 
-/** Where a passage stands in its document. @param {{focus: string, citation: Citation}} props */
-function Passage({ focus, citation }) {
+/** Where a passage stands in its document. @param {{focus: string, citation: Citation, turn: Turn}} props */
+function Passage({ focus, citation, turn }) {
   const { source, document_id, revision, since, score, text } = citation;
   const sure = (citation.boxes ?? []).flatMap(({ confidence }) => confidence ?? []);
   return html`
       <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${sure.length > 0 && html` · ${phrase("evidence.scan", { share: percent(Math.min(...sure)) })}`}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
       ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
-      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${focus} citation=${citation} />` : html`<${Blocks} key=${focus} document=${document_id} revision=${revision} citation=${citation} />`}`;
+      ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${focus} citation=${citation} />` : html`<${Blocks} key=${focus} document=${document_id} revision=${revision} citation=${citation} turn=${turn} />`}`;
 }
 
 /** What a function from outside returned, and for what. @param {{citation: Citation}} props */
