@@ -30,6 +30,8 @@ class WorkspaceModes:
 
     deployed: Mapping[str, Profile]
     store: AssistantStore
+    connected: Collection[str]
+    """The names of the language models that can be asked."""
 
     async def find(self, workspace_id: str, name: str) -> Profile:
         """Return the profile that a question is answered with: of a mode, of an assistant as it is now, or with
@@ -59,6 +61,11 @@ class WorkspaceModes:
                 logger.warning("The assistant %r cannot be used: %s", assistant.full_name, error.message)
         return modes
 
+    async def list_names(self, workspace_id: str) -> Sequence[str]:
+        """Return what a question can name: the modes, and the assistants that none of them hides."""
+        names = (each.name for each in await self.store.list(workspace_id))
+        return list(dict.fromkeys([*self.deployed, *names]))
+
     async def _find_assistant(self, workspace_id: str, name: str) -> Assistant | None:
         if "@" not in name:
             return await self.store.find(workspace_id, name)
@@ -74,6 +81,11 @@ class WorkspaceModes:
     def apply(self, setup: Setup, name: str) -> Profile:
         """Return the mode as the setup changes it, under this name. Raises `UnknownMode` and `AssistantError`."""
         base = find_mode(self.deployed, setup.mode)
+        models = {} if setup.models is None else setup.models.model_dump(exclude_none=True)
+        # A deployment without any quotes in every mode.
+        if self.connected and (unknown := set(models.values()) - set(self.connected)):
+            known = ", ".join(sorted(self.connected))
+            raise AssistantError(f"The language model {min(unknown)!r} is not connected here; {known} are.")
         kept, mine = base.documents, Scope.within("", setup.document_ids, Where.from_json(setup.filter or {}))
         documents = kept.narrow(mine)
         added = "\n\n".join(filter(None, (base.generate.system_instructions, setup.instructions)))
@@ -85,7 +97,7 @@ class WorkspaceModes:
             },
             "generate": {"system_instructions": added or None, "length": setup.length or base.generate.length},
             "language": setup.language or base.language,
-            "models": {} if setup.models is None else setup.models.model_dump(exclude_none=True),
+            "models": models,
         }
         try:
             return Profile.model_validate(merge_knobs(base.model_dump(), changes))
@@ -102,8 +114,6 @@ class Assistants:
 
     modes: WorkspaceModes
     documents: DocumentStore
-    models: Collection[str]
-    """The names of the language models that are connected."""
 
     async def read(self, workspace_id: str, assistant_id: str) -> Assistant:
         """Return an assistant by its id. Raises `UnknownAssistant`."""
@@ -137,10 +147,8 @@ class Assistants:
         if draft.name.lower() in {name.lower() for name in self.modes.deployed}:
             raise NameTaken(f"{draft.name!r} is the name of a mode.")
         self.modes.apply(draft.setup, draft.name)
-        wanted = {} if draft.models is None else draft.models.model_dump(exclude_none=True)
-        if unknown := set(wanted.values()) - set(self.models):
-            connected = f"{', '.join(sorted(self.models))} are" if self.models else "none is"
-            raise AssistantError(f"The language model {min(unknown)!r} is not connected here; {connected}.")
+        if draft.models is not None and any(draft.models.model_dump().values()) and not self.modes.connected:
+            raise AssistantError("No language model is connected here, so none can be named.")
         if draft.document_ids is not None:
             await self.documents.corpus_fingerprint(replace(scope, document_ids=tuple(draft.document_ids)))
         where = Where.from_json(draft.filter or {})

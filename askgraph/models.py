@@ -341,8 +341,11 @@ class ChosenModels(Model):
     """Language models that an assistant names; None: its mode's."""
 
     small: str | None = None
+    """Routes, grades, reformulates."""
     large: str | None = None
+    """Writes answers."""
     judge: str | None = None
+    """Verifies them."""
 
 
 class Assistant(Model):

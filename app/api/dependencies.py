@@ -24,7 +24,7 @@ from app.api.perimeter.json_bodies import JsonRequest
 from app.api.perimeter.limits import add_limits
 from app.api.perimeter.watching import WATCH_SECONDS, WatchedResponse
 from app.api.schema.schemas import WorkspaceId
-from app.assistants import Assistants
+from app.assistants import Assistants, WorkspaceModes
 from app.history.steps import HistoryReader
 from app.history.threads import Threads
 from app.ingest.pipeline import Ingestion
@@ -281,6 +281,7 @@ IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.libr
 IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
 MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]
 KeysDep = Annotated[KeyStore, Depends(_pick(lambda services: services.keys))]
+WorkspaceModesDep = Annotated[WorkspaceModes, Depends(_pick(lambda services: services.workspace_modes))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
 PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]

@@ -2,6 +2,7 @@
 
 import { html, render } from "./vendor/preact-htm.js";
 import { address, fetchJson } from "./lib/api.js";
+import { listAssistants } from "./lib/assistants.js";
 import { listThreads, loadNewest, readAddress, showAddress, showThread } from "./lib/conversations.js";
 import { language } from "./lib/language.js";
 import { followIngestions, listDocuments } from "./lib/library.js";
@@ -49,6 +50,7 @@ function refresh() {
 function loadLists() {
   listThreads();
   listDocuments();
+  listAssistants();
   followIngestions();
 }
 
@@ -64,6 +66,6 @@ async function start() {
   // The server takes the only one of a caller, and else one that they may not be able to enter.
   if (!workspace && own?.length > 1 && !own.includes("default")) location.replace(`/?${new URLSearchParams({ workspace: own[0] })}`);
   setState({ caller, workspaces: own ? own.map((id) => listed.find((each) => each.id === id) ?? { id, documents: 0, threads: 0 }) : listed });
-  if (health.modes) setState({ provider: health.sign_in, modes: health.modes, mode: health.modes.includes("standard") ? "standard" : health.modes[0] });
+  if (health.modes) setState({ provider: health.sign_in, hasModel: health.models !== "none", modes: health.modes, mode: health.modes.includes("standard") ? "standard" : health.modes[0] });
   if (health.problem) setState({ trouble: health.problem });
 }

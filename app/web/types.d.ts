@@ -47,6 +47,11 @@ type Library = {
 // What the library shows: documents with these words, in this folder, with one of these values of each key. `root` is what
 // all documents are in.
 type View = { words: string; folder: string; root: string; sort: string; values: Record<string, Scalar[]> };
+type Assistant = {
+  assistant_id: string; version: number; name: string; description: string; mode: string; instructions: string | null;
+  document_ids: string[] | null; filter: Record<string, unknown> | null; length: string | null; language: string | null;
+  models: object | null; metadata: object;
+};
 type ModeFacts = { name: string; verifies: boolean; dollars: number | null; most_dollars: number | null };
 type Ingestion = {
   ingestion_id: string; source: string; state: string; accepted_at: string; ended_at: string | null; report: any;
@@ -59,6 +64,7 @@ type Tip = { anchor: Element; title: string; text: string };
 type State = {
   caller: any; signedOut: boolean; provider: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
+  assistants: Assistant[]; edited: { item: Assistant | null } | null; hasModel: boolean;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[];
   only: { filter: Record<string, unknown>; name: string; documents: number; view: View } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];

@@ -197,7 +197,7 @@ async def test_a_deployments_own_limits_hold_in_its_assistants(teams: Services) 
         ({"filter": {"tema": "sales"}}, FilterError, "No document that you may read passes the filter tema=sales"),
         ({"filter": {"team": {"like": "sales"}}}, FilterError, "'like', which does not exist"),
         ({"document_ids": ["00000000-0000-0000-0000-000000000000"]}, UnknownDocument, "no document"),
-        ({"models": {"large": "gpt-9"}}, AssistantError, "'gpt-9' is not connected here; none is"),
+        ({"models": {"large": "gpt-9"}}, AssistantError, "No language model is connected here"),
     ],
 )
 async def test_what_cannot_answer_is_refused(
@@ -220,6 +220,12 @@ async def test_an_assistant_takes_the_models_that_are_connected(settings: Settin
             await save(services, models={"large": "gpt-9"})
         await save(services, models={"large": "gpt-5"})
         done, _ = await ask_for_events(services, QUESTION, mode="desk")
+        # It is not connected any more, and then there is no model at all.
+        modes = services.workspace_modes
+        with pytest.raises(AssistantError, match="'gpt-5' is not connected"):
+            await replace(modes, connected={"gpt-4.1"}).find("default", "desk")
+        assert "desk" not in await replace(modes, connected={"gpt-4.1"}).list("default")
+        assert await replace(modes, connected=()).find("default", "desk") == await modes.find("default", "desk")
     assert done["answered_by"] == "gpt-5"
     assert {body["model"] for body in server.requests if body.get("stream")} == {"gpt-5"}
 

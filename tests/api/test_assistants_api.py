@@ -77,7 +77,7 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
         ({"filter": {"team": {"like": "x"}}}, 422, "which does not exist"),
         ({"document_ids": []}, 422, "at least 1 item"),
         ({"document_ids": ["none"]}, 404, "There is no document 'none'"),
-        ({"models": {"large": "gpt-9"}}, 422, "'gpt-9' is not connected here"),
+        ({"models": {"large": "gpt-9"}}, 422, "No language model is connected here"),
         ({"metadata": {"x": "y" * 20_001}}, 422, "at most 20,000 bytes"),
         ({"instructions": "a\0b"}, 422, "NUL"),
     ],

@@ -143,6 +143,10 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     [listed] = json.loads(send("runs", "--json").stdout)["runs"]
     assert "answered by local" in send("why", listed["run_id"]).stdout
     assert json.loads(send("costs", "--json").stdout)["total"]["runs"] == 1
+    made = httpx.post(f"{url}/api/assistants", params={"workspace": "far"}, json={"name": "our desk"})
+    assert made.status_code == 201
+    assert json.loads(send("ask", QUESTION, "--mode", "our desk", "--json").stdout)["mode"] == "our desk@1"
+    assert "There is no mode 'our desk'" in run(tmp_path / "none", "--server", url, "ask", "?", "-m", "our desk").stderr
     refused = run(tmp_path / "none", "keys", "list", ASKGRAPH_SERVER=url)
     assert (refused.code, "works on the data of this machine" in refused.stderr) == (2, True)
     assert not (tmp_path / "none").exists()

@@ -174,6 +174,7 @@ async def serve_script() -> AsyncIterator[Script]:
             "GET",
         ),
         ("/api/modes", say(lambda: {"modes": [mode("fast", 0.0042), mode("standard"), mode("thorough")]}), "GET"),
+        ("/api/assistants", say(lambda: {"assistants": []}), "GET"),
         ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
         ("/api/library", script.library, "GET"),
         ("/api/documents", script.add, "POST"),

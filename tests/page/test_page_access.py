@@ -75,10 +75,16 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     yield "first visit"
     await page.get_by_role("button", name="Mode").click()
     await expect(page.locator("#modes button").first).to_contain_text("About $0.0042 a question, as measured.")
-    await expect(page.locator("#modes button").last).to_contain_text("At most $0.05 a question.")
+    await expect(page.locator("#modes button").nth(2)).to_contain_text("At most $0.05 a question.")
     yield "choosing a mode"
     await page.keyboard.press("Escape")
     await expect(page.locator("#modes")).to_be_hidden()
+    await page.get_by_role("button", name="Mode").click()
+    await page.get_by_role("button", name="Make an assistant").click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    yield "making an assistant"
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_be_hidden()
     await send(page, "q")
     await expect(page.locator(".answer")).to_have_text("It is")
     yield "streaming"

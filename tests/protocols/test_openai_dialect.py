@@ -15,7 +15,10 @@ from pydantic import SecretStr
 from app.api.protocols.translating import CORRECTION, translate_text
 from app.serving.application import make_app
 from app.wiring.services import Services
+from domain.assistants import Draft
 from domain.events import Content, Correction
+from domain.people.access import OWNER
+from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.http_client import run_app
 from tests.protocols.examples import read_example
@@ -51,7 +54,20 @@ async def send(served: Served, *messages: str, **options: Any) -> Any:
 async def test_modes_are_models(served: Served) -> None:
     assert [model.id async for model in served.client.models.list()] == list(served.services.modes)
     assert (await served.client.models.retrieve("fast")).owned_by == "askgraph"
-    with pytest.raises(openai.NotFoundError, match="GET /v1/models lists the modes"):
+    await served.services.assistants.save(Scope("default"), Draft(name="our desk", mode="fast"), OWNER)
+    await served.services.assistants.save(Scope("theirs"), Draft(name="their desk"), OWNER)
+    assert [model.id async for model in served.client.models.list()] == [*served.services.modes, "our desk"]
+    assert (await served.client.models.retrieve("our desk")).id == "our desk"
+    elsewhere = served.client.models.list(extra_query={"workspace": "theirs"})
+    assert [model.id async for model in elsewhere][-1] == "their desk"
+    asked: Any = [{"role": "user", "content": QUESTION}]
+    completion = await served.client.chat.completions.create(model="our desk", messages=asked)
+    assert (completion.model, "36 months" in str(completion.choices[0].message.content)) == ("our desk", True)
+    response = await served.client.responses.create(model="our desk@1", input=QUESTION)
+    assert (response.model, "36 months" in response.output_text) == ("our desk@1", True)
+    with pytest.raises(openai.NotFoundError, match="There is no mode 'their desk'"):
+        await served.client.chat.completions.create(model="their desk", messages=asked)
+    with pytest.raises(openai.NotFoundError, match="There is no mode 'gpt-4'"):
         await served.client.models.retrieve("gpt-4")
 
 

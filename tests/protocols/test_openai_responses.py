@@ -68,7 +68,7 @@ async def test_a_conversation_goes_on_by_the_response_before_or_by_its_messages(
 
 async def test_bad_requests_are_refused_in_the_protocols_form(client: AsyncOpenAI) -> None:
     cases: list[tuple[dict[str, Any], type[openai.APIStatusError], str]] = [
-        ({"model": "none"}, openai.NotFoundError, "GET /v1/models lists the modes"),
+        ({"model": "none"}, openai.NotFoundError, "There is no mode 'none'"),
         ({"input": ""}, openai.BadRequestError, "question"),
         ({"input": []}, openai.BadRequestError, "has to be the user's question"),
         ({"input": [{"type": "function_call_output"}]}, openai.BadRequestError, "an item of the type"),
@@ -91,4 +91,4 @@ async def test_the_client_for_node_connects_unmodified(client: AsyncOpenAI) -> N
     assert told["streamed"] == told["response"]["text"] == choice["message"]["content"]
     assert "Petra Lindqvist" in told["next"]
     assert told["refused"][0] == "NotFoundError"
-    assert "GET /v1/models lists the modes" in told["refused"][1]
+    assert "There is no mode 'none'" in told["refused"][1]

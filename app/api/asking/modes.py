@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from app.api.dependencies import ModesDep, RunLogDep, Workspace, needs, read_services
+from app.api.dependencies import RunLogDep, Workspace, WorkspaceModesDep, needs, read_services
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import ModeListBody
 from domain.runs import Spending
@@ -16,9 +16,12 @@ router = APIRouter(prefix="/api/modes", tags=["chat"], route_class=needs("ask"))
 
 
 @router.get("", response_model=None, responses=respond_with(ModeListBody, "The modes.") | fail_with())
-async def list_modes(request: Request, modes: ModesDep, log: RunLogDep, workspace: Workspace) -> dict[str, Any]:
-    """List the modes with what a question costs in each: what those of the last 30 days have cost on average in the
-    workspace, and the most that one may. Both are null where no language model is asked."""
+async def list_modes(
+    request: Request, known: WorkspaceModesDep, log: RunLogDep, workspace: Workspace
+) -> dict[str, Any]:
+    """List the modes and the workspace's assistants with what a question costs in each: what those of the last 30 days
+    have cost on average in the workspace, and the most that one may. Both are null where no language model is asked."""
+    modes = {name: mode for name, mode in (await known.list(workspace)).items() if "@" not in name}
     models = read_services(request).models.chat
     asking = {
         name for name, mode in modes.items() if models.choose(mode.models).large is not None and mode.budget.tokens != 0
@@ -32,7 +35,7 @@ async def list_modes(request: Request, modes: ModesDep, log: RunLogDep, workspac
         {
             "name": name,
             "verifies": mode.verify,
-            "dollars": _average(by_mode.get(name)) if name in asking else None,
+            "dollars": _average(by_mode.get(mode.name)) if name in asking else None,
             "most_dollars": mode.budget.dollars if name in asking else None,
         }
         for name, mode in modes.items()

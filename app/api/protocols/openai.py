@@ -22,8 +22,10 @@ from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import GONE, PING_SECONDS, Leave, collect_while_connected, locate, work_while_connected
 from app.api.dependencies import (
+    CallerDep,
     ConversationsDep,
-    ModesDep,
+    Workspace,
+    WorkspaceModesDep,
     begins_run,
     get_caller,
     get_run_manager,
@@ -43,7 +45,7 @@ from app.api.protocols.translating import END, encode_data, list_marks, locate_e
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
 from domain.documents import Citation
-from domain.errors import AskgraphError, InputError
+from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
 from domain.ports.embedding import Vector
 from domain.scope import Scope
@@ -60,6 +62,8 @@ def _refuse_invalid(error: RequestValidationError) -> Response:
 
 
 def _refuse_ours(error: AskgraphError, status: int) -> Response:
+    if isinstance(error, UnknownMode):
+        return refuse(404, error.message, "model_not_found", param="model")
     return refuse(400 if isinstance(error, InputError) and status == 422 else status, error.message, error.code)
 
 
@@ -106,7 +110,7 @@ class CompletionRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     model: str
-    """A mode."""
+    """A mode or an assistant."""
     messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
     stream: bool = False
     stream_options: StreamOptions | None = None
@@ -132,25 +136,28 @@ class EmbeddingRequest(BaseModel):
 
 
 @router.get("/models")
-async def list_models(modes: ModesDep) -> dict[str, Any]:
-    """List the modes as models."""
-    return {"object": "list", "data": [_describe_model(name) for name in modes]}
+async def list_models(caller: CallerDep, modes: WorkspaceModesDep, workspace: WorkspaceId | None = None) -> Any:
+    """List the modes as models, and the assistants of the workspace. A caller of several who names none gets modes."""
+    try:
+        names = await modes.list_names(caller.enter(workspace))
+    except UnknownWorkspace:
+        if workspace is not None:
+            raise
+        names = list(modes.deployed)
+    return {"object": "list", "data": [_describe_model(name) for name in names]}
 
 
 @router.get("/models/{name}")
-async def get_model(name: str, modes: ModesDep) -> Any:
-    """Describe a mode as a model."""
-    return _describe_model(name) if name in modes else refuse_model(name)
+async def get_model(name: str, modes: WorkspaceModesDep, workspace: Workspace) -> dict[str, Any]:
+    """Describe a mode or an assistant as a model."""
+    await modes.find(workspace, name)
+    return _describe_model(name)
 
 
 @router.post("/chat/completions")
 @begins_run
-async def complete(
-    body: CompletionRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
-) -> Response:
+async def complete(body: CompletionRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    if body.model not in modes:
-        return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller = get_caller(request)
     metadata = body.metadata or Metadata()
@@ -335,12 +342,6 @@ async def _stream(
 
 def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
-
-
-def refuse_model(name: str) -> JSONResponse:
-    """Say that there is no such mode."""
-    message = f"There is no model {name!r}. GET /v1/models lists the modes."
-    return refuse(404, message, "model_not_found", param="model")
 
 
 def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:

@@ -19,7 +19,7 @@ from app.answering.manager import RunManager
 from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
-from app.api.dependencies import ConversationsDep, ModesDep, begins_run, get_caller, get_run_manager
+from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
 from app.api.protocols.client_conversations import (
     SIDES,
@@ -29,7 +29,7 @@ from app.api.protocols.client_conversations import (
     remember_answer,
     split_conversation,
 )
-from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
+from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens
 from app.api.protocols.translating import encode_named, list_marks, locate_evidence, spell_result, translate_text
 from app.support.cancelling import finish
 from domain.errors import InputError
@@ -88,12 +88,8 @@ class ResponseRequest(BaseModel):
 
 @router.post("/responses")
 @begins_run
-async def respond(
-    body: ResponseRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
-) -> Response:
+async def respond(body: ResponseRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    if body.model not in modes:
-        return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller, manager = get_caller(request), get_run_manager(request)
     metadata = body.metadata or Metadata()

@@ -65,7 +65,9 @@ WhereOption = Annotated[
     str | None,
     typer.Option("--where", help="Only documents whose metadata fits, such as 'team=legal and year>=2024'."),
 ]
-ModeOption = Annotated[str, typer.Option("--mode", "-m", help="fast, standard, thorough, or one of your own.")]
+ModeOption = Annotated[
+    str, typer.Option("--mode", "-m", help="fast, standard, thorough, research, one of your own, or an assistant.")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -3,6 +3,7 @@ import { closeEvidence, leaf } from "../lib/evidence.js";
 import { phrase } from "../lib/language.js";
 import { getState, setState, useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
+import { AssistantDialog } from "./assistant-dialog.js";
 import { Composer } from "./composer.js";
 import { DropZone } from "./drop-zone.js";
 import { Evidence } from "./evidence.js";
@@ -15,6 +16,7 @@ import { Turns } from "./turns.js";
 export function App() {
   const signedOut = useStore((state) => state.signedOut);
   const hasEvidence = useStore((state) => state.evidence !== null);
+  const edited = useStore((state) => state.edited);
   const leftOpen = useStore((state) => state.pane === "left");
   useEffect(() => {
     addEventListener("keydown", onKey);
@@ -33,6 +35,7 @@ export function App() {
       </main>
       <${Evidence} />
     </div>
+    ${edited && html`<${AssistantDialog} item=${edited.item} close=${() => setState({ edited: null })} />`}
     <${DropZone} />
     <${Status} />`;
 }

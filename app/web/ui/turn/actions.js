@@ -3,6 +3,7 @@ import { writeAnswer } from "../../lib/export.js";
 import { phrase } from "../../lib/language.js";
 import { ask } from "../../lib/runs.js";
 import { setState, useStore } from "../../lib/store.js";
+import { visible } from "../../lib/text.js";
 import { Feedback } from "./feedback.js";
 import { Why } from "./why.js";
 
@@ -11,7 +12,8 @@ import { Why } from "./why.js";
 export function Actions({ turn }) {
   const modes = useStore((state) => state.modes);
   const { question, options } = turn;
-  const others = modes.filter((mode) => mode !== options.mode);
+  const assistants = useStore((state) => state.assistants);
+  const others = [...modes, ...assistants.map(({ name }) => name)].filter((mode) => mode !== options.mode);
   const askAgain = (event) => {
     const choice = /** @type {HTMLSelectElement} */ (event.currentTarget);
     ask(question, { ...options, mode: choice.value });
@@ -26,7 +28,7 @@ export function Actions({ turn }) {
       ${others.length > 0 && html`
         <select class="quiet" aria-label=${phrase("actions.other_mode")} onChange=${askAgain}>
           <option value="">${phrase("actions.again")}</option>
-          ${others.map((mode) => html`<option key=${mode} value=${mode}>${phrase("actions.in_mode", { mode })}</option>`)}
+          ${others.map((mode) => html`<option key=${mode} value=${mode}>${phrase("actions.in_mode", { mode: visible(mode) })}</option>`)}
         </select>`}
       ${turn.runId && html`<${Feedback} turn=${turn} />`}
     </div>`;

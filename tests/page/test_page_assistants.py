@@ -1,0 +1,83 @@
+"""Assistants on the page: made of what is chosen in the library, asked, changed and deleted."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.scripted import ask
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+QUESTION = "How long is the warranty of the Falke weather station?"
+
+
+async def open_modes(page: Page) -> None:
+    await page.get_by_role("button", name="Mode").click()
+    await expect(page.locator("#modes")).to_be_visible()
+
+
+async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: str, tmp_path: Path) -> None:
+    await page.goto(site)
+    await page.get_by_role("tab", name="Library").click()
+    name = "Answer from Falke weather station"
+    await page.get_by_label(name).check()
+    await page.locator("#question").fill("Not asked yet")
+    await open_modes(page)
+    await page.locator("#modes").get_by_role("button", name="Make an assistant").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
+    await expect(dialog).to_contain_text("Until one is, instructions do nothing.")
+    await dialog.get_by_role("textbox", name="Name", exact=True).fill("fast")
+    await dialog.get_by_label("What it is for").fill("For <b>weather</b> stations.")
+    await dialog.get_by_label("Works as").select_option("thorough")
+    await dialog.get_by_label("Instructions").fill("Name the station.")
+    await expect(dialog.get_by_label("Answers from").locator("option:checked")).to_have_text(
+        "What is chosen in the library: 1 document"
+    )
+    await dialog.get_by_label("Length").select_option("detailed")
+    await dialog.get_by_label("Language of notices").select_option("de")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("'fast' is the name of a mode.")
+    await dialog.get_by_role("textbox", name="Name", exact=True).fill("Station desk")
+    await page.screenshot(path=tmp_path / "assistant-form.png")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_be_hidden()
+    # It is the mode now, and has taken over what was chosen.
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode Station desk")
+    await expect(page.get_by_label(name)).not_to_be_checked()
+    await expect(page.locator("#question")).to_have_value("Not asked yet")
+    await ask(page, QUESTION)
+    await expect(page.locator(".answer")).to_contain_text("36 months")
+    await page.locator(".facts summary").click()
+    await expect(page.locator(".facts")).to_contain_text("Station desk@1")
+
+    await page.reload()
+    await open_modes(page)
+    row = page.locator("#modes .assistant")
+    await expect(row).to_contain_text("For <b>weather</b> stations. Checks every statement of the answer.")
+    await page.screenshot(path=tmp_path / "assistant-modes.png")
+    await row.get_by_role("button", name="Change the assistant: Station desk").click()
+    await expect(dialog.get_by_label("Answers from").locator("option:checked")).to_have_text("As before: 1 document")
+    await expect(dialog.get_by_label("Language of notices")).to_have_value("de")
+    await dialog.get_by_role("textbox", name="Name", exact=True).fill("Counter")
+    await dialog.get_by_label("Length").select_option("")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode Counter")
+    saved = (await (await page.request.get(f"{site}/api/assistants")).json())["assistants"]
+    assert [(each["version"], each["length"], each["language"], len(each["document_ids"])) for each in saved] == [
+        (2, None, "de", 1)
+    ]
+    await expect(page.get_by_label("Ask again in another mode").locator("option")).to_contain_text(
+        [re.compile("research"), re.compile("Counter")]
+    )
+    await open_modes(page)
+    await page.screenshot(path=tmp_path / "assistant-modes-changed.png")
+    await row.get_by_role("button", name="Change the assistant: Counter").click()
+    await dialog.get_by_role("button", name="Delete Counter").click()
+    await dialog.get_by_role("button", name="Really delete Counter").click()
+    await expect(dialog).to_be_hidden()
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode standard")
+    await open_modes(page)
+    await expect(row).to_have_count(0)
