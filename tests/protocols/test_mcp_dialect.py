@@ -107,6 +107,28 @@ async def test_documents_are_found_listed_and_read(served: Served) -> None:
         assert "36 months" in content.text
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_data_of_each_tool_fits_its_schema(served: Served, mode: str) -> None:
+    async with connect(served, mode=mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        asked = await client.call_tool("ask", {"question": QUESTION, "mode": "thorough"})
+        calls: dict[str, dict[str, Any]] = {
+            "ask": {"question": "What does the Falke cost?"},
+            "search": {"question": QUESTION},
+            "open_document": {"document_id": served.library["Station handbook"]},
+            "why": {"run_id": asked.structured_content["run_id"]},
+            "list_documents": {},
+        }
+        assert calls.keys() == tools.keys()
+        for name, arguments in calls.items():
+            assert tools[name].output_schema is not None
+            # The client compares the data with it.
+            assert not (await client.call_tool(name, arguments)).is_error
+            annotations = tools[name].annotations
+            assert annotations is not None
+            assert annotations.read_only_hint
+
+
 async def test_what_is_wrong_is_said_in_the_protocols_form(served: Served) -> None:
     async with connect(served) as client:
         for tool, arguments, says in (

@@ -35,7 +35,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
@@ -44,8 +44,11 @@ from app.api.protocols.mcp_tools import (
     MOST_LISTED,
     Arguments,
     AskArguments,
+    Explanation,
     ListArguments,
+    ListedDocuments,
     OpenArguments,
+    OpenedDocument,
     Report,
     RunFailed,
     SearchArguments,
@@ -53,6 +56,8 @@ from app.api.protocols.mcp_tools import (
     Tools,
     WhyArguments,
 )
+from app.api.schema.responses import PassageListBody
+from askgraph import models
 from domain.documents import Document
 from domain.errors import AskgraphError
 from domain.people.access import Caller, Right
@@ -73,15 +78,29 @@ TEXT = "text/markdown"
 class _Tool:
     arguments: type[Arguments]
     perform: Callable[[Tools, Any, Report], Awaitable[ToolResult]]
+    result: Any
+    """The type of its data."""
+    title: str
     right: Right = "ask"
+
+    def describe(self, name: str) -> Tool:
+        """Describe it in the protocol's form."""
+        return Tool(
+            name=name,
+            title=self.title,
+            description=self.perform.__doc__,
+            input_schema=self.arguments.model_json_schema(),
+            output_schema=TypeAdapter(self.result).json_schema(mode="serialization"),
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+        )
 
 
 TOOLS = {
-    "ask": _Tool(AskArguments, Tools.ask),
-    "search": _Tool(SearchArguments, Tools.search),
-    "open_document": _Tool(OpenArguments, Tools.open_document),
-    "why": _Tool(WhyArguments, Tools.why, "debug"),
-    "list_documents": _Tool(ListArguments, Tools.list_documents),
+    "ask": _Tool(AskArguments, Tools.ask, models.Answer, "Ask the documents"),
+    "search": _Tool(SearchArguments, Tools.search, PassageListBody, "Find passages"),
+    "open_document": _Tool(OpenArguments, Tools.open_document, OpenedDocument, "Read a document"),
+    "why": _Tool(WhyArguments, Tools.why, Explanation, "Explain an answer", "debug"),
+    "list_documents": _Tool(ListArguments, Tools.list_documents, ListedDocuments, "List the documents"),
 }
 
 
@@ -153,18 +172,8 @@ def make_server(tools: Tools) -> Server[Any]:
     """Make a server at which one caller is served."""
 
     async def list_tools(context: ServerRequestContext, given: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(
-            tools=[
-                Tool(
-                    name=name,
-                    description=tool.perform.__doc__,
-                    input_schema=tool.arguments.model_json_schema(),
-                    annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
-                )
-                for name, tool in TOOLS.items()
-                if tool.right in tools.caller.rights
-            ]
-        )
+        offered = [tool.describe(name) for name, tool in TOOLS.items() if tool.right in tools.caller.rights]
+        return ListToolsResult(tools=offered)
 
     async def call_tool(context: ServerRequestContext, given: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(given.name)

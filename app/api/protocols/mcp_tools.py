@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from app.answering.manager import RunManager
 from app.answering.requests import Ask, read_events
@@ -15,6 +16,7 @@ from app.api.library.search import find_passages
 from app.api.schema.descriptions import describe_answer, describe_document
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
+from askgraph import models
 from domain.documents import Document, name_cited, name_place
 from domain.events import Event, Failed
 from domain.library.where import Where
@@ -83,6 +85,28 @@ class ListArguments(Arguments):
     where: str | None = Field(None, description="Only documents whose metadata fits, such as team=legal and year>=2024")
     start: int = Field(0, ge=0, description="Begin with this one; the answer says where the next ones are.")
     limit: int = Field(50, ge=1, le=MOST_LISTED)
+
+
+class OpenedDocument(models.Document):
+    """A document, and a portion of its text."""
+
+    start: int
+    next: int | None
+    """The character at which the text goes on."""
+
+
+class ListedDocuments(TypedDict):
+    """Documents, and where the list goes on."""
+
+    documents: list[models.Document]
+    total: int
+    next: int | None
+
+
+class Explanation(TypedDict):
+    """What decided an answer."""
+
+    facts: list[models.Fact]
 
 
 @dataclass(frozen=True, slots=True)
