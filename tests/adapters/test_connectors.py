@@ -53,7 +53,7 @@ class ConnectorContract:
             assert await sync_into(services, connector, calls=0) == []
             await place.write("a.md", "The apricot is here, and is not an apple.")
             await place.write("c.md", "The cherry is here.")
-            assert await sync_into(services, connector) == [("changed", "a.md"), ("added", "c.md")]
+            assert set(await sync_into(services, connector)) == {("changed", "a.md"), ("added", "c.md")}
             await place.remove("deep/er/b_ü.md")
             assert await sync_into(services, connector) == [("removed", second)]
             assert await list_names(services, connector) == ["a.md", "c.md"]
