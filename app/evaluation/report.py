@@ -29,10 +29,10 @@ from domain.errors import InputError
 NAME = "report"
 
 _FILTER = """<fieldset>
-  Questions:
-  <label><input type="radio" name="show" id="show-all" checked> all</label>
-  <label><input type="radio" name="show" id="show-wrong"> those that went wrong</label>
-  <label><input type="radio" name="show" id="show-flipped"> those that differ between profiles</label>
+  <legend>Questions</legend>
+  <label class="check"><input type="radio" name="show" id="show-all" checked> all</label>
+  <label class="check"><input type="radio" name="show" id="show-wrong"> those that went wrong</label>
+  <label class="check"><input type="radio" name="show" id="show-flipped"> those that differ between profiles</label>
 </fieldset>"""
 
 
@@ -133,7 +133,9 @@ def _draw(each: Evaluated) -> str:
             *(_draw_routes(each, result) for result in each.results),
             *(_draw_reliability(each, result) for result in each.results),
             draw_table(
-                ("", "question", "expected, and its rank", "answer", "confidence", "route", "ms"), rows, "questions"
+                ("verdict", "question", "expected, and its rank", "answer", "confidence", "route", "ms"),
+                rows,
+                "questions",
             ),
             "</section>",
         ]

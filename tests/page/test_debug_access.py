@@ -1,14 +1,22 @@
 """Whether everybody can use the debugger's page: axe-core, the keyboard alone, small windows, both themes."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
+import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from app.evaluation.evaluation import Options
+from app.evaluation.report import write_report
+from tests.evaluation.test_evaluation import CORPUS, QUESTIONS, write_set
+from tests.evaluation.test_evaluation import run as evaluate_set
+from tests.page.conftest import Service
 from tests.page.test_debug import Asked, asked
-from tests.page.test_page_access import AXE, LOOK, SIZES
+from tests.page.test_page_access import look, look_at
+from tests.page.test_page_people import House, house
 
-__all__ = ["asked"]
+__all__ = ["asked", "house"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -26,6 +34,12 @@ async def visit_states(page: Page, asked: Asked) -> AsyncIterator[str]:
     await page.get_by_label("Where").press("Enter")
     await page.locator(".note.bad").wait_for()
     yield "list"
+    await page.goto(f"{asked.at('/debug')}&mode=fast")
+    await page.get_by_text("No run of the last 7 days is like that.").wait_for()
+    yield "empty list"
+    await page.goto(f"{asked.site}/debug/runs/nothing")
+    await page.get_by_role("alert").filter(has_text="There is no run").wait_for()
+    yield "unknown run"
     await page.goto(asked.at("/debug"))
     await page.get_by_text("Try a change on these runs").click()
     await page.get_by_label("Knob").fill("profile.grade.sufficient")
@@ -52,23 +66,48 @@ async def visit_states(page: Page, asked: Asked) -> AsyncIterator[str]:
     await page.get_by_role("button", name="Try what would change it").click()
     await page.locator(".variants").first.wait_for(timeout=45_000)
     yield "compared"
+    await page.get_by_label("A right answer holds").fill("3 years")
+    await page.get_by_role("button", name="Replay strictly").click()
+    await page.locator(".right").wait_for()
+    yield "proved, and a test case"
+    await page.route("**/api/**", lambda route: route.fulfill(status=401, json={}))
+    await page.goto(asked.at("/debug"))
+    await page.get_by_label("Your key").wait_for()
+    yield "signing in"
 
 
 async def test_nothing_keeps_anybody_out(page: Page, asked: Asked) -> None:
-    found: dict[str, list[str]] = {}
-    async for state in visit_states(page, asked):
-        if not await page.evaluate("() => Boolean(window.axe)"):
-            await page.evaluate(AXE.read_text())
-        for width, theme in SIZES:
-            await page.set_viewport_size({"width": width, "height": 800})
-            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            violations = await page.evaluate(LOOK, theme)
-            if await page.evaluate("() => document.documentElement.scrollWidth > innerWidth"):
-                violations.append("wider than the window")
-            if violations:
-                found[f"{state}, {width}, {theme}"] = violations
-        await page.set_viewport_size({"width": 1280, "height": 800})
-    assert found == {}
+    assert await look_at(page, visit_states(page, asked)) == {}
+
+
+async def test_nothing_keeps_anybody_out_of_a_run_that_goes_on(page: Page, slow_service: Service) -> None:
+    question = {"question": "How long is the warranty of a Falke, once more?"}
+    async with (
+        httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client,
+        client.stream("POST", "/api/chat", json=question) as stream,
+    ):
+        run_id = stream.headers["X-Run-Id"]
+        await page.goto(f"{slow_service.address}/debug")
+        await page.get_by_label("Being answered now").wait_for()
+        assert await look(page) == {}
+        await page.goto(f"{slow_service.address}/debug/runs/{run_id}")
+        await page.locator(".summary .badge").wait_for()
+        assert await look(page) == {}
+    await page.goto(f"{slow_service.address}/debug/runs/{run_id}")
+    await page.locator("[data-step=generate]").click()
+    await page.locator(".calls summary").last.click()
+    await page.get_by_role("button", name="Edit this prompt").last.click()
+    assert await look(page) == {}
+
+
+async def test_nothing_keeps_anybody_out_of_reports_and_the_reference(page: Page, house: House, tmp_path: Path) -> None:
+    evaluated, _ = await evaluate_set(house.services, write_set(tmp_path / "birds", QUESTIONS, CORPUS), Options())
+    # As a file is opened: the report has to do without a service.
+    await page.goto(write_report([evaluated], tmp_path, house.services.runs.fingerprint).as_uri())
+    assert await look(page) == {}
+    await page.goto(f"{house.address}/docs")
+    await page.locator("details summary").first.click()
+    assert await look(page) == {}
 
 
 async def test_the_keyboard_is_enough(page: Page, asked: Asked) -> None:

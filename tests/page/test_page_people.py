@@ -18,7 +18,7 @@ from domain.library.metadata import Metadata
 from tests.conftest import create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask
-from tests.page.test_page_access import AXE, LOOK, SIZES
+from tests.page.test_page_access import look
 from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -89,6 +89,7 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await panel.locator("summary").click()
     await page.get_by_label("team").get_by_role("button", name="legal").click()
     await expect(entries).to_have_count(2)
+    assert await look(page) == {}
     await page.get_by_role("button", name="Ask only these 2 documents").click()
     await expect(panel).to_contain_text("Answers come only from legal (2 documents).")
     await ask(page, "How many days of annual leave does everybody have?")
@@ -106,19 +107,6 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await expect(folders.first).to_contain_text("hr")
 
 
-async def look(page: Page) -> dict[str, list[str]]:
-    """What keeps somebody out of what is shown, by width and theme."""
-    found: dict[str, list[str]] = {}
-    await page.evaluate(AXE.read_text())
-    for width, theme in SIZES:
-        await page.set_viewport_size({"width": width, "height": 800})
-        await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        if violations := await page.evaluate(LOOK, theme):
-            found[f"{width}, {theme}"] = violations
-    await page.set_viewport_size({"width": 1280, "height": 900})
-    return found
-
-
 async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, house: House) -> None:
     await page.goto(house.address)
     await page.get_by_role("link", name="Settings").click()
@@ -129,6 +117,7 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     await page.keyboard.type("Petra")
     await page.keyboard.press("Enter")
     await expect(page.locator(".secret")).to_have_text(re.compile("^ask_"))
+    assert await look(page) == {}
     await page.get_by_role("button", name="I have kept it: sign in with it").click()
     rows = page.locator("tbody").first.locator("tr")
     await expect(rows).to_have_count(1)
@@ -172,6 +161,7 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     entry = page.get_by_label("Documents", exact=True).locator(".entry")
     await entry.locator(".plain-button").click()
     await page.get_by_role("button", name="Who may read this document").click()
+    assert await look(page) == {}
     await dialog.get_by_label("Groups").fill("board")
     await page.keyboard.press("Enter")
     await expect(page.locator(".evidence")).to_contain_text("Only board may read it.")
@@ -226,6 +216,7 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     assert len(await house.services.library.documents.list("legal")) == 1
 
     await page.get_by_role("button", name="New workspace").click()
+    assert await look(page) == {}
     await dialog.get_by_label("Name").fill("sales")
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(f"{house.address}/?workspace=sales")

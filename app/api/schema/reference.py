@@ -12,12 +12,15 @@ from html import escape
 from typing import Any
 
 _STYLE = """
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
-:root { color-scheme: light dark }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }
+body { font: 16px/1.5 system-ui, sans-serif }
+:root { color-scheme: light dark; background: Canvas }
 summary { cursor: pointer; padding: .4rem 0 } summary b { display: inline-block; min-width: 4.5rem }
-details { border-bottom: 1px solid #8886 } pre { overflow-x: auto; background: #8882; padding: .6rem }
-table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-align: top }
-code, pre { font-size: .9em } output { white-space: pre-wrap; overflow-wrap: anywhere; display: block }
+details { border-bottom: 1px solid #8886 } pre { white-space: pre-wrap; background: #8882; padding: .6rem }
+table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-align: top; overflow-wrap: break-word }
+@media (max-width: 40rem) { td { display: block } td:first-child { font-weight: 600 } }
+code, pre { font-size: .9em } output { white-space: pre-wrap; display: block }
+input, button { min-height: 1.6rem } td input { width: 100% }
 textarea { width: 100%; box-sizing: border-box } textarea, output { font: .9em monospace }
 """
 
@@ -36,10 +39,10 @@ def render_reference(openapi: Mapping[str, Any]) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title} API</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
-        f"<h1>{title} API</h1><p>{escape(openapi['info']['description'])} "
+        f"<main><h1>{title} API</h1><p>{escape(openapi['info']['description'])} "
         'The same as <a href="/openapi.json">OpenAPI document</a>, for programs.</p>'
         '<p><label>Key, where the service needs one: <input id="key" type="password" autocomplete="off"></label>'
-        f"{''.join(_render_tags(openapi))}<h2>Types</h2>{''.join(_render_types(openapi))}"
+        f"{''.join(_render_tags(openapi))}<h2>Types</h2>{''.join(_render_types(openapi))}</main>"
         '<script type="module" src="/web/reference.js"></script></html>'
     )
 
