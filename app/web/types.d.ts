@@ -2,6 +2,7 @@
 
 type Box = { page: number; x: number; y: number; width: number; height: number; confidence?: number }; // in percent of the page
 type Passage = { page: number | null; boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string };
+type Found = { start: number; text: string; page: number; boxes: Box[] }; // words in a document
 type Citation = {
   marker: number; document_id: string; title: string; source: string; chunk_id: string; page: number | null;
   boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string; score: number; revision?: number;

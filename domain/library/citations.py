@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from domain.documents import Citation, CitedPassage, PageBox, Source
+from domain.documents import Citation, CitedPassage, PageBox, Source, TextLine
 from domain.text.claims import ClaimSpan, split_claims
 from domain.text.markers import find_markers, strip_markers
 from domain.text.snippets import find_snippet, show_snippet
@@ -35,7 +35,7 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
         chunk_id=source["chunk_id"],
         chunk_index=source["chunk_index"],
         page=page,
-        boxes=_find_boxes(source, quoted),
+        boxes=find_boxes(source["text"], source["start"], source["lines"], quoted),
         heading_path=_find_section(source, start) if spans else source["heading_path"],
         start=start,
         end=end,
@@ -107,13 +107,14 @@ def _find_section(source: Source, position: int) -> list[str]:
     return begun[-1]["heading_path"] if begun else source["heading_path"]
 
 
-def _find_boxes(source: Source, spans: Sequence[tuple[int, int]]) -> list[PageBox]:
-    """Return where spans of the source's text stand, a box a line, and more only where a line has gaps. Within a line
-    every character counts as equally wide, which is off by a hundredth of the line or two."""
+def find_boxes(text: str, offset: int, lines: Sequence[TextLine], spans: Sequence[tuple[int, int]]) -> list[PageBox]:
+    """Return where spans of `text`, which begins at `offset` in its document, stand, a box a line, and more only where
+    a line has gaps. Within a line every character counts as equally wide, which is off by a hundredth of the line or
+    two."""
     boxes = []
-    for start, end in _join(source["text"], spans):
-        for line in source["lines"]:
-            first, last = max(source["start"] + start, line["start"]), min(source["start"] + end, line["end"])
+    for start, end in _join(text, spans):
+        for line in lines:
+            first, last = max(offset + start, line["start"]), min(offset + end, line["end"])
             if first < last and line["box"]["width"] > 0:
                 box, unit = line["box"], line["box"]["width"] / (line["end"] - line["start"])
                 place = PageBox(

@@ -86,6 +86,9 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/find": Endpoint(
+        "ask", {"params": {"words": "vault", "workspace": "$workspace"}}, ("document",)
+    ),
     "get /api/library": Endpoint("ask", IN_WORKSPACE),
     "get /api/search": Endpoint("ask", {"params": {"question": "How is the vault opened?", "workspace": "$workspace"}}),
     "post /api/documents": Endpoint(

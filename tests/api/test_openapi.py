@@ -14,6 +14,7 @@ from app.api.schema.responses import (
     CostsBody,
     DocumentListBody,
     ErrorBody,
+    FoundWordsListBody,
     HealthBody,
     HistoryBody,
     IngestBody,
@@ -130,6 +131,8 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(DocumentListBody, (await client.get("/api/documents")).json())
     check(models.Document, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
     check(BlocksBody, (await client.get(f"/api/documents/{library['Station handbook']}/text")).json())
+    found = await client.get(f"/api/documents/{library['Station handbook']}/find", params={"words": "warranty"})
+    check(FoundWordsListBody, found.json())
     files = {"files": ("notes.md", b"# Notes\n\nThe Falke is grey.\n")}
     check(IngestBody, (await client.post("/api/documents", files=files)).json())
     check(IngestBody, (await client.post("/api/documents", files={"files": ("empty.md", b"")})).json())

@@ -200,6 +200,26 @@ def give(pdf: bytes) -> Callable[[], Awaitable[bytes]]:
     return read
 
 
+async def test_words_of_a_pdf_are_found_with_their_boxes(client: httpx.AsyncClient) -> None:
+    document = await add(client, "manual.pdf", MANUAL)
+    text = (await client.get(f"/api/documents/{document}/text")).json()
+    block = next(each for each in text["blocks"] if each["kind"] == "paragraph" and len(each["text"]) > 150)
+    # A phrase goes on across the end of a line, and has a box on each.
+    phrase = block["text"][:150].rpartition(" ")[0]
+    answer = await client.get(f"/api/documents/{document}/find", params={"words": phrase.upper().replace(" ", "\n")})
+    (there,) = answer.json()["found"]
+    assert (there["start"], there["page"]) == (block["start"], block["page"])
+    assert phrase in there["text"]
+    assert len({box["y"] for box in there["boxes"]}) > 1
+    for words in ("zyzzyva", "?!"):
+        answer = await client.get(f"/api/documents/{document}/find", params={"words": words})
+        assert answer.json().get("found") == ([] if words == "zyzzyva" else None)
+    assert answer.status_code == 422
+    notes = await add(client, "notes.md", NOTES)
+    (place,) = (await client.get(f"/api/documents/{notes}/find", params={"words": "tent, map"})).json()["found"]
+    assert (place["page"], place["boxes"]) == (None, [])
+
+
 async def test_a_page_that_cannot_be_drawn_ends_no_more_than_its_process() -> None:
     async with PageRenderer() as renderer:
         with pytest.raises(UnreadableDocument, match="cannot be drawn"):

@@ -227,6 +227,33 @@ async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Pag
             for left, top, right, bottom in shown
         ]
     assert " ".join(" ".join(boxed).split()) == " ".join(quote.split())
+    # Words are found on all pages; without them the quoted lines are shown again.
+    search = page.get_by_label("Search in the document")
+    lines = await page.locator(".picture rect").count()
+    await search.fill("Station")
+    await expect(page.locator(".find-words [role=status]")).to_contain_text(re.compile(r"\d+ of \d+"))
+    await expect(page.locator(".picture rect")).to_have_count(1)
+    await page.locator(".find-words summary").click()
+    await page.locator(".find-words li button").last.click()
+    await expect(page.locator("figcaption")).not_to_have_text(f"Page {number}")
+    await expect(page.locator(".picture rect")).to_be_in_viewport()
+    await page.get_by_role("button", name="Next place").click()
+    await expect(page.locator(".find-words [role=status]")).to_have_text(re.compile(r"^1 of"))
+    await search.fill("zyzzyva")
+    await expect(page.locator(".find-words [role=status]")).to_have_text("not found")
+    await search.press("Escape")
+    await expect(page.locator("figcaption").first).to_have_text(f"Page {number}")
+    await expect(page.locator(".picture rect")).to_have_count(lines)
+    # In a document of the library, its pages are turned.
+    await page.locator(".left").get_by_role("button", name="Operating Manual").click()
+    await expect(page.get_by_role("spinbutton")).to_have_value("1")
+    await search.fill("station")
+    await page.locator(".find-words summary").click()
+    await page.locator(".find-words li button").last.click()
+    await expect(page.get_by_role("spinbutton")).not_to_have_value("1")
+    await expect(page.locator(".picture rect")).to_have_count(1)
+    await page.get_by_role("button", name="Previous page").click()
+    await expect(page.locator(".picture rect")).to_have_count(0)
 
 
 async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: Page, site: str) -> None:

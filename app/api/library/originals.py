@@ -1,8 +1,11 @@
-"""Documents as people see them: the file, pictures of its pages, and its text in blocks."""
+"""Documents as people see them: the file, pictures of its pages, its text in blocks, and where words stand."""
 
-from bisect import bisect_right
+import asyncio
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import PurePath
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -14,17 +17,21 @@ from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
 from app.api.library.documents import RevisionQuery, find_document, find_revision, read_revision
 from app.api.schema.openapi import fail_with, respond_with, respond_with_text
-from app.api.schema.responses import BlocksBody
+from app.api.schema.responses import BlocksBody, FoundWordsListBody
 from app.ingest.page_picture import PictureFormat, has_page_pictures
-from domain.documents import Place
-from domain.errors import MissingOriginal
+from domain.documents import Line, Place, TextLine
+from domain.errors import InputError, MissingOriginal
+from domain.library.citations import find_boxes
 from domain.ports.originals import OriginalStore
-from domain.text.blocks import read_blocks
+from domain.text.blocks import plain_text, read_blocks
 
 DEFAULT_DPI, MIN_DPI, MAX_DPI = 110, 36, 220
 """Resolutions of page pictures. A page of A4 has 910 × 1290 pixels at 110 dpi."""
 
 _LONGEST_NAME = 150
+_MOST_FOUND = 200
+_AROUND = 60
+"""Characters that are shown on either side of words that were found."""
 
 router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ask"))
 
@@ -122,6 +129,50 @@ async def get_blocks(
         "characters": len(text),
         "blocks": _describe_blocks(text, places),
     }
+
+
+@router.get(
+    "/{document_id}/find",
+    response_model=None,
+    responses=respond_with(FoundWordsListBody, "The places.") | fail_with(404),
+)
+async def find_words(
+    document_id: str,
+    words: Annotated[str, Query(min_length=1, max_length=200, description="Words that stand one after the other.")],
+    documents: DocumentsDep,
+    scope: CallerScope,
+    revision: RevisionQuery = None,
+) -> dict[str, Any]:
+    """Find words in the document's text, in capitals or not, whatever signs or line ends stand between them: the first
+    200 places. Pages and boxes are known of the current revision alone."""
+    document = await find_document(documents, scope, document_id)
+    parts = re.findall(r"[^\W_]+", words)
+    if not parts:
+        raise InputError("`words` has no letters or digits.")
+    text = await read_revision(documents, scope, document, revision)
+    is_current = revision in (None, document.revision)
+    places = await documents.get_places(scope.workspace_id, document_id) if is_current else []
+    lines = [line for place in places for line in place.lines]
+    return {"found": await asyncio.to_thread(_find, text, r"[\W_]+".join(map(re.escape, parts)), lines)}
+
+
+def _find(text: str, pattern: str, lines: Sequence[Line]) -> list[dict[str, Any]]:
+    starts, ends = [line.start for line in lines], [line.end for line in lines]
+    found = []
+    for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST_FOUND):
+        start, end = match.span()
+        touched = [
+            TextLine(start=line.start, end=line.end, page=line.page, box=line.box)
+            for line in lines[bisect_right(ends, start) : bisect_left(starts, end)]
+        ]
+        boxes = find_boxes(text, 0, touched, [(start, end)])
+        first, last = max(0, start - _AROUND), end + _AROUND
+        around = plain_text(text[first:last]).split()
+        # Words that the cut goes through are left out.
+        around = around[first > 0 : len(around) - (last < len(text))]
+        page = boxes[0]["page"] if boxes else None
+        found.append({"start": start, "end": end, "text": " ".join(around), "page": page, "boxes": boxes})
+    return found
 
 
 async def _go_on(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

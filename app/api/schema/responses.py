@@ -80,6 +80,23 @@ class BlocksBody(TypedDict):
     blocks: list[BlockBody]
 
 
+class FoundWordsBody(TypedDict):
+    """A place of a document where words stand."""
+
+    start: int
+    end: int
+    text: str
+    """The words with what stands around them."""
+    page: int | None
+    boxes: list[models.Box]
+
+
+class FoundWordsListBody(TypedDict):
+    """The places of a document where words stand, in order."""
+
+    found: list[FoundWordsBody]
+
+
 class DocumentListBody(TypedDict):
     """The documents of a workspace."""
 

@@ -99,6 +99,12 @@ export function readBlocks(document, revision) {
   return reading;
 }
 
+/** The places of a document's pages where words stand. @param {string} document @param {string} words @returns {Promise<Found[]>} */
+export async function findWords(document, words) {
+  const { found } = await fetchJson(address(`/api/documents/${encodeURIComponent(document)}/find`, { words }));
+  return found.filter(({ page }) => page);
+}
+
 /** The parts of a document's text that a citation quotes, as [start, end) in characters of the document.
  *
  * A model's citation covers a whole passage, of which `text` has the sentences in question, with an ellipsis for what

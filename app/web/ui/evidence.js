@@ -66,16 +66,17 @@ function Origin({ source }) {
 function DocumentPane({ item, page }) {
   const { id, title, source, pages, media_type } = item;
   const hasPages = pages && /^application\/pdf$|^image\//.test(media_type);
-  const jump = (event) => openDocument(id, Math.min(pages ?? 1, Math.max(1, Math.round(event.currentTarget.valueAsNumber) || 1)));
+  const turn = (number) => openDocument(id, number);
+  const jump = (event) => turn(Math.min(pages ?? 1, Math.max(1, Math.round(event.currentTarget.valueAsNumber) || 1)));
   return html`
     <${Pane} name=${phrase("evidence.document")} focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}
       tools=${hasPages && html`
-        <button type="button" class="quiet" aria-label=${phrase("evidence.previous_page")} disabled=${page <= 1} onClick=${() => openDocument(id, page - 1)}>‹</button>
+        <button type="button" class="quiet" aria-label=${phrase("evidence.previous_page")} disabled=${page <= 1} onClick=${() => turn(page - 1)}>‹</button>
         <label class="soft">${phrase("evidence.page")} <input type="number" class="jump" min="1" max=${pages} value=${page} onChange=${jump} /> ${phrase("evidence.of_pages", { total: pages })}</label>
-        <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
+        <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => turn(page + 1)}>›</button>`}>
       <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
       <${Readers} item=${item} />
-      ${hasPages ? html`<${Pages} key="${id}-${page}" citation=${{ document_id: id, page, title, boxes: [] }} />` : html`<${Blocks} key=${id} document=${id} />`}
+      ${hasPages ? html`<${Pages} key=${id} citation=${{ document_id: id, page, title, boxes: [] }} turn=${turn} />` : html`<${Blocks} key=${id} document=${id} />`}
     <//>`;
 }
 
