@@ -122,14 +122,20 @@ class Assistants:
             raise _unknown(assistant_id)
         return found
 
-    async def save(self, scope: Scope, draft: Draft, caller: Caller, assistant_id: str | None = None) -> Assistant:
-        """Store a further version of an assistant, or a new one.
+    async def create(self, scope: Scope, draft: Draft, caller: Caller, assistant_id: str | None = None) -> Assistant:
+        """Store a new assistant.
 
-        Raises `NameTaken`, `AssistantError`, `UnknownMode`, and `UnknownDocument` for a document that the caller may
-        not read.
+        Raises `NameTaken`, `AssistantError`, `FilterError`, `UnknownMode`, and `UnknownDocument` for a document that
+        the caller may not read.
         """
         await self._check(scope, draft)
         return await self.modes.store.add(scope.workspace_id, assistant_id or str(uuid4()), draft, caller.name)
+
+    async def change(self, scope: Scope, draft: Draft, caller: Caller, assistant_id: str) -> Assistant:
+        """Store a further version of an assistant. Raises `UnknownAssistant`, and what `create` raises."""
+        known = await self.read(scope.workspace_id, assistant_id)
+        await self._check(scope, draft, known.setup)
+        return await self.modes.store.change(scope.workspace_id, assistant_id, draft, caller.name)
 
     async def choose(self, workspace_id: str, assistant_id: str, version: int) -> Assistant:
         """Make a version the one that answers. Raises `UnknownAssistant` and `NameTaken`."""
@@ -143,15 +149,17 @@ class Assistants:
         if not await self.modes.store.delete(workspace_id, assistant_id):
             raise _unknown(assistant_id)
 
-    async def _check(self, scope: Scope, draft: Draft) -> None:
+    async def _check(self, scope: Scope, draft: Draft, known: Setup | None = None) -> None:
+        """Raise what is wrong with the draft, but nothing that is wrong already with what it changes."""
         if draft.name.lower() in {name.lower() for name in self.modes.deployed}:
             raise NameTaken(f"{draft.name!r} is the name of a mode.")
         self.modes.apply(draft.setup, draft.name)
         if draft.models is not None and any(draft.models.model_dump().values()) and not self.modes.connected:
             raise AssistantError("No language model is connected here, so none can be named.")
-        if draft.document_ids is not None:
-            await self.documents.corpus_fingerprint(replace(scope, document_ids=tuple(draft.document_ids)))
-        where = Where.from_json(draft.filter or {})
+        kept = known or Setup()
+        if added := set(draft.document_ids or ()) - set(kept.document_ids or ()):
+            await self.documents.corpus_fingerprint(replace(scope, document_ids=tuple(added)))
+        where = Where.from_json((draft.filter != kept.filter and draft.filter) or {})
         if where and not (await self.documents.browse(replace(scope, where=where), View(limit=0))).total:
             raise FilterError(f"No document that you may read passes the filter {where}. Check its keys and values.")
 

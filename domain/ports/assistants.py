@@ -23,10 +23,17 @@ class AssistantStore(Protocol):
         ...
 
     async def add(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
-        """Store a further version, the first where there is none, which is the current one from then on.
+        """Store the first version of an assistant.
 
-        Raises `NameTaken` where another assistant has the name, and `AssistantError` where the workspace has
-        `MOST_ASSISTANTS` already, or the assistant `MOST_VERSIONS`.
+        Raises `NameTaken` where another one has the name or the id, and `AssistantError` where the workspace has
+        `MOST_ASSISTANTS` already.
+        """
+        ...
+
+    async def change(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
+        """Store a further version of an assistant, which is the current one from then on.
+
+        Raises `UnknownAssistant`, `NameTaken`, and `AssistantError` where it has `MOST_VERSIONS` already.
         """
         ...
 

@@ -34,7 +34,9 @@ async def save(
     services: Services, name: str = "desk", of: Assistant | None = None, scope: Scope = DEFAULT_SCOPE, **setup: Any
 ) -> Assistant:
     draft = Draft.model_validate({"name": name, **setup})
-    return await services.assistants.save(scope, draft, OWNER, None if of is None else of.assistant_id)
+    if of is None:
+        return await services.assistants.create(scope, draft, OWNER)
+    return await services.assistants.change(scope, draft, OWNER, of.assistant_id)
 
 
 @pytest_asyncio.fixture

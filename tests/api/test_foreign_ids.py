@@ -190,6 +190,9 @@ async def send(service: Service, place: tuple[str, str, str, str], own: Mapping[
     text = response.text.replace(value, "ID").replace(value.removeprefix("resp_"), "ID")
     if place[3] == "thread":
         await drop(service, value)
+    if operation == "post /langgraph/assistants":
+        # The id was free in the caller's own workspace.
+        assert (await service.client.delete(f"/api/assistants/{value}?workspace=mine")).status_code == 204
     return [response.status_code, sorted(response.headers), describe(text, response.status_code)]
 
 

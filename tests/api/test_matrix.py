@@ -173,12 +173,24 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /langgraph/ok": Endpoint("ask"),
     **{f"{method} /langgraph/{{path:path}}": Endpoint("ask") for method in ("get", "post", "put", "patch", "delete")},
     "get /langgraph/info": Endpoint("ask"),
-    "post /langgraph/assistants/search": Endpoint("ask", {"json": {}}),
-    "post /langgraph/assistants/count": Endpoint("ask", {"json": {}}),
-    "get /langgraph/assistants/{assistant_id}": Endpoint("ask"),
-    "get /langgraph/assistants/{assistant_id}/graph": Endpoint("ask"),
-    "get /langgraph/assistants/{assistant_id}/schemas": Endpoint("ask"),
-    "get /langgraph/assistants/{assistant_id}/subgraphs": Endpoint("ask"),
+    "post /langgraph/assistants/search": Endpoint("ask", IN_WORKSPACE | {"json": {}}),
+    "post /langgraph/assistants/count": Endpoint("ask", IN_WORKSPACE | {"json": {}}),
+    "post /langgraph/assistants": Endpoint(
+        "ingest",
+        IN_WORKSPACE | {"json": {"graph_id": "fast", "context": {"document_ids": ["$document"]}}},
+        ("document",),
+    ),
+    "get /langgraph/assistants/{assistant_id}": Endpoint("ask", IN_WORKSPACE, ("assistant",)),
+    "patch /langgraph/assistants/{assistant_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {}}, ("assistant",)),
+    "delete /langgraph/assistants/{assistant_id}": Endpoint("ingest", IN_WORKSPACE, ("assistant",)),
+    "post /langgraph/assistants/{assistant_id}/versions": Endpoint("ask", IN_WORKSPACE | {"json": {}}, ("assistant",)),
+    "post /langgraph/assistants/{assistant_id}/latest": Endpoint(
+        "ingest", IN_WORKSPACE | {"json": {"version": 1}}, ("assistant",)
+    ),
+    **{
+        f"get /langgraph/assistants/{{assistant_id}}/{part}": Endpoint("ask", IN_WORKSPACE, ("assistant",))
+        for part in ("graph", "schemas", "subgraphs")
+    },
     "post /langgraph/threads": Endpoint("ask", IN_WORKSPACE | {"json": {}}),
     "post /langgraph/threads/search": Endpoint("ask", IN_WORKSPACE | {"json": {}}),
     "get /langgraph/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",)),
@@ -251,8 +263,6 @@ class Service:
         """Return the response's status and its text, in which the ids and the workspace are replaced by their kind."""
         method, path = name.split()
         values = dict(ids) | {"workspace": workspace}
-        if not ENDPOINTS[name].ids:
-            path = path.replace("{assistant_id}", "standard")
         for kind in ("run", "thread", "document", "ingestion", "checkpoint", "assistant"):
             path = path.replace(f"{{{kind}_id}}", values[kind])
         path = path.replace("{other_id}", values["run"])
@@ -295,7 +305,7 @@ async def fill(
     text = f"# Vault\n\n{said}\n".encode()
     report = await services.library.ingestion.add(workspace, "vault.md", text, groups=groups)
     waiting = await services.library.ingestions.accept(workspace, "later.md", text, groups=groups)
-    assistant = await services.assistants.save(Scope(workspace), Draft(name="desk"), OWNER)
+    assistant = await services.assistants.create(Scope(workspace), Draft(name="desk"), OWNER)
     scope = Scope.within(workspace, groups=groups)
     async with services.make_run_manager() as turns:
         done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))

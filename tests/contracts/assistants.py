@@ -9,7 +9,7 @@ import pytest
 
 from domain import assistants as limits
 from domain.assistants import Draft
-from domain.errors import AssistantError, NameTaken
+from domain.errors import AssistantError, NameTaken, UnknownAssistant
 from domain.ports.assistants import AssistantStore
 
 
@@ -35,7 +35,7 @@ class AssistantStoreContract:
         assert (first.assistant_id, first.version, first.name, first.created_by) == (key, 1, "legal", "ann")
         assert (first.setup, first.description, first.metadata) == (whole.setup, whole.description, whole.metadata)
         assert first.created_at == first.updated_at
-        second = await assistants.add("a", key, draft("Law"), "ben")
+        second = await assistants.change("a", key, draft("Law"), "ben")
         assert (second.version, second.name, second.created_by, second.setup) == (2, "Law", "ben", draft().setup)
         assert second.created_at == first.created_at < second.updated_at
         assert await assistants.list("a") == [second]
@@ -50,7 +50,7 @@ class AssistantStoreContract:
         assert await assistants.choose("a", "legal", 1) is None
         assert await assistants.list("a") == [first]
         # What comes next counts on.
-        assert (await assistants.add("a", key, draft(), "ann")).version == 3
+        assert (await assistants.change("a", key, draft(), "ann")).version == 3
 
     async def test_workspaces_know_nothing_of_each_other(self, assistants: AssistantStore) -> None:
         key = str(uuid4())
@@ -69,7 +69,7 @@ class AssistantStoreContract:
         first = await assistants.add("a", one, draft("Legal"), "ann")
         with pytest.raises(NameTaken, match="'LEGAL'"):
             await assistants.add("a", other, draft("LEGAL"), "ann")
-        renamed = await assistants.add("a", one, draft("law"), "ann")
+        renamed = await assistants.change("a", one, draft("law"), "ann")
         taken = await assistants.add("a", other, draft("legal"), "ann")
         with pytest.raises(NameTaken, match="'Legal'"):
             await assistants.choose("a", one, 1)
@@ -78,9 +78,15 @@ class AssistantStoreContract:
 
     async def test_changes_at_once_are_versions_one_after_the_other(self, assistants: AssistantStore) -> None:
         key = str(uuid4())
-        made = await asyncio.gather(*(assistants.add("a", key, draft(), str(each)) for each in range(5)))
-        assert sorted(each.version for each in made) == [1, 2, 3, 4, 5]
+        made = await asyncio.gather(
+            *(assistants.add("a", key, draft(), "ann") for _ in range(3)), return_exceptions=True
+        )
+        assert sorted(type(each).__name__ for each in made) == ["Assistant", "NameTaken", "NameTaken"]
+        changed = await asyncio.gather(*(assistants.change("a", key, draft(), str(each)) for each in range(4)))
+        assert sorted(each.version for each in changed) == [2, 3, 4, 5]
         assert [each.version for each in await assistants.list("a")] == [5]
+        with pytest.raises(UnknownAssistant):
+            await assistants.change("a", str(uuid4()), draft("other"), "ann")
 
     async def test_there_is_a_limit(self, assistants: AssistantStore) -> None:
         keys = [str(uuid4()) for _ in range(limits.MOST_ASSISTANTS)]
@@ -88,6 +94,6 @@ class AssistantStoreContract:
             await assistants.add("a", key, draft(str(number)), "ann")
         with pytest.raises(AssistantError, match="has 100 assistants"):
             await assistants.add("a", str(uuid4()), draft(), "ann")
-        assert (await assistants.add("a", keys[0], draft(), "ann")).version == 2
+        assert (await assistants.change("a", keys[0], draft(), "ann")).version == 2
         assert await assistants.delete("a", keys[0])
         assert (await assistants.add("a", str(uuid4()), draft(), "ann")).version == 1

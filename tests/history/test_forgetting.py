@@ -79,7 +79,7 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     beside = await ask(services, "When does the canteen serve lunch?", mode="thorough")
     # An assistant names the document, and so does a run that never saw it.
     draft = Draft(name="desk", document_ids=[document_id], filter={"path": "canteen.md"})
-    await services.assistants.save(Scope("default"), draft, OWNER)
+    await services.assistants.create(Scope("default"), draft, OWNER)
     blind = await ask(services, QUESTION, mode="desk")
     quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
     await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", Caller("ann"))

@@ -14,7 +14,10 @@ from app.adapters.embedded import Servers
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from domain.assistants import Draft
 from domain.library.metadata import Metadata
+from domain.people.access import OWNER
+from domain.scope import Scope
 from tests.conftest import create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask
@@ -179,6 +182,7 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
         body = {"question": "How many days of annual leave does everybody have?"}
         assert (await client.post("/api/chat?stream=false", json=body)).is_success
     await house.services.library.ingestion.add("legal", "kept.md", b"# Kept\n\nThis stays.")
+    await house.services.assistants.create(Scope("default"), Draft(name="desk"), OWNER)
     await page.goto(f"{house.address}/settings")
     dialog = page.get_by_role("dialog")
     workspaces = page.get_by_role("group", name="Workspaces").locator("tbody tr")
@@ -213,6 +217,7 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     await dialog.get_by_role("button", name="Delete").click()
     await expect(workspaces.first).to_have_text("default00")
     assert await house.services.library.documents.list("default") == []
+    assert await house.services.runs.assistants.list("default") == []
     assert len(await house.services.library.documents.list("legal")) == 1
 
     await page.get_by_role("button", name="New workspace").click()

@@ -446,7 +446,7 @@ async def test_what_is_not_there_is_said_and_an_idle_stream_is_kept_open(
 
 
 REFUSED: list[tuple[dict[str, Any], int, str]] = [
-    ({"assistant_id": "none"}, 422, "There is no assistant 'none'"),
+    ({"assistant_id": "none"}, 404, "There is no assistant 'none'"),
     ({"input": {"messages": []}}, 422, "has to be the user's question"),
     ({"input": say("")}, 422, "question"),
     ({"input": {"messages": [{"type": "human", "content": [{"type": "image_url"}]}]}}, 422, "Only text"),

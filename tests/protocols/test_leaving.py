@@ -45,7 +45,7 @@ def stream_run(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
                 yield StreamedEvent.of(event, "1-1")
 
     question = make_human("?", "q")
-    return stream_frames(Translation("r", "t", "fast", ["messages-tuple"], [], question), number(), (), stop)
+    return stream_frames(Translation("r", "t", {"name": "fast"}, ["messages-tuple"], [], question), number(), (), stop)
 
 
 @pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_chat, stream_run])

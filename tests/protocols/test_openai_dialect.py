@@ -54,8 +54,8 @@ async def send(served: Served, *messages: str, **options: Any) -> Any:
 async def test_modes_are_models(served: Served) -> None:
     assert [model.id async for model in served.client.models.list()] == list(served.services.modes)
     assert (await served.client.models.retrieve("fast")).owned_by == "askgraph"
-    await served.services.assistants.save(Scope("default"), Draft(name="our desk", mode="fast"), OWNER)
-    await served.services.assistants.save(Scope("theirs"), Draft(name="their desk"), OWNER)
+    await served.services.assistants.create(Scope("default"), Draft(name="our desk", mode="fast"), OWNER)
+    await served.services.assistants.create(Scope("theirs"), Draft(name="their desk"), OWNER)
     assert [model.id async for model in served.client.models.list()] == [*served.services.modes, "our desk"]
     assert (await served.client.models.retrieve("our desk")).id == "our desk"
     elsewhere = served.client.models.list(extra_query={"workspace": "theirs"})

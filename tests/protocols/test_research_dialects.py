@@ -108,7 +108,7 @@ async def test_langgraph_shows_calls_and_results_as_messages(served: Served) -> 
 
 
 async def test_langgraphs_older_stream_of_messages_has_them_whole() -> None:
-    translation = Translation("r", "t", "research", ["messages"], [], make_human(QUESTION, "q"))
+    translation = Translation("r", "t", {"name": "research"}, ["messages"], [], make_human(QUESTION, "q"))
     work: list[Any] = [
         {"type": "thinking", "step": "use_tool"},
         {"type": "tool_call", "call_id": "a", "name": "search", "arguments": {}},

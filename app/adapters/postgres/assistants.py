@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.pool import Pool, Session, open_session
 from domain.assistants import MOST_ASSISTANTS, MOST_VERSIONS, Assistant, Draft, Setup
-from domain.errors import AssistantError, NameTaken
+from domain.errors import AssistantError, NameTaken, UnknownAssistant
 
 _COLUMNS: LiteralString = """
     assistant_id::text, version, name, description, setup, metadata, created_by, updated_at, (
@@ -86,11 +86,23 @@ class PostgresAssistantStore:
         return [_read(row) for row in rows]
 
     async def add(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
+        return await self._store(workspace_id, assistant_id, draft, caller, is_new=True)
+
+    async def change(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
+        return await self._store(workspace_id, assistant_id, draft, caller, is_new=False)
+
+    async def _store(
+        self, workspace_id: str, assistant_id: str, draft: Draft, caller: str, *, is_new: bool
+    ) -> Assistant:
         async with self._change(workspace_id, draft.name) as session:
             count = await session.fetch_one(_COUNT, assistant_id=assistant_id)
             assert count is not None
             version = count["latest"] + 1
-            if version == 1 and count["assistants"] >= MOST_ASSISTANTS:
+            if is_new and version > 1:
+                raise NameTaken(f"There is an assistant {assistant_id!r} already.")
+            if not is_new and version == 1:
+                raise UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")
+            if is_new and count["assistants"] >= MOST_ASSISTANTS:
                 raise AssistantError(f"This workspace has {MOST_ASSISTANTS} assistants already. Delete one first.")
             if version > MOST_VERSIONS:
                 raise AssistantError(f"This assistant has {MOST_VERSIONS:,} versions already. Make another one.")

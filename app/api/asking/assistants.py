@@ -36,7 +36,7 @@ async def create_assistant(
 ) -> dict[str, Any]:
     """Make an assistant. Everybody who may ask in the workspace can use it."""
     request.state.target = body.name
-    return describe_assistant(await assistants.save(scope, body, caller))
+    return describe_assistant(await assistants.create(scope, body, caller))
 
 
 @reading.get("/{assistant_id}", response_model=None, responses=_ONE | fail_with(404))
@@ -50,8 +50,7 @@ async def change_assistant(
     assistant_id: str, body: AssistantRequest, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
 ) -> dict[str, Any]:
     """Make a new version of an assistant, which answers from now on. Runs of earlier versions stay as they are."""
-    await assistants.read(scope.workspace_id, assistant_id)
-    return describe_assistant(await assistants.save(scope, body, caller, assistant_id))
+    return describe_assistant(await assistants.change(scope, body, caller, assistant_id))
 
 
 @reading.get(

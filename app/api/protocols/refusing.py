@@ -34,11 +34,12 @@ def refuse_in(
     refuse_invalid: Callable[[RequestValidationError], Response],
     refuse: Callable[[AskgraphError, int], Response],
     *others: Right,
+    right: Right = "ask",
 ) -> type[APIRoute]:
-    """Make the route class of a protocol in which callers ask; one of the other rights does as well. `refuse` gets an
-    error and the status that our own API has for it."""
+    """Make the route class of a protocol in which callers ask, or do what needs another right; one of the other rights
+    does as well. `refuse` gets an error and the status that our own API has for it."""
 
-    class DialectRoute(needs("ask", *others)):  # type: ignore[misc]
+    class DialectRoute(needs(right, *others)):  # type: ignore[misc]
         knows_all_fields = False
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -1,23 +1,32 @@
-"""Assistants: the modes, of which each answers with the same graph."""
+"""Assistants: the modes, and those that a team has made of them. All answer with the same graph."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID, uuid4
 
 from fastapi import APIRouter
 from langgraph.graph import END
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import GraphDep, ModesDep
-from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, name_assistant
+from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep, Workspace
+from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, MakingRoute, name_assistant
+from app.assistants import Assistants, WorkspaceModes
 from app.drawing.diagram import read_graph
-from domain.errors import UnknownMode
+from app.support.toml_files import list_problems
+from domain.assistants import MOST_VERSIONS, Assistant, Draft, Setup
+from domain.errors import Forbidden, InputError, NameTaken, UnknownAssistant, UnknownMode
 from domain.profile import Profile
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+making = APIRouter(prefix=PREFIX, route_class=MakingRoute, include_in_schema=False)
 
 EPOCH = "1970-01-01T00:00:00+00:00"
 """Modes are settings, and have no time of their own."""
+
+OWN = sorted(set(Setup.model_fields) - {"mode"})
+"""What an assistant's context may hold."""
 
 MESSAGES = {"type": "array", "items": {"type": "object", "additionalProperties": True}}
 CONTEXT_SCHEMA = {
@@ -28,38 +37,129 @@ CONTEXT_SCHEMA = {
         "filter": {"type": "object"},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1},
         "limit": {"type": "integer", "minimum": 1},
+        **{name: {"type": "string"} for name in ("instructions", "length", "language")},
+        "models": {"type": "object"},
     },
 }
+"""`threshold` and `limit` are for runs, and the last four for assistants."""
 
 
-class AssistantSearch(BaseModel):
-    """Which assistants to list. Other fields are ignored."""
+Metadata = dict[str, Any] | None
+SortBy = Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"]
+Column = Literal[
+    "assistant_id",
+    "graph_id",
+    "name",
+    "description",
+    "config",
+    "context",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "version",
+]
 
+
+class _Body(BaseModel):
     model_config = ConfigDict(extra="ignore")
+
+
+class Config(_Body):
+    """The configuration of an assistant, of which `configurable` is read."""
+
+    configurable: dict[str, Any] | None = None
+
+
+class AssistantChange(_Body):
+    """What an assistant is to be."""
+
+    graph_id: str | None = None
+    config: Config | None = None
+    context: dict[str, Any] | None = None
+    metadata: Metadata = None
+    name: str | None = None
+    description: str | None = None
+
+    def read_context(self) -> dict[str, Any] | None:
+        """Return what the client says of the assistant's setup; None where it says nothing. Raises `InputError`."""
+        configurable = (self.config or Config()).configurable
+        if configurable and self.context:
+            raise InputError("Send `context` alone, and not `config.configurable` with it.")
+        context = configurable or self.context
+        if unknown := set(context or ()) - set(OWN):
+            raise InputError(f"context.{min(unknown)}: an assistant has no such field. It has {', '.join(OWN)}.")
+        return context
+
+    def draft(self, name: str, before: Draft | None = None) -> Draft:
+        """Return the version that this makes of the one before. Raises `InputError` and `FilterError`."""
+        context = self.read_context()
+        kept = {} if before is None else before.model_dump()
+        if context is not None:
+            kept = {key: value for key, value in kept.items() if key not in OWN} | context
+        given = {"name": self.name or name, "mode": self.graph_id, "description": self.description}
+        try:
+            return Draft.model_validate(
+                kept
+                | {key: value for key, value in given.items() if value is not None}
+                | {"metadata": kept.get("metadata", {}) | (self.metadata or {})}
+            )
+        except ValidationError as error:
+            raise InputError(list_problems(error)) from None
+
+
+class NewAssistant(AssistantChange):
+    """An assistant to make."""
+
+    graph_id: str
+    assistant_id: UUID | None = None
+    if_exists: Literal["raise", "do_nothing"] = "raise"
+
+
+class AssistantSearch(_Body):
+    """Which assistants to list. Other fields are ignored."""
 
     graph_id: str | None = None
     name: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = 10
+    offset: Annotated[int, Field(ge=0)] = 0
+    sort_by: SortBy = "created_at"
+    sort_order: Literal["asc", "desc"] = "desc"
+    select: list[Column] | None = None
+
+    async def choose(self, modes: WorkspaceModes, workspace: str) -> list[dict[str, Any]]:
+        """Return the assistants that are asked for."""
+        made = [_describe(each) for each in await modes.store.list(workspace)]
+        found = [
+            assistant
+            for assistant in (*made, *map(_describe_mode, modes.deployed))
+            if self.graph_id in (None, assistant["graph_id"])
+            and (self.name or "").lower() in assistant["name"].lower()
+            and _holds(assistant["metadata"], self.metadata or {})
+        ]
+        return sorted(found, key=lambda each: str(each[self.sort_by]).lower(), reverse=self.sort_order == "desc")
+
+
+class VersionSearch(_Body):
+    """Which versions to list."""
+
+    metadata: Metadata = None
     limit: Annotated[int, Field(ge=1, le=1000)] = 10
     offset: Annotated[int, Field(ge=0)] = 0
 
-    def choose(self, modes: Mapping[str, Profile]) -> list[dict[str, Any]]:
-        """Return the assistants that are asked for."""
-        return [
-            assistant
-            for assistant in map(_describe, modes)
-            if self.graph_id in (None, assistant["graph_id"])
-            and (self.name or "").lower() in assistant["name"].lower()
-            and (self.metadata or {}).items() <= assistant["metadata"].items()
-        ]
+
+class Latest(_Body):
+    """The version that is to answer."""
+
+    version: int = Field(ge=1, le=MOST_VERSIONS)
 
 
-def find_mode_of(modes: Mapping[str, Profile], assistant_id: str) -> str:
-    """Return the mode of an assistant, by the assistant's id or the mode's name. Raises `UnknownMode`."""
-    mode = next((name for name in modes if assistant_id in (name, name_assistant(name))), None)
-    if mode is None:
-        raise UnknownMode(f"There is no assistant {assistant_id!r}. There are: {', '.join(modes)}.")
-    return mode
+async def find_profile(modes: WorkspaceModes, workspace_id: str, assistant_id: str) -> Profile:
+    """Return the profile of an assistant, by its id or its name. Raises `UnknownAssistant` and `AssistantError`."""
+    try:
+        return await modes.find(workspace_id, _find_mode(modes, assistant_id) or assistant_id)
+    except UnknownMode:
+        raise _unknown(assistant_id) from None
 
 
 @router.get("/ok")
@@ -74,33 +174,107 @@ async def info() -> dict[str, Any]:
     return {"version": "askgraph", "flags": {"assistants": True, "crons": False, "langsmith": False}}
 
 
+@making.post("/assistants")
+async def create_assistant(
+    body: NewAssistant, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
+) -> dict[str, Any]:
+    """Make an assistant."""
+    assistant_id = str(body.assistant_id or uuid4())
+    try:
+        if _find_mode(assistants.modes, assistant_id):
+            raise NameTaken(f"There is an assistant {assistant_id!r} already.")
+        draft = body.draft(f"Untitled {assistant_id[:8]}")
+        return _describe(await assistants.create(scope, draft, caller, assistant_id))
+    except NameTaken:
+        if body.if_exists == "raise":
+            raise
+        # What has the name may be another one.
+        try:
+            return await _read(assistants.modes, scope.workspace_id, assistant_id)
+        except UnknownAssistant:
+            pass
+        raise
+
+
 @router.post("/assistants/search")
-async def search_assistants(body: AssistantSearch, modes: ModesDep) -> Response:
-    """List the modes."""
-    found = body.choose(modes)
+async def search_assistants(body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace) -> Response:
+    """List the assistants, the latest first unless the client says otherwise."""
+    found = await body.choose(assistants.modes, workspace)
     following = body.offset + body.limit
     headers = {"X-Pagination-Total": str(len(found))}
     if following < len(found):
         headers["X-Pagination-Next"] = str(following)
-    return JSONResponse(found[body.offset : following], headers=headers)
+    chosen = found[body.offset : following]
+    if body.select is not None:
+        chosen = [{name: each[name] for name in body.select} for each in chosen]
+    return JSONResponse(chosen, headers=headers)
 
 
 @router.post("/assistants/count")
-async def count_assistants(body: AssistantSearch, modes: ModesDep) -> int:
-    """Count the modes."""
-    return len(body.choose(modes))
+async def count_assistants(body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace) -> int:
+    """Count the assistants."""
+    return len(await body.choose(assistants.modes, workspace))
 
 
 @router.get("/assistants/{assistant_id}")
-async def get_assistant(assistant_id: str, modes: ModesDep) -> dict[str, Any]:
-    """Describe a mode."""
-    return _describe(find_mode_of(modes, assistant_id))
+async def get_assistant(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+    """Describe an assistant."""
+    return await _read(assistants.modes, workspace, assistant_id)
+
+
+@making.patch("/assistants/{assistant_id}")
+async def change_assistant(
+    assistant_id: str, body: AssistantChange, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
+) -> dict[str, Any]:
+    """Make a version of an assistant with some of it changed. Metadata is added to; a context replaces the last one."""
+    known = await _open(assistants, scope.workspace_id, assistant_id)
+    before = Draft(name=known.name, description=known.description, metadata=known.metadata, **known.setup.model_dump())
+    return _describe(await assistants.change(scope, body.draft(known.name, before), caller, known.assistant_id))
+
+
+@making.delete("/assistants/{assistant_id}", status_code=204)
+async def delete_assistant(
+    assistant_id: str, assistants: AssistantsDep, workspace: Workspace, delete_threads: bool = False
+) -> Response:
+    """Delete an assistant with its versions. Its threads stay."""
+    if delete_threads:
+        raise InputError("Threads stay when their assistant goes. Delete each by itself.")
+    known = await _open(assistants, workspace, assistant_id)
+    await assistants.delete(workspace, known.assistant_id)
+    return Response(status_code=204)
+
+
+@router.post("/assistants/{assistant_id}/versions")
+async def list_versions(
+    assistant_id: str, body: VersionSearch, assistants: AssistantsDep, workspace: Workspace
+) -> list[dict[str, Any]]:
+    """List the versions of an assistant, the latest first."""
+    described = [await _read(assistants.modes, workspace, assistant_id)]
+    if not _find_mode(assistants.modes, assistant_id):
+        versions = await assistants.modes.store.list_versions(workspace, described[0]["assistant_id"])
+        described = [_describe(each) | {"created_at": _write_time(each.updated_at)} for each in versions]
+    found = [each for each in described if _holds(each["metadata"], body.metadata or {})]
+    return [
+        {name: value for name, value in each.items() if name != "updated_at"}
+        for each in found[body.offset : body.offset + body.limit]
+    ]
+
+
+@making.post("/assistants/{assistant_id}/latest")
+async def choose_version(
+    assistant_id: str, body: Latest, assistants: AssistantsDep, workspace: Workspace
+) -> dict[str, Any]:
+    """Let one of the versions of an assistant answer."""
+    known = await _open(assistants, workspace, assistant_id)
+    return _describe(await assistants.choose(workspace, known.assistant_id, body.version))
 
 
 @router.get("/assistants/{assistant_id}/graph")
-async def draw_assistant(assistant_id: str, modes: ModesDep, graph: GraphDep) -> dict[str, Any]:
+async def draw_assistant(
+    assistant_id: str, assistants: AssistantsDep, graph: GraphDep, workspace: Workspace
+) -> dict[str, Any]:
     """Return the steps of the graph and the edges between them."""
-    find_mode_of(modes, assistant_id)
+    await _read(assistants.modes, workspace, assistant_id)
     diagram = read_graph(graph)
     return {
         "nodes": [
@@ -116,9 +290,9 @@ async def draw_assistant(assistant_id: str, modes: ModesDep, graph: GraphDep) ->
 
 
 @router.get("/assistants/{assistant_id}/schemas")
-async def describe_schemas(assistant_id: str, modes: ModesDep) -> dict[str, Any]:
+async def describe_schemas(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """Return the JSON schemas of the input, the state and the context."""
-    mode = find_mode_of(modes, assistant_id)
+    assistant = await _read(assistants.modes, workspace, assistant_id)
     question = {"type": "string", "description": "In place of messages."}
     inputs = {"type": "object", "title": "Input", "properties": {"messages": MESSAGES, "question": question}}
     state = {
@@ -134,7 +308,7 @@ async def describe_schemas(assistant_id: str, modes: ModesDep) -> dict[str, Any]
         },
     }
     return {
-        "graph_id": mode,
+        "graph_id": assistant["graph_id"],
         "input_schema": inputs,
         "output_schema": state,
         "state_schema": state,
@@ -144,13 +318,46 @@ async def describe_schemas(assistant_id: str, modes: ModesDep) -> dict[str, Any]
 
 
 @router.get("/assistants/{assistant_id}/subgraphs")
-async def list_subgraphs(assistant_id: str, modes: ModesDep) -> dict[str, Any]:
+async def list_subgraphs(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """Return the graph's subgraphs: it has none."""
-    find_mode_of(modes, assistant_id)
+    await _read(assistants.modes, workspace, assistant_id)
     return {}
 
 
-def _describe(mode: str) -> dict[str, Any]:
+def _find_mode(modes: WorkspaceModes, assistant_id: str) -> str | None:
+    """Return the mode that the id, or the name, is of; None where it is of none."""
+    return next((name for name in modes.deployed if assistant_id in (name, name_assistant(name))), None)
+
+
+async def _read(modes: WorkspaceModes, workspace: str, assistant_id: str) -> dict[str, Any]:
+    """Describe an assistant, by its id or its name. Raises `UnknownAssistant`."""
+    if mode := _find_mode(modes, assistant_id):
+        return _describe_mode(mode)
+    made = await modes.store.find(workspace, assistant_id)
+    if made is None:
+        raise _unknown(assistant_id)
+    return _describe(made)
+
+
+async def _open(assistants: Assistants, workspace: str, assistant_id: str) -> Assistant:
+    """Return an assistant to change it. Raises `UnknownAssistant`, and `Forbidden` for a mode."""
+    if mode := _find_mode(assistants.modes, assistant_id):
+        raise Forbidden(f"{mode!r} is a mode of the deployment, whose settings alone change it.")
+    known = await assistants.modes.store.find(workspace, assistant_id)
+    if known is None:
+        raise _unknown(assistant_id)
+    return known
+
+
+def _unknown(assistant_id: str) -> UnknownAssistant:
+    return UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")
+
+
+def _holds(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in metadata and metadata[name] == value for name, value in wanted.items())
+
+
+def _describe_mode(mode: str) -> dict[str, Any]:
     return {
         "assistant_id": name_assistant(mode),
         "graph_id": mode,
@@ -163,3 +370,23 @@ def _describe(mode: str) -> dict[str, Any]:
         "version": 1,
         "description": None,
     }
+
+
+def _describe(assistant: Assistant) -> dict[str, Any]:
+    context = assistant.setup.model_dump(include=set(OWN), exclude_none=True)
+    return {
+        "assistant_id": assistant.assistant_id,
+        "graph_id": assistant.setup.mode,
+        "config": {"configurable": context} if context else {},
+        "context": context,
+        "metadata": assistant.metadata,
+        "name": assistant.name,
+        "created_at": _write_time(assistant.created_at),
+        "updated_at": _write_time(assistant.updated_at),
+        "version": assistant.version,
+        "description": assistant.description or None,
+    }
+
+
+def _write_time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds")

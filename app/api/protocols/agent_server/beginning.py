@@ -1,17 +1,17 @@
 """Begins runs: in a thread, in a branch of it, or without a thread."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from fastapi import Request
 
 from app.answering.requests import AcceptedRun, Branch
 from app.api.dependencies import get_caller, get_run_manager, read_services
-from app.api.protocols.agent_server.assistants import find_mode_of
+from app.api.protocols.agent_server.assistants import find_profile
 from app.api.protocols.agent_server.messages import Message, make_human, name_question, read_set_messages
-from app.api.protocols.agent_server.protocol import name_assistant
+from app.api.protocols.agent_server.protocol import name_graph
 from app.api.protocols.agent_server.reading import ThreadReader, read_origin
 from app.api.protocols.agent_server.requests import Given, RunInput, RunRequest
 from app.api.protocols.agent_server.rewriting import Rewriting
@@ -32,7 +32,7 @@ class Started:
     run: AcceptedRun
     thread_id: str
     """The thread as the client knows it, of which the run's may be a branch."""
-    mode: str
+    profile: Mapping[str, Any]
     question: Message
     before: Sequence[Message]
     """The messages before the question."""
@@ -43,7 +43,7 @@ class Started:
 
     def make_translation(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
         """Return what translates its events, and the events."""
-        translation = Translation(self.run.run_id, self.thread_id, self.mode, modes, self.before, self.question)
+        translation = Translation(self.run.run_id, self.thread_id, self.profile, modes, self.before, self.question)
         if self.waits_for is None:
             return translation, self.events
         return translation, self.waits_for.follow_in_turn(self.events, translation, self.run.thread_id, self.run.run_id)
@@ -53,7 +53,7 @@ class Beginning:
     """Begins runs for the caller of a request."""
 
     def __init__(self, request: Request, scope: Scope, body: RunRequest) -> None:
-        """Raises `UnknownMode`, and `InputError` for what our runs cannot do."""
+        """Raises `InputError` for what our runs cannot do."""
         body.refuse_unsupported()
         self._request = request
         self._services = read_services(request)
@@ -61,16 +61,19 @@ class Beginning:
         self._caller = get_caller(request)
         self._workspace_id = scope.workspace_id
         self._body = body
-        self._mode = find_mode_of(self._services.modes, body.assistant_id)
+        self._profile: Mapping[str, Any] = {}
         self._reader = ThreadReader.of(request, scope)
 
     async def begin_alone(self) -> Started:
-        """Begin a run in a thread of its own. Raises what `RunManager.start` raises, and `InputError`."""
+        """Begin a run in a thread of its own. Raises what `RunManager.start` raises, `UnknownAssistant`, and
+        `InputError`."""
+        await self._choose()
         return await self._ask(self._read_input(), None, None)
 
     async def begin_in(self, thread_id: str) -> Started:
         """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
         input, go on from there. Raises what `begin_alone` and `Replayer.go_on` raise."""
+        await self._choose()
         thread, start = await self._open(thread_id), self._body.start
         if self._body.multitask_strategy == "rollback":
             thread = await self._take_back(thread)
@@ -91,9 +94,17 @@ class Beginning:
             started = await self._ask(self._read_input(), thread, thread.head)
         else:
             started = await self._fork(thread, start)
-        notes = {"graph_id": self._mode, "assistant_id": name_assistant(self._mode)}
-        await self._services.runs.client_threads.note(self._workspace_id, thread.thread_id, notes)
+        graph = name_graph(self._profile)
+        await self._services.runs.client_threads.note(self._workspace_id, thread.thread_id, graph)
         return started
+
+    async def _choose(self) -> None:
+        modes = self._services.workspace_modes
+        self._profile = (await find_profile(modes, self._workspace_id, self._body.assistant_id)).model_dump()
+
+    @property
+    def _mode(self) -> str:
+        return str(self._profile["name"])
 
     def _read_input(self, before: Sequence[Message] = ()) -> Given:
         if self._body.input is None and not before:
@@ -176,4 +187,4 @@ class Beginning:
     ) -> Started:
         question = given.message or make_human(given.question, name_question(run.run_id))
         events, stop = self._manager.follow(run), partial(self._manager.stop, run.workspace_id, run.run_id)
-        return Started(run, thread_id, self._mode, question, before, events, stop, waits_for)
+        return Started(run, thread_id, self._profile, question, before, events, stop, waits_for)

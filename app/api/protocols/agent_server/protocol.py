@@ -1,5 +1,7 @@
 """What all endpoints of the protocol share: the form of errors, and where a run is found."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from fastapi.exceptions import RequestValidationError
@@ -32,6 +34,9 @@ class AgentServerRoute(refuse_in(_refuse_invalid, _refuse_ours)):  # type: ignor
         await super().handle(scope, receive, send)
 
 
+MakingRoute = refuse_in(_refuse_invalid, _refuse_ours, right="ingest")
+"""The same for what makes and changes assistants, which the audit log records."""
+
 ErasingRoute = refuse_in(_refuse_invalid, _refuse_ours, "admin")
 """The same for what erases: it is open to the right `admin` too, and recorded in the audit log."""
 
@@ -44,6 +49,13 @@ def refuse(status: int, detail: str) -> Response:
 def name_assistant(mode: str) -> str:
     """Return the id of the assistant that answers in a mode. The mode's name names it as well."""
     return str(uuid5(NAMESPACE_URL, f"askgraph:{mode}"))
+
+
+def name_graph(profile: Mapping[str, Any]) -> dict[str, str]:
+    """Return the graph and the assistant of a run with this profile: those of a mode, or of a team's assistant."""
+    if of := profile.get("assistant"):
+        return {"graph_id": of["mode"], "assistant_id": of["id"]}
+    return {"graph_id": profile["name"], "assistant_id": name_assistant(profile["name"])}
 
 
 def locate(thread_id: str, run_id: str, end: str = "", workspace: str | None = None) -> dict[str, str]:

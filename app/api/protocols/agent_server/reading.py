@@ -22,7 +22,7 @@ from app.api.protocols.agent_server.messages import (
     pick_fields,
     read_set_messages,
 )
-from app.api.protocols.agent_server.protocol import name_assistant
+from app.api.protocols.agent_server.protocol import name_graph
 from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.history.states import read_values
 from app.history.steps import checkpoint_id_of, list_runs_of, parent_id_of
@@ -108,7 +108,7 @@ class ThreadReader:
         run_id, turn = run.request.run_id, run.request.turn
         before = (await self.read_conversation(run.request.thread_id)).list_before(run_id)
         question = make_human(turn["question"], name_question(run_id))
-        return Translation(run_id, thread.thread_id, turn["mode"], modes, before, question)
+        return Translation(run_id, thread.thread_id, turn["profile"], modes, before, question)
 
     async def follow_in_turn(
         self, events: AsyncGenerator[StreamedEvent], translation: Translation, part: str, run_id: str
@@ -284,8 +284,7 @@ class ThreadReader:
                 "run_attempt": metadata.get("attempt", 1),
                 "run_id": metadata.get("run_id"),
                 "thread_id": thread.thread_id,
-                "graph_id": mode,
-                "assistant_id": name_assistant(mode),
+                **name_graph(snapshot.values.get("profile") or {"name": mode}),
             },
             "created_at": snapshot.created_at,
             "checkpoint": _locate(thread, checkpoint_id),

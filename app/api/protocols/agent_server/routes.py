@@ -15,4 +15,4 @@ async def refuse_rest(path: str) -> Response:
     return refuse(404, f"There is no /{path[:200]} here. docs/clients.md lists what askgraph has of this protocol.")
 
 
-AGENT_SERVER = (assistants.router, threads.router, threads.erasing, runs.router, rest)
+AGENT_SERVER = (assistants.router, assistants.making, threads.router, threads.erasing, runs.router, rest)

@@ -13,7 +13,7 @@ from app.answering.manager import RunManager
 from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, begins_run, get_run_manager, read_services
 from app.api.protocols.agent_server.beginning import Beginning, Started
-from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_assistant
+from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_graph
 from app.api.protocols.agent_server.reading import ThreadReader
 from app.api.protocols.agent_server.requests import RunRequest
 from app.api.protocols.agent_server.rewriting import Rewriting
@@ -264,15 +264,15 @@ def _read_modes(given: list[str] | None) -> list[StreamMode]:
 
 
 def _describe(thread_id: str, run: RunStatus) -> dict[str, Any]:
-    mode = run.request.turn["mode"]
+    graph = name_graph(run.request.turn["profile"])
     status = _STATUS[run.state]
     if run.ended is not None and run.ended["type"] == "error" and run.ended["code"] == "timeout":
         status = "timeout"
     return {
         "run_id": run.request.run_id,
         "thread_id": thread_id,
-        "assistant_id": name_assistant(mode),
-        "metadata": {"created_by": "system", "graph_id": mode, "assistant_id": name_assistant(mode)},
+        "assistant_id": graph["assistant_id"],
+        "metadata": {"created_by": "system", **graph},
         "status": status,
         "kwargs": {"input": {"question": run.request.turn["question"]}},
         "multitask_strategy": "enqueue",

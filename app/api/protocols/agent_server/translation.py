@@ -19,7 +19,7 @@ from app.api.protocols.agent_server.messages import (
     make_chunk,
     pick_fields,
 )
-from app.api.protocols.agent_server.protocol import name_assistant
+from app.api.protocols.agent_server.protocol import name_graph
 from app.api.protocols.translating import translate_text
 from domain.events import RESTART, Done, Event, ToolCalled, ToolReturned
 from domain.runs import ToolUse
@@ -46,7 +46,7 @@ class Translation:
         self,
         run_id: str,
         thread_id: str,
-        mode: str,
+        profile: Mapping[str, Any],
         modes: Collection[StreamMode],
         before: Sequence[Message],
         question: Message,
@@ -58,10 +58,10 @@ class Translation:
             # Both would tell the same text twice, and the real server leaves this one out as well.
             self._modes.discard("messages")
         self._thread_id = thread_id
-        self._about = {"run_id": run_id, "graph_id": mode, "assistant_id": name_assistant(mode)}
+        self._about = {"run_id": run_id, **name_graph(profile)}
         self.before = before
         self._question = question
-        self._fields: dict[str, Any] = {"question": question["content"], "mode": mode}
+        self._fields: dict[str, Any] = {"question": question["content"], "mode": profile["name"]}
         self._changed: dict[str, Any] = {}
         self._answer: str | None = None
         self._uses: list[ToolUse] = []

@@ -73,7 +73,7 @@ function End({ workspace: { id, documents, threads }, close }) {
     <//>`;
 }
 
-/** Deletes every conversation and every document of a workspace. @param {string} id @param {(done: number, total: number) => void} tell */
+/** Deletes every conversation, document and assistant of a workspace. @param {string} id @param {(done: number, total: number) => void} tell */
 async function empty(id, tell) {
   const query = `?${new URLSearchParams({ workspace: id })}`;
   const paths = (await fetchJson(`/api/documents${query}`)).documents.map((each) => `/api/documents/${encodeURIComponent(each.id)}`);
@@ -82,6 +82,8 @@ async function empty(id, tell) {
     paths.unshift(...threads.map((each) => `/api/threads/${encodeURIComponent(each.thread_id)}`));
     after = next;
   }
+  const { assistants } = await fetchJson(`/api/assistants${query}`);
+  paths.push(...assistants.map((each) => `/api/assistants/${encodeURIComponent(each.assistant_id)}`));
   for (const [done, path] of paths.entries()) {
     tell(done, paths.length);
     await fetchJson(`${path}${query}`, { method: "DELETE" });
