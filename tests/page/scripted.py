@@ -46,6 +46,8 @@ class Script:
         self.looked: list[dict[str, str]] = []
         """What was looked for in the library."""
         self.blocks: list[dict[str, Any]] = []
+        self.found: list[dict[str, Any]] = []
+        """Where words stand, whichever are looked for."""
         self.refused = ""
         """Why no file is taken; empty: all are."""
         self.ingestions: list[dict[str, Any]] = []
@@ -180,6 +182,7 @@ async def serve_script() -> AsyncIterator[Script]:
         ("/api/documents", script.add, "POST"),
         ("/api/documents/{id}", script.delete, "DELETE"),
         ("/api/documents/{id}/text", say(lambda: {"blocks": script.blocks}), "GET"),
+        ("/api/documents/{id}/find", say(lambda: {"found": script.found}), "GET"),
         ("/api/documents/{id}/pages/{page}", page_image, "GET"),
         ("/api/ingestions", say(lambda: {"ingestions": script.ingestions}), "GET"),
         ("/api/chat", script.chat, "POST"),

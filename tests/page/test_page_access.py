@@ -123,6 +123,13 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     await page.locator(".evidence rect").wait_for(state="attached")
     await expect(page.locator(".evidence")).to_contain_text("87 % sure")
     yield "evidence on a page"
+    script.found = [
+        {"start": at, "text": "So it is.", "page": number, "boxes": boxes} for at, number in ((1, 4), (2, 5))
+    ]
+    await page.get_by_label("Search in the document").fill("it")
+    await page.locator(".find-words summary").click()
+    yield "words found"
+    await page.get_by_label("Search in the document").press("Escape")
     await page.keyboard.press("Escape")
     await expect(page.locator(".marker").last).to_be_focused()
     await ask(page, "q")
