@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sse_starlette import EventSourceResponse
 
-from app.api.protocols import openai_responses, ui
+from app.answering.requests import AcceptedRun
+from app.api.protocols import ag_ui, openai_responses, ui
 from app.api.protocols.agent_server.messages import make_human
 from app.api.protocols.agent_server.streaming import stream as stream_frames
 from app.api.protocols.agent_server.translation import Translation
+from app.api.protocols.client_conversations import Asked
 from app.api.protocols.openai import Completion, _stream
 from domain.events import Content, Event
 from domain.execution.streams import StreamedEvent
+from domain.ports.conversations import ConversationIndex
 
 Events = AsyncGenerator[Event]
 Stop = Callable[[], Awaitable[object]]
@@ -24,14 +27,24 @@ async def remember(answer: str) -> None:
     raise AssertionError(answer)
 
 
+def make_asked(events: Events, stop: Stop) -> Asked:
+    # Without an index: to remember the answer would fail.
+    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None), _is_whole=True)
+
+
 def stream_completion(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
     completion = Completion("fast", "http://localhost/", "default")
-    return _stream(completion, "r", events, stop, remember, with_usage=False)
+    return _stream(completion, make_asked(events, stop), with_usage=False)
 
 
 def stream_response(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
     body = openai_responses.ResponseRequest(model="fast", input="?")
-    return openai_responses.Translation("r", body, "http://localhost/", "default").stream(events, stop, remember)
+    return openai_responses.Translation(make_asked(events, stop), body, "http://localhost/").stream()
+
+
+def stream_agent(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
+    body = ag_ui.RunInput(threadId="t", runId="r", messages=[ag_ui.Message(role="user", content="?")])
+    return ag_ui.Translation(body, make_asked(events, stop)).stream()
 
 
 def stream_chat(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
@@ -48,7 +61,7 @@ def stream_run(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
     return stream_frames(Translation("r", "t", {"name": "fast"}, ["messages-tuple"], [], question), number(), (), stop)
 
 
-@pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_chat, stream_run])
+@pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_agent, stream_chat, stream_run])
 async def test_a_client_that_leaves_stops_its_run(stream: Callable[[Events, Stop], AsyncGenerator[bytes]]) -> None:
     stopped, sent = asyncio.Event(), asyncio.Event()
 

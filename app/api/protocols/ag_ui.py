@@ -4,9 +4,8 @@ The client keeps the conversation and sends all of it. Threads and runs have the
 the state.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 import orjson
@@ -16,24 +15,15 @@ from pydantic.alias_generators import to_camel
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.answering.requests import AcceptedRun, Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
-from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
-from app.api.protocols.client_conversations import (
-    SIDES,
-    Conversation,
-    Part,
-    join_text,
-    remember_answer,
-    split_conversation,
-)
+from app.api.dependencies import ConversationsDep, begins_run
+from app.api.protocols.client_conversations import SIDES, Asked, Part, ask_last, join_text
 from app.api.protocols.refusing import refuse_in, refuse_invalid_plainly, refuse_plainly
 from app.api.protocols.translating import encode_data, spell_result, translate_text
 from app.api.schema.schemas import WorkspaceId
 from app.support.cancelling import finish
 from domain.events import Event, data_of
-from domain.scope import Scope
 
 MOST_MESSAGES = 1000
 
@@ -77,33 +67,17 @@ async def run_agent(
 ) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
     # A message without text holds nothing but calls of tools.
-    heard = [(each.role, each.read_text()) for each in body.messages if each.role in SIDES and each.content]
-    exchanges, question = split_conversation(heard)
-    caller, manager = get_caller(request), get_run_manager(request)
-    scope = Scope(caller.enter(workspace), groups=caller.groups)
-    conversation = Conversation(conversations, scope.workspace_id, caller, exchanges, question)
-    ask = Ask(
-        question=question,
-        scope=scope,
-        thread_id=await conversation.find_thread(),
-        mode=mode,
-        history=conversation.make_turns(),
-        caller=caller,
-    )
-    run = await manager.start(ask)
-    await conversation.go_on()
-    frames = Translation(body, run).stream(
-        read_events(manager.follow(run)),
-        partial(manager.stop, run.workspace_id, run.run_id),
-        lambda answer: remember_answer(conversations, conversation.asked, answer, run.thread_id),
-    )
-    return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
+    said = [(each.role, each.read_text()) for each in body.messages if each.role in SIDES and each.content]
+    asked = await ask_last(request, conversations, said, mode, workspace)
+    headers = locate(asked.run) | STREAM_HEADERS
+    return EventSourceResponse(Translation(body, asked).stream(), ping=PING_SECONDS, headers=headers)
 
 
 class Translation:
     """One answer in the protocol's events."""
 
-    def __init__(self, body: RunInput, run: AcceptedRun) -> None:
+    def __init__(self, body: RunInput, asked: Asked) -> None:
+        self._asked, run = asked, asked.run
         self._names = {"threadId": body.thread_id, "runId": body.run_id}
         self._state: dict[str, Any] = {"run_id": run.run_id, "thread_id": run.thread_id, "citations": []}
         self._run_id = run.run_id
@@ -112,28 +86,23 @@ class Translation:
         """Messages of the answer that were begun: tools that are called later end one."""
         self._is_open = False
 
-    async def stream(
-        self,
-        events: AsyncGenerator[Event],
-        stop: Callable[[], Awaitable[object]],
-        remember: Callable[[str], Awaitable[None]],
-    ) -> AsyncGenerator[bytes]:
-        """Yield the frames. Calls `stop` where the client leaves before the end."""
+    async def stream(self) -> AsyncGenerator[bytes]:
+        """Yield the frames. Stops the run where the client leaves before the end."""
         sent, offset, ended = "", 0, False
         try:
             yield encode_data({"type": "RUN_STARTED", **self._names})
-            async with aclosing(events) as opened:
+            async with aclosing(self._asked.events) as opened:
                 async for event in opened:
                     piece, offset = translate_text(event, sent, offset)
                     sent += piece
                     ended = event["type"] in ("done", "error")
                     if event["type"] == "done":
-                        await remember(sent)
+                        await self._asked.remember(sent)
                     for each in (*self._write(piece), *self._translate(event)):
                         yield encode_data(each)
         finally:
             if not ended:
-                await finish(stop)
+                await finish(self._asked.stop)
 
     def _write(self, piece: str) -> Iterator[dict[str, Any]]:
         if not piece:

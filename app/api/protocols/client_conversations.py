@@ -1,14 +1,20 @@
 """Conversations that clients keep, and send whole with each question."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 
+from fastapi import Request
 from pydantic import BaseModel
 
 from app.answering.cached_answers import digest
+from app.answering.requests import AcceptedRun, Ask, read_events
+from app.api.dependencies import get_caller, get_run_manager
 from domain.errors import InputError
-from domain.people.access import Caller
+from domain.events import Event
 from domain.ports.conversations import ConversationIndex
+from domain.scope import Scope
 from domain.state import Turn
 
 SIDES = ("user", "assistant")
@@ -16,40 +22,51 @@ SIDES = ("user", "assistant")
 the team are in the mode's profile."""
 
 
-class Conversation:
-    """A conversation that the client keeps, and sends whole: the questions and answers so far.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The last question of a conversation that a client keeps. Its run has begun."""
 
-    Where it is one that we have answered, its thread goes on; otherwise, also where the client has edited it, a new
-    thread begins with it.
-    """
+    run: AcceptedRun
+    events: AsyncGenerator[Event]
+    stop: Callable[[], Awaitable[object]]
+    key: str
+    """Stands for the conversation up to the question."""
+    _index: ConversationIndex
+    _is_whole: bool
 
-    def __init__(
-        self,
-        index: ConversationIndex,
-        workspace_id: str,
-        caller: Caller,
-        exchanges: Sequence[tuple[str, str]],
-        question: str,
-    ) -> None:
-        self._index = index
-        self._exchanges = exchanges
-        self._key = _extend(digest([workspace_id, caller.name]), *chain.from_iterable(exchanges))
-        self.asked = _extend(self._key, question)
-        """Stands for the conversation up to the question, whose answer is to come."""
+    async def remember(self, answer: str) -> None:
+        """Note that the thread now holds the conversation, up to this answer."""
+        if self._is_whole:
+            await remember_answer(self._index, self.key, answer, self.run.thread_id)
 
-    async def find_thread(self) -> str | None:
-        """Return the thread that holds it; None where there is none."""
-        return await self._index.find(self._key) if self._exchanges else None
 
-    async def go_on(self) -> None:
-        """Note that its thread has gone on. To be called once the question is accepted: a client that is refused
-        comes back with the same conversation."""
-        if self._exchanges:
-            await self._index.forget(self._key)
-
-    def make_turns(self) -> list[Turn]:
-        """Make the turns of a conversation that no thread holds."""
-        return make_turns(self._exchanges)
+async def ask_last(
+    request: Request,
+    index: ConversationIndex,
+    said: Sequence[tuple[str, str]],
+    mode: str,
+    workspace: str | None,
+    thread_id: str | None = None,
+    *,
+    is_whole: bool = True,
+) -> Asked:
+    """Ask the last question of a conversation (role and text), in the thread if one is named. Otherwise, where it is a
+    conversation that we have answered, its thread goes on; where not, also because the client has edited it, a new
+    thread begins with it. One that is not sent whole is not recognised by its messages later. Raises `InputError`, and
+    what `RunManager.start` raises."""
+    exchanges, question = split_conversation(said)
+    caller, manager = get_caller(request), get_run_manager(request)
+    scope = Scope(caller.enter(workspace), groups=caller.groups)
+    key = _extend(digest([scope.workspace_id, caller.name]), *chain.from_iterable(exchanges))
+    if exchanges and thread_id is None:
+        thread_id = await index.find(key)
+    ask = Ask(question, scope, thread_id, mode, history=make_turns(exchanges), caller=caller)
+    run = await manager.start(ask)
+    if exchanges:
+        # Its thread has gone on. Only now: a client that is refused comes back with the same conversation.
+        await index.forget(key)
+    events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
+    return Asked(run, events, stop, _extend(key, question), index, is_whole)
 
 
 def make_turns(exchanges: Iterable[tuple[str, str]]) -> list[Turn]:
@@ -69,7 +86,7 @@ def make_turns(exchanges: Iterable[tuple[str, str]]) -> list[Turn]:
 
 
 async def remember_answer(index: ConversationIndex, asked: str, answer: str, thread_id: str) -> None:
-    """Note that the thread now holds the conversation up to a question (see `Conversation.asked`) and this answer."""
+    """Note that the thread now holds the conversation up to a question (see `Asked.key`) and this answer."""
     await index.remember(_extend(asked, answer.strip()), thread_id)
 
 

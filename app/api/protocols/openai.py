@@ -6,9 +6,8 @@ The client keeps the conversation and sends all of it; a `thread_id` in `metadat
 import asyncio
 import base64
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -18,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import GONE, PING_SECONDS, Leave, collect_while_connected, locate, work_while_connected
+from app.api.asking.streams import GONE, PING_SECONDS, collect_while_connected, locate, work_while_connected
 from app.api.dependencies import (
     CallerDep,
     ConversationsDep,
@@ -28,18 +26,10 @@ from app.api.dependencies import (
     WorkspaceModesDep,
     begins_run,
     get_caller,
-    get_run_manager,
     read_services,
 )
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import (
-    SIDES,
-    Conversation,
-    Part,
-    join_text,
-    remember_answer,
-    split_conversation,
-)
+from app.api.protocols.client_conversations import SIDES, Asked, Part, ask_last, join_text
 from app.api.protocols.refusing import refuse_in
 from app.api.protocols.translating import END, encode_data, list_marks, locate_evidence, translate_text
 from app.api.schema.schemas import ThreadId, WorkspaceId
@@ -48,7 +38,6 @@ from domain.documents import Citation
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
 from domain.ports.embedding import Vector
-from domain.scope import Scope
 
 MOST_MESSAGES = 1000
 MOST_TEXTS = 256
@@ -117,11 +106,6 @@ class CompletionRequest(BaseModel):
     n: Literal[1] | None = None
     metadata: Metadata | None = None
 
-    def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
-        """Return the questions and answers so far, and the question. Raises `InputError`."""
-        heard = [message for message in self.messages if message.role in SIDES]
-        return split_conversation([(message.role, message.read_text()) for message in heard])
-
 
 class EmbeddingRequest(BaseModel):
     """Texts to embed."""
@@ -158,33 +142,16 @@ async def get_model(name: str, modes: WorkspaceModesDep, workspace: Workspace) -
 @begins_run
 async def complete(body: CompletionRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    exchanges, question = body.read_conversation()
-    caller = get_caller(request)
+    said = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]
     metadata = body.metadata or Metadata()
-    workspace_id = caller.enter(metadata.workspace)
-    conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
-    ask = Ask(
-        question=question,
-        scope=Scope(workspace_id, groups=caller.groups),
-        thread_id=metadata.thread_id or await conversation.find_thread(),
-        mode=body.model,
-        history=conversation.make_turns(),
-        caller=caller,
-    )
-    completion = Completion(body.model, str(request.base_url), workspace_id)
-    manager = get_run_manager(request)
-    run = await manager.start(ask)
-    events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
-    await conversation.go_on()
-
-    async def remember(answer: str) -> None:
-        await remember_answer(conversations, conversation.asked, answer, run.thread_id)
-
+    asked = await ask_last(request, conversations, said, body.model, metadata.workspace, metadata.thread_id)
+    run = asked.run
+    completion = Completion(body.model, str(request.base_url), run.workspace_id)
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        frames = _stream(completion, run.run_id, events, stop, remember, with_usage=with_usage)
+        frames = _stream(completion, asked, with_usage=with_usage)
         return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
-    return await answer_whole(request, events, stop, locate(run), remember, completion.describe)
+    return await answer_whole(request, asked, asked.events, completion.describe)
 
 
 @router.post("/embeddings")
@@ -221,24 +188,19 @@ async def embed(body: EmbeddingRequest, request: Request) -> Any:
 
 
 async def answer_whole(
-    request: Request,
-    events: AsyncGenerator[Event],
-    stop: Leave,
-    headers: dict[str, str],
-    remember: Callable[[str], Awaitable[None]],
-    describe: Callable[[Done], dict[str, Any]],
+    request: Request, asked: Asked, events: AsyncGenerator[Event], describe: Callable[[Done], dict[str, Any]]
 ) -> Response:
     """Wait for the answer and describe it. A client that leaves has stopped its run."""
     followed = await collect_while_connected(request, events)
     if followed is None:
-        await stop()
+        await asked.stop()
         return Response(status_code=GONE)
     ended, _ = followed
     if ended["type"] == "error":
         status = status_of_failure(ended)
         return refuse(400 if status == 422 else status, ended["message"], ended["code"])
-    await remember(ended["answer"])
-    return JSONResponse(describe(ended), headers=headers)
+    await asked.remember(ended["answer"])
+    return JSONResponse(describe(ended), headers=locate(asked.run))
 
 
 class Completion:
@@ -308,19 +270,12 @@ def count_tokens(done: Done) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-async def _stream(
-    completion: Completion,
-    run_id: str,
-    events: AsyncGenerator[Event],
-    stop: Callable[[], Awaitable[object]],
-    remember: Callable[[str], Coroutine[Any, Any, None]],
-    *,
-    with_usage: bool,
-) -> AsyncGenerator[bytes]:
+async def _stream(completion: Completion, asked: Asked, *, with_usage: bool) -> AsyncGenerator[bytes]:
     sent, offset, ended = "", 0, False
+    run_id = asked.run.run_id
     try:
         yield encode_data(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
-        async with aclosing(events) as opened:
+        async with aclosing(asked.events) as opened:
             async for event in opened:
                 piece, offset = translate_text(event, sent, offset)
                 sent += piece
@@ -328,7 +283,7 @@ async def _stream(
                     yield encode_data(completion.make_chunk(run_id, {"content": piece}))
                 if event["type"] == "done":
                     ended = True
-                    await remember(sent)
+                    await asked.remember(sent)
                     for chunk in completion.make_end(event, offset, with_usage=with_usage):
                         yield encode_data(chunk)
                 elif event["type"] == "error":
@@ -337,7 +292,7 @@ async def _stream(
         yield END
     finally:
         if not ended:
-            await finish(stop)
+            await finish(asked.stop)
 
 
 def _describe_model(name: str) -> dict[str, Any]:

@@ -4,9 +4,8 @@ The conversation goes on by the id of the response before, or by all its message
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -16,19 +15,11 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
-from app.answering.requests import Ask, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
 from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import (
-    SIDES,
-    Conversation,
-    Part,
-    join_text,
-    remember_answer,
-    split_conversation,
-)
+from app.api.protocols.client_conversations import SIDES, Asked, Part, ask_last, join_text
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens
 from app.api.protocols.translating import encode_named, list_marks, locate_evidence, spell_result, translate_text
 from app.support.cancelling import finish
@@ -74,59 +65,35 @@ class ResponseRequest(BaseModel):
     """Go on after this response."""
     metadata: Metadata | None = None
 
-    def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
-        """Return the questions and answers so far, and the question. Raises `InputError`."""
+    def read_conversation(self) -> list[tuple[str, str]]:
+        """Return who has said what. Raises `InputError`."""
         if isinstance(self.input, str):
-            return [], self.input
+            return [("user", self.input)]
         if len(self.input) > MOST_MESSAGES:
             raise InputError(f"A conversation may have {MOST_MESSAGES} messages.")
         said = [item for item in self.input if item.type != CALL]
         if other := next((item.type for item in said if item.type != "message"), None):
             raise InputError(f"Only messages can be asked about; the input has an item of the type {other!r}.")
-        return split_conversation([(item.role, item.read_text()) for item in said if item.role in SIDES])
+        return [(item.role, item.read_text()) for item in said if item.role in SIDES]
 
 
 @router.post("/responses")
 @begins_run
 async def respond(body: ResponseRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    exchanges, question = body.read_conversation()
-    caller, manager = get_caller(request), get_run_manager(request)
-    metadata = body.metadata or Metadata()
-    scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
-    conversation = Conversation(conversations, scope.workspace_id, caller, exchanges, question)
+    said, metadata = body.read_conversation(), body.metadata or Metadata()
+    thread_id, is_whole = metadata.thread_id, body.previous_response_id is None
     if body.previous_response_id is not None:
-        thread_id: str | None = await _find_thread(manager, scope, body.previous_response_id)
-    else:
-        thread_id = metadata.thread_id or await conversation.find_thread()
-    ask = Ask(
-        question=question,
-        scope=scope,
-        thread_id=thread_id,
-        mode=body.model,
-        history=conversation.make_turns(),
-        caller=caller,
-    )
-    run = await manager.start(ask)
-    events, stop = read_events(manager.follow(run)), partial(manager.stop, run.workspace_id, run.run_id)
-    await conversation.go_on()
-
-    async def remember(answer: str) -> None:
-        if body.previous_response_id is not None:
-            return  # What came before is not in this request, so its messages are no transcript.
-        await remember_answer(conversations, conversation.asked, answer, run.thread_id)
-
-    translation = Translation(run.run_id, body, str(request.base_url), scope.workspace_id)
+        caller = get_caller(request)
+        scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
+        thread_id = await _find_thread(get_run_manager(request), scope, body.previous_response_id)
+    asked = await ask_last(request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole)
+    translation = Translation(asked, body, str(request.base_url))
     if body.stream:
-        frames = translation.stream(events, stop, remember)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
+        headers = locate(asked.run) | STREAM_HEADERS
+        return EventSourceResponse(translation.stream(), ping=PING_SECONDS, headers=headers)
     return await answer_whole(
-        request,
-        translation.heed(events),
-        stop,
-        locate(run),
-        remember,
-        lambda done: translation.describe_end(done, done["answer"], 0),
+        request, asked, translation.heed(), lambda done: translation.describe_end(done, done["answer"], 0)
     )
 
 
@@ -140,11 +107,11 @@ async def _find_thread(manager: RunManager, scope: Scope, response_id: str) -> s
 class Translation:
     """One answer in the protocol's form."""
 
-    def __init__(self, run_id: str, body: ResponseRequest, base_url: str, workspace_id: str) -> None:
-        self._run_id = run_id
+    def __init__(self, asked: Asked, body: ResponseRequest, base_url: str) -> None:
+        self._asked = asked
+        self._run_id = asked.run.run_id
         self._body = body
         self._base_url = base_url
-        self._workspace_id = workspace_id
         self._created = int(time.time())
         self._number = -1
         self._calls: list[dict[str, Any]] = []
@@ -152,27 +119,22 @@ class Translation:
         self._place: int | None = None
         """The message's place among the items; None before it begins."""
 
-    async def heed(self, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+    async def heed(self) -> AsyncGenerator[Event]:
         """Yield the events of an answer that is described at its end."""
-        async with aclosing(events) as opened:
+        async with aclosing(self._asked.events) as opened:
             async for event in opened:
                 if event["type"] in ("tool_call", "tool_result"):
                     list(self._work(event))
                 yield event
 
-    async def stream(
-        self,
-        events: AsyncGenerator[Event],
-        stop: Callable[[], Awaitable[object]],
-        remember: Callable[[str], Awaitable[None]],
-    ) -> AsyncGenerator[bytes]:
-        """Yield the frames. Calls `stop` where the client leaves before the end."""
+    async def stream(self) -> AsyncGenerator[bytes]:
+        """Yield the frames. Stops the run where the client leaves before the end."""
         sent, offset, ended = "", 0, False
         try:
             begun = self._describe("in_progress")
             yield self._encode("response.created", response=begun)
             yield self._encode("response.in_progress", response=begun)
-            async with aclosing(events) as opened:
+            async with aclosing(self._asked.events) as opened:
                 async for event in opened:
                     piece, offset = translate_text(event, sent, offset)
                     sent += piece
@@ -188,7 +150,7 @@ class Translation:
                         yield self._encode_part("response.output_text.delta", delta=piece, logprobs=[])
                     if event["type"] == "done":
                         ended = True
-                        await remember(sent)
+                        await self._asked.remember(sent)
                         for frame in self._end(event, sent, offset):
                             yield frame
                     elif event["type"] == "error":
@@ -196,7 +158,7 @@ class Translation:
                         yield self._encode("response.failed", response=self._describe_failure(event))
         finally:
             if not ended:
-                await finish(stop)
+                await finish(self._asked.stop)
 
     def describe_end(self, done: Done, text: str, offset: int) -> dict[str, Any]:
         """Describe the whole response; the answer begins at `offset` of the text."""
@@ -301,7 +263,7 @@ class Translation:
                 "start_index": mark.start + offset,
                 "end_index": mark.end + offset,
                 "title": mark.citation["title"],
-                "url": locate_evidence(self._base_url, self._workspace_id, done["run_id"], mark.citation),
+                "url": locate_evidence(self._base_url, self._asked.run.workspace_id, done["run_id"], mark.citation),
             }
             for mark in list_marks(done)
         ]

@@ -6,7 +6,6 @@ it has lost sight of.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -15,7 +14,7 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.cached_answers import digest
-from app.answering.requests import AcceptedRun, Ask, read_events
+from app.answering.requests import AcceptedRun, read_events
 from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import PING_SECONDS, locate
 from app.api.dependencies import (
@@ -24,24 +23,15 @@ from app.api.dependencies import (
     RunManagerDep,
     begins_run,
     get_caller,
-    get_run_manager,
     read_services,
 )
-from app.api.protocols.client_conversations import (
-    SIDES,
-    Conversation,
-    Part,
-    join_text,
-    remember_answer,
-    split_conversation,
-)
+from app.api.protocols.client_conversations import SIDES, Part, ask_last, join_text, remember_answer
 from app.api.protocols.refusing import refuse_in, refuse_invalid_plainly, refuse_plainly
 from app.api.protocols.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schema.schemas import WorkspaceId
 from app.support.cancelling import finish
 from domain.events import Done, Event, data_of
 from domain.people.access import Caller
-from domain.scope import Scope
 
 MOST_MESSAGES = 1000
 PROTOCOL = {"x-vercel-ai-ui-message-stream": "v1"}
@@ -85,33 +75,15 @@ class ChatRequest(BaseModel):
 @begins_run
 async def chat(body: ChatRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a chat."""
-    heard = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]
-    exchanges, question = split_conversation(heard)
-    caller = get_caller(request)
-    workspace_id = caller.enter(body.workspace)
-    conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
-    ask = Ask(
-        question=question,
-        scope=Scope(workspace_id, groups=caller.groups),
-        thread_id=await conversation.find_thread(),
-        mode=body.mode,
-        history=conversation.make_turns(),
-        caller=caller,
-    )
-    manager = get_run_manager(request)
-    run = await manager.start(ask)
-    thread_id = run.thread_id
-    await conversation.go_on()
+    said = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]
+    asked = await ask_last(request, conversations, said, body.mode, body.workspace)
+    run = asked.run
     # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.
-    await conversations.remember(_name_chat(caller, workspace_id, body.id), f"{thread_id} {conversation.asked}")
-
-    async def remember(answer: str) -> None:
-        await remember_answer(conversations, conversation.asked, answer, thread_id)
-
-    on_leave = partial(manager.stop, workspace_id, run.run_id) if body.on_disconnect == "cancel" else None
-    translation = Translation(run.run_id, thread_id, str(request.base_url), workspace_id)
-    events = read_events(manager.follow(run))
-    return _respond(translation.stream(events, remember, on_leave), locate(run))
+    chat_name = _name_chat(get_caller(request), run.workspace_id, body.id)
+    await conversations.remember(chat_name, f"{run.thread_id} {asked.key}")
+    translation = Translation(run.run_id, run.thread_id, str(request.base_url), run.workspace_id)
+    on_leave = asked.stop if body.on_disconnect == "cancel" else None
+    return _respond(translation.stream(asked.events, asked.remember, on_leave), locate(run))
 
 
 @router.get("/{chat_id}/stream")
