@@ -37,8 +37,9 @@ def _read_names(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(name for name in names if 0 < len(name) <= _LONGEST)
 
 
-def _holds(words: Sequence[str], name: Sequence[str]) -> bool:
-    return any(tuple(words[at : at + len(name)]) == tuple(name) for at in range(len(words) - len(name) + 1))
+def _holds(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    # Nearly all names begin with a word that is not there.
+    return name[0] in words and any(words[at : at + len(name)] == name for at in range(len(words) - len(name) + 1))
 
 
 def read_name_line(unit: Unit) -> str:
