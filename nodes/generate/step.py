@@ -149,13 +149,15 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     context = runtime.context
     profile = profile_of(state)
     failure = state["failure"]
+    answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
+    model = find_model(answerer, profile.generate, context.models)
     sources = state["sources"]
     if failure is None:
-        sources = number_sources(
-            fit_sources(
-                merge_touching(sources), profile.generate.source_tokens, context.tokens, profile.generate.source_label
-            )
-        )
+        sources = merge_touching(sources)
+        if model is not None:  # A prompt is limited, a quote reads all.
+            knobs = profile.generate
+            sources = fit_sources(sources, knobs.source_tokens, context.tokens, knobs.source_label)
+        sources = number_sources(sources)
         shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
         runtime.stream_writer(Sources(type="sources", citations=shown))
     draft = state["answer"]
@@ -164,8 +166,6 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     if state["confidence"] < profile.grade.sufficient:
         low = [LowConfidence(code="low_confidence", confidence=state["confidence"])]
 
-    answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
-    model = find_model(answerer, profile.generate, context.models)
     if model is None:
         result = await _quote(writer, low, state, sources, profile, context)
     else:

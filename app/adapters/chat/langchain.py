@@ -92,6 +92,7 @@ class LangChainChat:
         self._key = key
         self._limit = limit
         self._tokens = O200kCounter()
+        self._tokens.count("")  # so that no question waits for the tables
         self.sees = bool(self._describe().get("image_inputs"))
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
