@@ -258,6 +258,12 @@ class _Walk:
                 continue
             if (node.tag in _LISTS and not self.lists and _is_contents(node)) or _is_permalink(node):
                 continue
+            if node.tag == "math" and (formula := _read_formula(node)):
+                self.inline.append(formula)
+                continue
+            # KaTeX writes a formula twice: as MathML, and as what browsers are to show.
+            if node.tag == "span" and "katex-html" in _list_classes(node):
+                continue
             if self.bars < _MOST_BARS and _is_named_bar(node):
                 self.bars += 1
                 if _is_bar(node):
@@ -479,6 +485,14 @@ def _is_bold(cell: LexborNode) -> bool:
 def _read_number(value: str | None) -> int:
     """Return the number of rows or columns that a cell spans, at most so many as people write by hand."""
     return min(max(int(value[:4]), 1), _WIDEST_SPAN) if value and value[:4].isdecimal() else 1
+
+
+def _read_formula(node: LexborNode) -> str:
+    """Return the LaTeX that MathML was made from, between dollars; empty where it does not say."""
+    source = node.css_first('annotation[encoding="application/x-tex"]')
+    tex = squeeze(node.attributes.get("alttext") or (source.text() if source else ""))
+    mark = "$$" if node.attributes.get("display") == "block" else "$"
+    return f"{mark}{tex}{mark}" if tex and "$" not in tex else ""
 
 
 def _read_language(node: LexborNode) -> str:

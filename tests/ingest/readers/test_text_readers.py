@@ -552,6 +552,17 @@ def test_a_cell_that_is_bold_in_part_is_no_header() -> None:
     assert read_document("x.html", page).text == "Note well | Day\nNorth | 40"
 
 
+def test_mathml_is_read_as_the_latex_that_it_was_made_from() -> None:
+    katex = (
+        '<span class="katex"><span class="katex-mathml"><math><semantics><mrow><mi>E</mi><mo>=</mo><mi>m</mi></mrow>'
+        '<annotation encoding="application/x-tex">E = m</annotation></semantics></math></span>'
+        '<span class="katex-html" aria-hidden="true">E=m</span></span>'
+    )
+    other = '<math alttext="\\frac{a}{b}" display="block"><mi>a</mi></math>, <math><mi>x</mi></math>'
+    page = f"<h1>T</h1><p>With {katex} it is {other}.</p>"
+    assert read_document("a.html", page.encode()).text.strip() == "# T\n\nWith $E = m$ it is $$\\frac{a}{b}$$, x."
+
+
 def test_html_is_titled_without_the_name_of_its_site() -> None:
     page = b"<head><title>Moorings \xe2\x80\x94 Harbour handbook</title></head><h1>Moorings<a href='#m'>\xc2\xb6</a></h1><p>Text"
     assert read_document("x.html", page).title == "Moorings"
