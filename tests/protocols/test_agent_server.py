@@ -319,8 +319,14 @@ async def test_an_edited_question_and_a_repeated_answer_go_on_in_the_same_thread
     writes = next(each for each in history if each["next"] == ["generate"])["checkpoint"]
     again: Any = await client.runs.wait(thread_id, "standard", input=None, checkpoint=writes)
     assert read(again) == read(edited)
+    questions = state["values"]["messages"][:-1]
     state = await client.threads.get_state(thread_id)
     assert state["values"]["messages"][-1] == again["messages"][-1] != edited["messages"][-1]
+    # Interfaces know by the id that it is the same question.
+    assert [message["id"] for message in again["messages"][:-1]] == [message["id"] for message in questions]
+    assert [message["id"] for message in state["values"]["messages"][:-1]] == [message["id"] for message in questions]
+    [latest, *_] = await client.runs.list(thread_id)
+    assert await client.runs.join(thread_id, latest["run_id"]) == again
     # Each state leads to the first one, across the branches.
     history = await client.threads.get_history(thread_id, limit=100)
     parents: Any = {each["checkpoint_id"]: each["parent_checkpoint_id"] for each in map(dict, history)}

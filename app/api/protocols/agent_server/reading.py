@@ -48,12 +48,28 @@ class Conversation:
     before: Sequence[Message]
     """Messages of before its first run."""
     runs: Sequence[RunStatus]
+    first_question: str | None = None
+    """The id of the first question, where the branch goes on with one that was asked before it."""
 
     def list_before(self, run_id: str) -> list[Message]:
         """Return the messages before a run."""
         ids = [run.request.run_id for run in self.runs]
-        earlier = self.runs[: ids.index(run_id)] if run_id in ids else []
-        return [*self.before, *list_run_messages(earlier)]
+        return self._list(self.runs[: ids.index(run_id)] if run_id in ids else [])
+
+    def list_messages(self) -> list[Message]:
+        """Return all messages."""
+        return self._list(self.runs)
+
+    def name_question(self, run_id: str) -> str:
+        """Return the id of a question's message. It stays the same where its run is repeated."""
+        is_first = not self.runs or self.runs[0].request.run_id == run_id
+        return self.first_question if self.first_question is not None and is_first else name_question(run_id)
+
+    def _list(self, runs: Sequence[RunStatus]) -> list[Message]:
+        messages = list_run_messages(runs)
+        if messages:
+            messages[0]["id"] = self.name_question(runs[0].request.run_id)
+        return [*self.before, *messages]
 
     def holds(self, run_id: str) -> bool:
         """Return True where the run is one of these."""
@@ -106,8 +122,9 @@ class ThreadReader:
     async def translate(self, thread: ClientThread, run: RunStatus, modes: Sequence[StreamMode]) -> Translation:
         """Make what translates the events of a run from its beginning, whoever has begun it."""
         run_id, turn = run.request.run_id, run.request.turn
-        before = (await self.read_conversation(run.request.thread_id)).list_before(run_id)
-        question = make_human(turn["question"], name_question(run_id))
+        conversation = await self.read_conversation(run.request.thread_id)
+        before = conversation.list_before(run_id)
+        question = make_human(turn["question"], conversation.name_question(run_id))
         return Translation(run_id, thread.thread_id, turn["profile"], modes, before, question)
 
     async def follow_in_turn(
@@ -143,8 +160,10 @@ class ThreadReader:
         conversation = self._conversations[thread_id]
         for branch_id, runs, origin in reversed(unread):
             snapshot = await self._read(origin["thread_id"], origin["checkpoint_id"])
-            before = conversation.list_before(snapshot.values.get("run_id", ""))
-            self._conversations[branch_id] = conversation = Conversation(before, runs)
+            run_id = snapshot.values.get("run_id", "")
+            repeated = conversation.name_question(run_id)
+            conversation = Conversation(conversation.list_before(run_id), runs, repeated)
+            self._conversations[branch_id] = conversation
         return conversation
 
     async def _list_runs(self, thread_id: str) -> list[RunStatus]:
@@ -223,8 +242,7 @@ class ThreadReader:
             return await self.read_values(thread.head, latest) if read_set_messages(latest) is not None else None
         last = conversation.runs[-1]
         fields = {"question": last.request.turn["question"], "mode": last.request.turn["mode"]}
-        messages = [*conversation.before, *list_run_messages(conversation.runs)]
-        return {"messages": messages, **fields, **pick_fields(last.ended or {})}
+        return {"messages": conversation.list_messages(), **fields, **pick_fields(last.ended or {})}
 
     async def read_values(self, part: str, snapshot: StateSnapshot) -> dict[str, Any]:
         """Return what the protocol shows of a state."""
@@ -247,7 +265,10 @@ class ThreadReader:
         if conversation.runs and not conversation.holds(run_id):
             # The end of what the client sent before the first question.
             return {"messages": list(conversation.before)}
-        messages = [*conversation.list_before(run_id), make_human(values["question"], name_question(run_id))]
+        messages = [
+            *conversation.list_before(run_id),
+            make_human(values["question"], conversation.name_question(run_id)),
+        ]
         messages += list_work_messages(run_id, list_uses(values["work"]))
         if values["answer"]:
             messages.append(make_ai(values["answer"], run_id, values))
