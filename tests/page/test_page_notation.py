@@ -78,3 +78,15 @@ async def test_what_is_no_formula_stays_text(page: Page, script: Script) -> None
     await expect(page.locator(".answer p").first).to_have_text(texts[0].replace("\\", ""))
     await expect(page.locator(".answer p").nth(1)).to_have_text(texts[1], use_inner_text=True)
     assert await page.locator(".answer :is(a, img, [href])").count() == 0
+
+
+async def test_a_formula_that_is_wider_than_the_window_scrolls_by_itself(page: Page, script: Script) -> None:
+    terms = " + ".join(f"x_{{{number}}}" for number in range(40))
+    answer = f"It is ${terms}$ here, and $x$."
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(await script([event("content", token=answer), done(answer, [citation(1)])]))
+    await ask(page, "q")
+    await expect(page.locator(".formula")).to_have_count(2)
+    await expect(page.locator(".formula.display")).to_have_count(1)
+    assert await page.locator(".turns").evaluate("(turns) => turns.scrollWidth <= turns.clientWidth")
+    assert await page.locator(".formula.display").evaluate("(formula) => formula.scrollWidth > formula.clientWidth")

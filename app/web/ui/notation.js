@@ -38,11 +38,18 @@ export async function drawFormula(tex, display, box) {
  * @param {{tex: string, display: boolean, children?: any}} props */
 function Formula({ tex, display, children }) {
   const [drawn, setDrawn] = useState("");
+  const [wide, setWide] = useState(false);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
     drawFormula(tex, display, /** @type {HTMLElement} */ (box.current)).then(() => setDrawn(tex), () => {});
   }, [tex, display]);
+  useLayoutEffect(() => {
+    // Browsers break no formula. One that is wider than the text around it stands alone, and scrolls.
+    const around = box.current?.closest(".answer, .block");
+    setWide(!!box.current && !!around && box.current.offsetWidth > around.clientWidth);
+  }, [drawn]);
+  const alone = display || wide;
   const isQuoted = [children].flat(3).some((part) => part?.type === "mark");
   return html`
-    <span class="formula ${display ? "display" : ""}" tabindex=${display ? 0 : undefined}><${isQuoted ? "mark" : "span"} ref=${box} hidden=${drawn !== tex} /><span hidden=${drawn === tex}>${children}</span></span>`;
+    <span class="formula ${alone ? "display" : ""}" tabindex=${alone ? 0 : undefined}><${isQuoted ? "mark" : "span"} ref=${box} hidden=${drawn !== tex} /><span hidden=${drawn === tex}>${children}</span></span>`;
 }
