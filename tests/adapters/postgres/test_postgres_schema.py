@@ -59,6 +59,17 @@ async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) ->
     assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == "9999"
 
 
+async def test_upgrading_is_no_news(bare_url: str) -> None:
+    code = (
+        "import asyncio, logging, sys; from app.adapters.postgres.migrations import upgrade; "
+        "logging.basicConfig(level=logging.INFO); asyncio.run(upgrade(sys.argv[1]))"
+    )
+    said = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, bare_url, stdout=said, stderr=said)
+    assert await process.communicate() == (b"", b"")
+    assert process.returncode == 0
+
+
 async def test_two_processes_and_two_threads_upgrade_at_once(bare_url: str) -> None:
     code = (
         "import asyncio, sys; from app.adapters.postgres.migrations import upgrade; asyncio.run(upgrade(sys.argv[1]))"

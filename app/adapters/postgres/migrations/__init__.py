@@ -1,6 +1,7 @@
 """The database schema as Alembic migrations. They run from code, without an alembic.ini."""
 
 import asyncio
+import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def find_newest() -> str:
 
 
 def _upgrade(database_url: str) -> None:
+    # Its first import says already what it is made of, at the level at which `langgraph dev` logs.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
