@@ -62,6 +62,12 @@ function Entry({ thread, current }) {
 
 /** @param {{id: string, title: string, close: () => void}} props */
 function Rename({ id, title, close }) {
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  // Not when the field is made: then it is not on the page yet, and cannot take the focus.
+  useLayoutEffect(() => {
+    input.current?.focus();
+    input.current?.select();
+  }, []);
   const save = (event) => {
     event.preventDefault();
     const wanted = String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("title")).trim();
@@ -75,16 +81,8 @@ function Rename({ id, title, close }) {
   };
   return html`
     <form class="rename" onSubmit=${save} onKeyDown=${leave}>
-      <input name="title" aria-label=${phrase("conversations.title")} maxlength="200" value=${visible(title).slice(0, 200)} ref=${focusOnce} />
+      <input name="title" aria-label=${phrase("conversations.title")} maxlength="200" value=${visible(title).slice(0, 200)} ref=${input} />
       <button type="submit" class="quiet">${phrase("save")}</button>
       <button type="button" class="quiet" onClick=${close}>${phrase("cancel")}</button>
     </form>`;
-}
-
-/** @param {HTMLInputElement | null} input */
-function focusOnce(input) {
-  if (!input || input.dataset.focused) return;
-  input.dataset.focused = "yes";
-  input.focus();
-  input.select();
 }
