@@ -92,6 +92,38 @@ async def test_who_changed_a_state_may_delete_their_thread(services: Services, l
             await client.threads.get(thread_id)
 
 
+async def test_messages_that_are_set_are_open_to_those_who_may_read_them(services: Services) -> None:
+    tokens = [
+        (await make_key(services.keys, ApiKey("", group, frozenset({"ask"}), groups=frozenset({group}))))[1]
+        for group in ("board", "staff")
+    ]
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, groups=["board", "staff"])
+    uhu = await services.library.ingestion.add("default", "uhu.md", b"# Uhu\n\nThe Uhu team meets on Thursdays.")
+    only: Any = {"document_ids": [uhu.document_id]}
+    said: Any = {"messages": [{"type": "human", "content": "The vault opens with 7731."}]}
+    async with (
+        run_app(make_app(services)) as running,
+        serve_app(running) as address,
+        get_client(url=f"{address}/langgraph", api_key=tokens[0]) as board,
+        get_client(url=f"{address}/langgraph", api_key=tokens[1]) as staff,
+    ):
+        begun = (await board.threads.create())["thread_id"]
+        await board.threads.update_state(begun, said)
+        assert "7731" in str(await board.threads.search())
+        assert "7731" not in str(await staff.threads.search())
+        assert "7731" not in str(await staff.threads.get_state(begun))
+        # Nor does anything remain of an answer whose document is no longer theirs.
+        thread_id = (await staff.threads.create())["thread_id"]
+        await staff.runs.wait(thread_id, "fast", input={"question": "When does the Uhu team meet?"}, context=only)
+        await staff.runs.wait(thread_id, "fast", input={"question": QUESTION})
+        await staff.threads.update_state(thread_id, {"messages": [{"type": "human", "content": "Thank you."}]})
+        assert "36 months" in str(await staff.threads.get_state(thread_id))
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK, groups=["board"])
+        for told in (await staff.threads.get_state(thread_id), await staff.threads.get(thread_id)):
+            assert "Thank you." in str(told)
+            assert "36 months" not in str(told)
+
+
 async def test_a_caller_makes_only_so_many_threads_in_which_nothing_is_asked(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

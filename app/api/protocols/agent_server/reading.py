@@ -239,7 +239,11 @@ class ThreadReader:
         conversation = await self.read_conversation(thread.head)
         if not conversation.runs:
             latest = await self.read_latest(thread)
-            return await self.read_values(thread.head, latest) if read_set_messages(latest) is not None else None
+            is_set = read_set_messages(latest) is not None
+            # A list of threads names branches that are not open to the asker, too.
+            if not is_set or not await self.threads.is_open_to(self.scope, thread.head):
+                return None
+            return await self.read_values(thread.head, latest)
         last = conversation.runs[-1]
         fields = {"question": last.request.turn["question"], "mode": last.request.turn["mode"]}
         return {"messages": conversation.list_messages(), **fields, **pick_fields(last.ended or {})}
@@ -280,7 +284,7 @@ class ThreadReader:
         mode = str(metadata.get("mode", snapshot.values.get("mode", "")))
         checkpoint_id = checkpoint_id_of(snapshot)
         branched_at = {branch.thread_id: branch.checkpoint_id for branch in thread.branches}
-        parent_id = parent_id_of(snapshot) or branched_at.get(part)
+        parent_id = parent_id_of(snapshot) or branched_at.get(part) or None
         return {
             "values": await self.read_values(part, snapshot),
             "next": list(snapshot.next),

@@ -89,15 +89,13 @@ class Rewriting:
         mode = mode if mode in self._modes else "standard"
         profile = find_mode(self._modes, mode).model_dump()
         turn = TurnInput(run_id=str(uuid4()), question="", scope=scope.to_json(), mode=mode, profile=profile)
-        # Of an empty thread the messages are the beginning.
-        part = thread.head if start is None else str(uuid4())
-        if start is not None:
-            await self._store.claim(scope.workspace_id, part, turn["scope"].get("groups"))
+        part = str(uuid4())
+        await self._store.claim(scope.workspace_id, part, turn["scope"].get("groups"))
         said = json.dumps({"origin": origin, "messages": messages})
         await self._reader.states.write(part, merge_state(turn, {**blank_question(), "turns": []}), messages=said)
         await self._reader.states.flush(scope.workspace_id, part)
-        if start is not None:
-            await self._reader.client_threads.branch(scope.workspace_id, thread.thread_id, part, start)
+        # An empty thread has no checkpoint to branch from.
+        await self._reader.client_threads.branch(scope.workspace_id, thread.thread_id, part, start or "")
 
 
 async def stop(manager: RunManager, workspace_id: str, run_id: str) -> None:
