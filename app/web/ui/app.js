@@ -6,7 +6,7 @@ import { short, visible } from "../lib/text.js";
 import { AssistantDialog } from "./assistant-dialog.js";
 import { Composer } from "./composer.js";
 import { DropZone } from "./drop-zone.js";
-import { Evidence } from "./evidence.js";
+import { Evidence } from "./evidence/evidence.js";
 import { Left } from "./left.js";
 import { SignIn } from "./sign-in.js";
 import { Tip } from "./tip.js";

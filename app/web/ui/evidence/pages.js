@@ -1,9 +1,9 @@
-import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
-import { ApiError } from "../lib/api.js";
-import { findWords, pageAddress } from "../lib/evidence.js";
-import { phrase } from "../lib/language.js";
-import { setState, useStore } from "../lib/store.js";
-import { short, visible } from "../lib/text.js";
+import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { ApiError } from "../../lib/api.js";
+import { findWords, pageAddress } from "../../lib/evidence.js";
+import { phrase } from "../../lib/language.js";
+import { setState, useStore } from "../../lib/store.js";
+import { short, visible } from "../../lib/text.js";
 import { Blocks } from "./blocks.js";
 
 /** The pages of a PDF that a citation quotes, with a box around every line of it; or where words stand that somebody

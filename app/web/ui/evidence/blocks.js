@@ -1,9 +1,9 @@
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
-import { quotedRanges, readBlocks } from "../lib/evidence.js";
-import { phrase } from "../lib/language.js";
-import { renderPassage } from "../lib/passages.js";
-import { visible } from "../lib/text.js";
-import { NOTATION } from "./notation.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
+import { quotedRanges, readBlocks } from "../../lib/evidence.js";
+import { phrase } from "../../lib/language.js";
+import { renderPassage } from "../../lib/passages.js";
+import { visible } from "../../lib/text.js";
+import { NOTATION } from "../notation.js";
 
 /** Blocks that are shown around a passage; the others on request. */
 const AROUND = 30;

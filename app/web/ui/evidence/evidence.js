@@ -1,12 +1,12 @@
-import { html, useEffect, useRef } from "../vendor/preact-htm.js";
-import { closeEvidence, fileAddress, findOpen, leaf, leafThrough, narrow, openDocument } from "../lib/evidence.js";
-import { language, phrase } from "../lib/language.js";
-import { useStore } from "../lib/store.js";
-import { fileName, percent, place, short, visible } from "../lib/text.js";
-import { listSources } from "../lib/turns.js";
+import { html, useEffect, useRef } from "../../vendor/preact-htm.js";
+import { closeEvidence, fileAddress, findOpen, leaf, leafThrough, narrow, openDocument } from "../../lib/evidence.js";
+import { language, phrase } from "../../lib/language.js";
+import { useStore } from "../../lib/store.js";
+import { fileName, percent, place, short, visible } from "../../lib/text.js";
+import { listSources } from "../../lib/turns.js";
 import { Blocks } from "./blocks.js";
 import { Pages } from "./pages.js";
-import { Readers } from "./readers.js";
+import { Readers } from "../readers.js";
 
 /** The right pane: the passage that a marker stands for, where it stands in its document; or a document of the library. */
 export function Evidence() {
