@@ -249,27 +249,15 @@ def make_server(tools: Tools) -> Server[Any]:
 
 def make_bridge(client: Client) -> Server[Any]:
     """Make a server that passes everything on to another, with which `client` is connected."""
-
-    async def list_tools(context: ServerRequestContext, given: PaginatedRequestParams | None) -> ListToolsResult:
-        return await client.list_tools()
-
-    async def call_tool(context: ServerRequestContext, given: CallToolRequestParams) -> CallToolResult:
-        return await client.call_tool(given.name, given.arguments, progress_callback=context.session.report_progress)
-
-    async def list_resources(
-        context: ServerRequestContext, given: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
-        return await client.list_resources(cursor=given.cursor if given else None)
-
-    async def list_templates(
-        context: ServerRequestContext, given: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
-        return await client.list_resource_templates()
-
-    async def read_resource(context: ServerRequestContext, given: ReadResourceRequestParams) -> ReadResourceResult:
-        return await client.read_resource(given.uri)
-
-    return _assemble(list_tools, call_tool, list_resources, list_templates, read_resource)
+    return _assemble(
+        lambda context, given: client.list_tools(),
+        lambda context, given: client.call_tool(
+            given.name, given.arguments, progress_callback=context.session.report_progress
+        ),
+        lambda context, given: client.list_resources(cursor=given.cursor if given else None),
+        lambda context, given: client.list_resource_templates(),
+        lambda context, given: client.read_resource(given.uri),
+    )
 
 
 def _assemble(list_tools: Any, call_tool: Any, list_resources: Any, list_templates: Any, read_resource: Any) -> Server:

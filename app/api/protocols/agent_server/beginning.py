@@ -55,7 +55,6 @@ class Beginning:
     def __init__(self, request: Request, scope: Scope, body: RunRequest) -> None:
         """Raises `InputError` for what our runs cannot do."""
         body.refuse_unsupported()
-        self._request = request
         self._services = read_services(request)
         self._manager = get_run_manager(request)
         self._caller = get_caller(request)
