@@ -1,8 +1,8 @@
 """A circuit breaker for one model: while its provider does not answer, calls fail at once instead of waiting.
 
 purgatory keeps the state (closed, opened, half-opened). Its own context manager lets every caller through while the
-circuit is half open, and counts a cancelled call as a success. Here one caller at a time probes, and a cancelled call
-counts neither way (docs/decisions/12-models-and-fallbacks.md).
+circuit is half open, and counts a cancelled call as a success. Here one caller at a time probes, and a call that is not
+needed any more counts neither way (docs/decisions/12-models-and-fallbacks.md).
 """
 
 import asyncio
@@ -13,14 +13,17 @@ from contextlib import contextmanager
 from purgatory.domain.model import Context, OpenedState
 
 from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelUnavailable
+from domain.ports.models import AWAITED_UNTIL
 
 THRESHOLD = 3
 """Consecutive unanswered calls, each with its retries, that open the circuit."""
 PAUSE = 30.0
 """Seconds until a call probes an open circuit."""
 _SILENCE = 5.0
-"""Seconds of silence after which a cancelled call counts as unanswered: a step that stops waiting looks like a user who
-presses Stop."""
+"""Seconds of silence after which a call that its step stopped waiting for counts as unanswered. A step may have had
+less time left."""
+_TICK = 0.01
+"""Seconds by which a timer of the event loop may come early."""
 
 
 class Circuit:
@@ -41,7 +44,8 @@ class Circuit:
         Only `ModelUnavailable` counts against the provider: a refusal is an answer.
         """
         probes = self._enter()
-        begun = time.monotonic()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
         try:
             yield
         except ModelUnavailable as error:
@@ -49,7 +53,7 @@ class Circuit:
             self._context.handle_exception(error)
             raise
         except asyncio.CancelledError as error:
-            if time.monotonic() - begun >= _SILENCE:
+            if loop.time() - begun >= _SILENCE and loop.time() + _TICK >= AWAITED_UNTIL.get():
                 self._context.handle_exception(error)
             raise
         except AskgraphError as error:

@@ -1,6 +1,7 @@
 """Language models, and what their calls consume."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -9,6 +10,10 @@ from pydantic import BaseModel
 from domain.ports.pictures import Picture
 
 Schema = TypeVar("Schema", bound=BaseModel)
+
+AWAITED_UNTIL: ContextVar[float] = ContextVar("awaited_until", default=float("inf"))
+"""The event loop time at which whoever asks a model stops waiting. A call that is cancelled before is not needed any
+more: its reader has left, or the graph took another way than a step ahead had expected."""
 
 
 @dataclass(frozen=True, slots=True)

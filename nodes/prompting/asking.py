@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from domain.errors import AskgraphError, ModelError, ModelTimeout, ModelUnavailable, OverBudget
-from domain.ports.models import ChatModel
+from domain.ports.models import AWAITED_UNTIL, ChatModel
 from domain.state import Degradation
 from nodes.context import Ledger
 from nodes.prompting.answerers import LOCAL
@@ -43,8 +43,12 @@ async def ask_or_none(
 @asynccontextmanager
 async def within(deadline: float | None, problem: ModelUnavailable) -> AsyncIterator[None]:
     """Raise `problem` where the block is not done by `deadline`, an event loop time."""
+    awaited = AWAITED_UNTIL.get()
+    known = AWAITED_UNTIL.set(awaited if deadline is None else min(awaited, deadline))
     try:
         async with asyncio.timeout_at(deadline):
             yield
     except TimeoutError:
         raise problem from None
+    finally:
+        AWAITED_UNTIL.reset(known)

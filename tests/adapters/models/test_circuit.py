@@ -9,9 +9,10 @@ import pytest_asyncio
 
 from app.adapters import circuit
 from app.adapters.chat.openai import OpenAIChat
-from app.adapters.circuit import THRESHOLD, Circuit
+from app.adapters.circuit import THRESHOLD
 from domain.errors import AskgraphError, ModelReplyCut, ModelTimeout, ModelUnavailable
 from domain.ports.models import Message
+from nodes.prompting.asking import within
 from tests.contracts.chat_model import Judgement, Sink
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
@@ -149,18 +150,31 @@ async def test_a_rejected_key_is_in_the_state_until_it_is_accepted(model: OpenAI
     assert model.circuit.describe() == "ok"
 
 
-async def give_up(of: Circuit) -> None:
-    with pytest.raises(asyncio.CancelledError), of.guard():
-        raise asyncio.CancelledError
+async def give_up(model: OpenAIChat, *, deadline: float | None = None) -> None:
+    """Ask, and stop waiting: at the deadline, in seconds, or because nobody needs the reply any more."""
+    until = None if deadline is None else asyncio.get_running_loop().time() + deadline
+
+    async def ask() -> None:
+        async with within(until, ModelTimeout()):
+            await judge(model)
+
+    asking = asyncio.create_task(ask())
+    await asyncio.wait([asking], timeout=0.1 if deadline is None else None)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
 
 
-async def test_long_silence_that_a_step_gave_up_on_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient = Circuit("The model")
+async def test_silence_counts_where_a_step_waited_for_as_long_as_it_may(
+    model: OpenAIChat, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.behaviour.fault = "stall_before"
     for _ in range(THRESHOLD):
-        await give_up(impatient)
-    assert impatient.describe() == "ok", "a reader who leaves at once says nothing of the provider"
-    monkeypatch.setattr(circuit, "_SILENCE", 0.0)
-    silent = Circuit("The model")
+        await give_up(model, deadline=0.05)
+    assert model.circuit.describe() == "ok", "the step had no time left"
+    monkeypatch.setattr(circuit, "_SILENCE", 0.01)
     for _ in range(THRESHOLD):
-        await give_up(silent)
-    assert silent.describe().startswith("not answering")
+        await give_up(model)
+    assert model.circuit.describe() == "ok", "the reader has left, or the step ran ahead in vain"
+    for _ in range(THRESHOLD):
+        await give_up(model, deadline=0.05)
+    assert model.circuit.describe().startswith("not answering")
