@@ -7,7 +7,8 @@ from app.answering.requests import collect, read_events
 from domain.documents import Candidate, ListedDocument, Match, Passage
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
 from domain.execution.streams import StreamedEvent
-from domain.profile import Profile
+from domain.library.where import Where
+from domain.profile import DocumentKnobs, Profile
 from domain.scope import Scope
 from nodes.context import profile_of, scope_of
 from nodes.ranking.links import find_linked, place_linked
@@ -59,7 +60,7 @@ async def test_each_leg_scores_what_only_the_other_found() -> None:
 
 
 async def test_documents_are_listed_in_scope_and_done_without() -> None:
-    state = {"scope": SCOPE.to_json()}
+    state = {"scope": SCOPE.to_json(), "profile": Profile(name="own").model_dump()}
     listed = [ListedDocument("1", "A", "a.md")]
     library = Library(list_recent=listed)
     assert await list_recent(state, cast(Any, SimpleNamespace(library=library)), 3) == listed
@@ -70,7 +71,13 @@ async def test_documents_are_listed_in_scope_and_done_without() -> None:
 
 def test_scope_and_profile_are_read_from_the_state() -> None:
     profile = Profile(name="own")
-    assert scope_of({"scope": SCOPE.to_json()}) == SCOPE
+    state = {"scope": SCOPE.to_json(), "profile": profile.model_dump()}
+    assert scope_of(state) == SCOPE
+    narrow = DocumentKnobs(ids=["d", "e"], where="team=legal")
+    state["profile"] = profile.model_copy(update={"documents": narrow}).model_dump()
+    assert scope_of(state) == Scope("w", ("d",), Where.parse("team=legal"))
+    state["profile"]["documents"]["ids"] = ["e"]
+    assert scope_of(state).document_ids == ()
     assert profile_of({"profile": profile.model_dump()}) == profile
 
 

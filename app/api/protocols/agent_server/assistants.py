@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep, Workspace
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, MakingRoute, name_assistant
+from app.api.schema.schemas import VersionRequest
 from app.assistants import Assistants, WorkspaceModes
 from app.drawing.diagram import read_graph
 from app.support.toml_files import list_problems
-from domain.assistants import MOST_VERSIONS, Assistant, Draft, Setup
+from domain.assistants import Assistant, Draft, Setup
 from domain.errors import Forbidden, InputError, NameTaken, UnknownAssistant, UnknownMode
 from domain.profile import Profile
 
@@ -46,18 +47,6 @@ CONTEXT_SCHEMA = {
 
 Metadata = dict[str, Any] | None
 SortBy = Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"]
-Column = Literal[
-    "assistant_id",
-    "graph_id",
-    "name",
-    "description",
-    "config",
-    "context",
-    "created_at",
-    "updated_at",
-    "metadata",
-    "version",
-]
 
 
 class _Body(BaseModel):
@@ -125,7 +114,7 @@ class AssistantSearch(_Body):
     offset: Annotated[int, Field(ge=0)] = 0
     sort_by: SortBy = "created_at"
     sort_order: Literal["asc", "desc"] = "desc"
-    select: list[Column] | None = None
+    select: list[str] | None = None
 
     async def choose(self, modes: WorkspaceModes, workspace: str) -> list[dict[str, Any]]:
         """Return the assistants that are asked for."""
@@ -138,20 +127,6 @@ class AssistantSearch(_Body):
             and _holds(assistant["metadata"], self.metadata or {})
         ]
         return sorted(found, key=lambda each: str(each[self.sort_by]).lower(), reverse=self.sort_order == "desc")
-
-
-class VersionSearch(_Body):
-    """Which versions to list."""
-
-    metadata: Metadata = None
-    limit: Annotated[int, Field(ge=1, le=1000)] = 10
-    offset: Annotated[int, Field(ge=0)] = 0
-
-
-class Latest(_Body):
-    """The version that is to answer."""
-
-    version: int = Field(ge=1, le=MOST_VERSIONS)
 
 
 async def find_profile(modes: WorkspaceModes, workspace_id: str, assistant_id: str) -> Profile:
@@ -206,7 +181,7 @@ async def search_assistants(body: AssistantSearch, assistants: AssistantsDep, wo
         headers["X-Pagination-Next"] = str(following)
     chosen = found[body.offset : following]
     if body.select is not None:
-        chosen = [{name: each[name] for name in body.select} for each in chosen]
+        chosen = [{name: each[name] for name in body.select if name in each} for each in chosen]
     return JSONResponse(chosen, headers=headers)
 
 
@@ -246,7 +221,7 @@ async def delete_assistant(
 
 @router.post("/assistants/{assistant_id}/versions")
 async def list_versions(
-    assistant_id: str, body: VersionSearch, assistants: AssistantsDep, workspace: Workspace
+    assistant_id: str, body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace
 ) -> list[dict[str, Any]]:
     """List the versions of an assistant, the latest first."""
     described = [await _read(assistants.modes, workspace, assistant_id)]
@@ -262,7 +237,7 @@ async def list_versions(
 
 @making.post("/assistants/{assistant_id}/latest")
 async def choose_version(
-    assistant_id: str, body: Latest, assistants: AssistantsDep, workspace: Workspace
+    assistant_id: str, body: VersionRequest, assistants: AssistantsDep, workspace: Workspace
 ) -> dict[str, Any]:
     """Let one of the versions of an assistant answer."""
     known = await _open(assistants, workspace, assistant_id)
