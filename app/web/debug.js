@@ -2,6 +2,7 @@
 
 import { html, render } from "./vendor/preact-htm.js";
 import { fetchJson } from "./lib/api.js";
+import { listAssistants } from "./lib/assistants.js";
 import { setState } from "./lib/store.js";
 import { decode } from "./lib/text.js";
 import { App } from "./ui/debug/app.js";
@@ -15,6 +16,7 @@ render(html`<${App} runId=${named ? decode(named) : null} />`, root);
 start();
 
 async function start() {
+  listAssistants();
   const [caller, workspaces, health] = await Promise.all([
     fetchJson("/api/session").catch(() => null),
     fetchJson("/api/workspaces").catch(() => null),

@@ -1,7 +1,6 @@
 """Assistants on the page: made of what is chosen in the library, asked, changed and deleted."""
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
@@ -18,7 +17,7 @@ async def open_modes(page: Page) -> None:
     await expect(page.locator("#modes")).to_be_visible()
 
 
-async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: str, tmp_path: Path) -> None:
+async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: str) -> None:
     await page.goto(site)
     await page.get_by_role("tab", name="Library").click()
     name = "Answer from Falke weather station"
@@ -41,7 +40,6 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog.get_by_role("alert")).to_have_text("'fast' is the name of a mode.")
     await dialog.get_by_role("textbox", name="Name", exact=True).fill("Station desk")
-    await page.screenshot(path=tmp_path / "assistant-form.png")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog).to_be_hidden()
     # It is the mode now, and has taken over what was chosen.
@@ -57,7 +55,6 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await open_modes(page)
     row = page.locator("#modes .assistant")
     await expect(row).to_contain_text("For <b>weather</b> stations. Checks every statement of the answer.")
-    await page.screenshot(path=tmp_path / "assistant-modes.png")
     await row.get_by_role("button", name="Change the assistant: Station desk").click()
     await expect(dialog.get_by_label("Answers from").locator("option:checked")).to_have_text("As before: 1 document")
     await expect(dialog.get_by_label("Language of notices")).to_have_value("de")
@@ -72,8 +69,11 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await expect(page.get_by_label("Ask again in another mode").locator("option")).to_contain_text(
         [re.compile("research"), re.compile("Counter")]
     )
+    # The debugger can run on in it.
+    await page.get_by_role("link", name="Why this answer?").click()
+    await expect(page.locator("select[name=mode] option").last).to_have_text("Counter")
+    await page.go_back()
     await open_modes(page)
-    await page.screenshot(path=tmp_path / "assistant-modes-changed.png")
     await row.get_by_role("button", name="Change the assistant: Counter").click()
     await dialog.get_by_role("button", name="Delete Counter").click()
     await dialog.get_by_role("button", name="Really delete Counter").click()

@@ -1,7 +1,14 @@
 /** The assistants of the workspace: modes that its team has made. */
 
 import { address, fetchJson, sending } from "./api.js";
-import { getState, setState } from "./store.js";
+import { getState, setState, useStore } from "./store.js";
+
+/** What can be named as a mode, for a component; `also` one that is named already. @param {string} [also] */
+export function useModes(also) {
+  const modes = useStore((state) => state.modes);
+  const assistants = useStore((state) => state.assistants);
+  return [...new Set([...modes, ...assistants.map(({ name }) => name), ...(also ? [also] : [])])];
+}
 
 export async function listAssistants() {
   // Without them, the deployment's modes can be chosen all the same.

@@ -1,7 +1,8 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { useModes } from "../../lib/assistants.js";
 import { followRun, settle } from "../../lib/run-events.js";
-import { getState, say, useStore } from "../../lib/store.js";
+import { getState, say } from "../../lib/store.js";
 import { short, visible } from "../../lib/text.js";
 import { STEPS } from "../steps.js";
 
@@ -19,7 +20,7 @@ const FIRST = {
 /** Changes one thing and runs on from a step, as a branch.
  * @param {{trace: any, step: any, wish: any, done: (runId: string) => void}} props */
 export function Change({ trace, step, wish, done }) {
-  const modes = useStore((state) => state.modes);
+  const modes = useModes(wish?.mode);
   const ran = trace.steps.filter(({ ms }) => ms !== null);
   const preferred = step?.ms != null ? step : ran.findLast(({ node }) => node === "rerank") ?? ran[0];
   const [place, setPlace] = useState(wish?.place ?? "");
@@ -109,7 +110,7 @@ export function Change({ trace, step, wish, done }) {
       <datalist id="settable">${settable.map(({ name: key, text }) => html`<option key=${key} value=${key}>${short(text, 80)}</option>`)}</datalist>
       <button type="button" class="quiet" onClick=${() => setRows([...rows, ["", ""]])}>Another value</button>
       <label><span class="soft">Mode</span>
-          <select name="mode" onChange=${(event) => setMode(event.currentTarget.value)}><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${each}</option>`)}</select></label>
+          <select name="mode" onChange=${(event) => setMode(event.currentTarget.value)}><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${visible(each)}</option>`)}</select></label>
       <details onToggle=${listDocuments}><summary>${only.length ? `Only ${only.length} documents` : "Other documents"}</summary>
         <ul class="documents">
           ${(documents ?? []).map(({ id, title }) => html`

@@ -1,8 +1,9 @@
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { useModes } from "../../lib/assistants.js";
 import { readEvents } from "../../lib/events.js";
 import { ending, money } from "../../lib/figures.js";
-import { say, useStore } from "../../lib/store.js";
+import { say } from "../../lib/store.js";
 import { count, percent, short, visible } from "../../lib/text.js";
 
 const SHOWN = 20;
@@ -10,9 +11,9 @@ const SHOWN = 20;
 /** Replays the runs that are listed with one change: first what that would do, then how far it is, then the report.
  * @param {{since: string, until: string | null, text: string, where: string[]}} props */
 export function Fleet({ since, until, text: words, where }) {
-  const modes = useStore((state) => state.modes);
   /** The change that a run's page asks to try here. */
   const [wished] = useState(/** @type {Record<string, string>} */ (Object.fromEntries(new URLSearchParams(location.search))));
+  const modes = useModes(wished.profile);
   const [wanted, setWanted] = useState(/** @type {any} */ (null));
   const [plan, setPlan] = useState(/** @type {any} */ (null));
   const [progress, setProgress] = useState(/** @type {any} */ (null));
@@ -70,7 +71,7 @@ export function Fleet({ since, until, text: words, where }) {
         <label class="condition"><span class="soft">Knob</span><input class="search" name="knob" defaultValue=${wished.knob ?? ""} placeholder="profile.rerank.keep" spellcheck="false" autocomplete="off" /></label>
         <label><span class="soft">New value</span><input class="search" name="value" defaultValue=${wished.value ?? ""} placeholder="3" spellcheck="false" autocomplete="off" /></label>
         <label><span class="soft">Profile</span>
-          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wished.profile}>${each}</option>`)}</select></label>
+          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wished.profile}>${visible(each)}</option>`)}</select></label>
         <label><span class="soft">Budget in dollars</span><input class="search" name="budget" type="number" min="0" step="any" placeholder="no model" /></label>
         <label class="check"><input type="checkbox" name="anew" defaultChecked=${Boolean(wished.anew)} />Only search anew</label>
         <button type="submit" disabled=${Boolean(progress)}>Show what it would do</button>

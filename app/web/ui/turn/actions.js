@@ -1,8 +1,9 @@
 import { html, useState } from "../../vendor/preact-htm.js";
+import { useModes } from "../../lib/assistants.js";
 import { writeAnswer } from "../../lib/export.js";
 import { phrase } from "../../lib/language.js";
 import { ask } from "../../lib/runs.js";
-import { setState, useStore } from "../../lib/store.js";
+import { setState } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
 import { Feedback } from "./feedback.js";
 import { Why } from "./why.js";
@@ -10,10 +11,8 @@ import { Why } from "./why.js";
 /** What can be done with an answer.
  * @param {{turn: Turn}} props */
 export function Actions({ turn }) {
-  const modes = useStore((state) => state.modes);
   const { question, options } = turn;
-  const assistants = useStore((state) => state.assistants);
-  const others = [...modes, ...assistants.map(({ name }) => name)].filter((mode) => mode !== options.mode);
+  const others = useModes().filter((mode) => mode !== options.mode);
   const askAgain = (event) => {
     const choice = /** @type {HTMLSelectElement} */ (event.currentTarget);
     ask(question, { ...options, mode: choice.value });
