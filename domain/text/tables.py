@@ -44,15 +44,18 @@ def split_cells(row: str) -> list[str]:
 
 def find_header(text: str, rows: Sequence[tuple[int, int]]) -> int:
     """Return how many of the rows at the top are the table's header, with the row that rules it off: those above such a
-    row, else those before the first value. `rows` are spans of `text`."""
+    row, else those before the first value, or one where none is near. `rows` are spans of `text`."""
     lines = [text[start:end] for start, end in rows[: _MOST_HEADER_ROWS + 1]]
     for number, line in enumerate(lines):
         if number and is_rule(line):
             return number + 1
     count = length = 0
-    for line in lines[:_MOST_HEADER_ROWS]:
+    for line in lines:
         length += len(line)
-        if not is_row(line) or any(map(is_value, split_cells(line)[1:])) or length > _LONGEST_HEADER:
+        if not is_row(line) or length > _LONGEST_HEADER:
             break
+        if any(map(is_value, split_cells(line)[1:])):
+            return count
         count += 1
-    return count
+    # Where no figure tells, a second row is more often one of the table than of its header.
+    return min(count, 1)

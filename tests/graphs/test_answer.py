@@ -431,6 +431,13 @@ async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> No
     assert done["verification"]["status"] == "supported"
 
 
+async def test_how_often_something_must_be_done_is_no_count_of_rows(services: Services) -> None:
+    table = b"# Care\n\nPart | What to do | How often\nFilter cap | Replace | every 2 years\nBattery | Replace | every 8 years\n"
+    await services.library.ingestion.add("default", "care.txt", table)
+    done, _ = await ask_for_events(services, "How often must the filter cap be replaced?")
+    assert "every 2 years" in done["answer"]
+
+
 async def test_a_quoted_answer_admits_what_it_cannot_say(services: Services, library: dict[str, str]) -> None:
     partly, _ = await ask_for_events(services, "How long is the warranty of the Falke in Norway?", mode="thorough")
     assert "36 months" in partly["answer"]

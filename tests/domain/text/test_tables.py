@@ -19,6 +19,7 @@ def count_header(text: str) -> int:
         ("May | June\n--- | ---\n1 | 2", 2),
         ("| May |\n|:---:|\n| 1 |", 2),
         (" | May | June\n | 2022 | 2023\nHills | 1 | 2", 2),
+        ("Part | What to do\nRain gauge | Rinse\nBattery | Replace", 1),
         ("Rain | 1 | 2\nSnow | 3 | 4", 0),
         (f"{'Name of a column | ' * 20}\nMay | 12", 0),
     ],
