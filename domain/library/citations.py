@@ -36,7 +36,7 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
         chunk_index=source["chunk_index"],
         page=page,
         boxes=find_boxes(source["text"], source["start"], source["lines"], quoted),
-        heading_path=_find_section(source, start) if spans else source["heading_path"],
+        heading_path=find_section(source, start) if spans else source["heading_path"],
         start=start,
         end=end,
         text=text,
@@ -101,7 +101,7 @@ def _find_passage(citation: Citation, source: Source, statements: Sequence[str])
     )
 
 
-def _find_section(source: Source, position: int) -> list[str]:
+def find_section(source: Source, position: int) -> list[str]:
     """Return the headings over a place of the source."""
     begun = [section for section in source.get("sections", []) if section["start"] <= position]
     return begun[-1]["heading_path"] if begun else source["heading_path"]

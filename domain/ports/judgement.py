@@ -60,8 +60,8 @@ class Quote:
     text: str
     lead: str = ""
     """The lead-in or the header of the table without which the passage cannot be read, where it stands further up."""
-    asked: str = ""
-    """The heading right above it, if that is a question: "They do not." says nothing without it."""
+    heading: str = ""
+    """What it is about: the name of its section, unless it is an entry with a name or has all words of that itself."""
 
 
 @dataclass(frozen=True, slots=True)

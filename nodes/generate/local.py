@@ -2,6 +2,7 @@
 hold the answer."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -29,6 +30,9 @@ _NAMED = 0.5
 
 _CAPTION = 8
 """Most words of a caption or title. Chosen by hand."""
+
+_VALUE = re.compile(r"[^\d:]+: \S")
+"""The beginning of a name with its value, as "Default: 5", which says something. "Table 3: Sizes" does not."""
 
 _ALONE = 0.9
 """Share from which a question is about the entry and nothing in it. Chosen by hand."""
@@ -105,7 +109,7 @@ class LocalFinder:
         for name in names:
             scored = await score_units(f"{name} {rest}".strip(), sources, self.unit_scorer, scope)
             best = choose_passages(scored.units, scored.shares, 1, budget // 2, several=False, named=scored.named)
-            found += [replace(_quote(scored.units, passage), asked=f"#### {name}") for passage in best]
+            found += [replace(_quote(scored.units, passage), heading=name) for passage in best]
         return found if len(found) > 1 and not _overlap(*found) else []
 
 
@@ -151,8 +155,6 @@ def choose_passages(
         best = _quote_entry(units, shares, named, added, best, budget, chosen)
         chosen.append(best)
         shares = _drop_same(units, shares, best)
-        if named[best.first : best.last + 1].max() >= _NAMED:
-            shares = shares * (named >= _NAMED)
         budget -= best.words
     if not several or not chosen:
         return chosen
@@ -323,7 +325,7 @@ def _is_caption(unit: Unit) -> bool:
     """Return True for a caption, a title or a line that says nothing by itself."""
     text = unit.text.strip(" >*_#`")
     is_short = unit.kind == "paragraph" and text[-1:].isalnum() and len(text.split()) <= _CAPTION
-    return is_short and not read_name_line(unit)
+    return is_short and not read_name_line(unit) and not _VALUE.match(text)
 
 
 def _goes_on(unit: Unit, following: Unit, *, listed: bool) -> bool:
@@ -352,6 +354,8 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
     first, last = units[passage.first], units[passage.last]
     source = first.source
     start, lead = first.start, first.introduction
+    said = f"{lead} {source['text'][start : last.end]}"
+    is_named = first.kind == "definition" or find_terms(first.section) <= find_terms(said)
     if first.lead is not None and first.follows_lead:
         start, lead = first.lead[0], ""
     return Quote(
@@ -360,5 +364,5 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
         end=source["start"] + last.end,
         text=source["text"][start : last.end],
         lead=lead,
-        asked=first.asked,
+        heading="" if is_named else first.section,
     )

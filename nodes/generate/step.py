@@ -230,8 +230,9 @@ async def _quote(
     one."""
     knobs, wording = profile.generate, wording_of(profile, state["language"])
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
-    opening = wording.open(low)
-    said = count_words(opening)
+    reasons = [*low, *list_missing(state["question"], state["missing"])]
+    opening, closing = wording.open(low), wording.close(reasons)
+    said = count_words(opening + closing)
     quotes = await context.judges.finder.find(
         state["corrected_question"],
         sources,
@@ -242,7 +243,7 @@ async def _quote(
         detailed=knobs.length == "detailed",
     )
     if not quotes:
-        reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
+        reasons = [NothingQuotable(code="nothing_quotable")]
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     by_number = {source["number"]: source for source in sources}
@@ -253,8 +254,6 @@ async def _quote(
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(("\n\n" if position else "") + heading + render_quote(quote, marker))
         writer.cite(cite(source, [(each.start, each.end) for each in quotes if each.number == quote.number]))
-    reasons = [*low, *list_missing(state["question"], state["missing"])]
-    closing = wording.close(reasons)
     writer.write(closing)
     return _Result(judge_answer(reasons), reasons, Framing(opening=len(opening), closing=len(closing)))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from domain.documents import Source, name_place
+from domain.library.citations import find_section
 from domain.text.blocks import Block, Kind, Span, read_blocks
 from domain.text.languages import detect_language
 from domain.text.sentences import split_block, split_paragraph
@@ -47,12 +48,13 @@ class Unit:
         return self.source.get("lead", "") if is_rest else ""
 
     @property
-    def asked(self) -> str:
-        """The heading right above its list or paragraph, if that is a question."""
-        text = self.source["text"]
-        if self.heading is None or text[self.heading[1] - 1] != "?":
-            return ""
-        return "" if "\n\n" in text[self.heading[1] : self.start].strip() else text[slice(*self.heading)]
+    def section(self) -> str:
+        """The name of its section; empty where that is the document's, or there is none."""
+        source = self.source
+        path = find_section(source, source["start"] + self.start)
+        heading = source["text"][slice(*self.heading)].lstrip("# ") if self.heading else ""
+        name = heading or (path[-1] if path else "")
+        return "" if name == source["title"] else name
 
     @property
     def follows_lead(self) -> bool:

@@ -16,7 +16,7 @@ SHORT_ANSWER, LONG_ANSWER = 80, 200
 """The most words of a quoted answer, to a question for one thing, and to one for several or in a mode whose answers are
 detailed. The practical set counts longer answers as not useful (`app/evaluation/practical.py`)."""
 
-_WORD = re.compile(r"[^\s_]+")
+_WORD = re.compile(r"[^\s*_`#|>~]+")
 
 
 def count_words(text: str) -> int:
@@ -34,15 +34,15 @@ def render_quote(quote: Quote, marker: str) -> str:
 
 
 def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:
-    """Return what is written before each quote: where they are of several documents, which may disagree, a heading
-    with the document and, where they came on several days, its date; the question that the quote answers there. An
-    answer, which has `words` already, that would be too long with them goes without the questions, or without both."""
-    names = _name_origins([sources[quote.number] for quote in quotes], wording)
-    asked = _once([f"{_clean(quote.asked)}\n\n" if quote.asked else "" for quote in quotes])
-    said = words + sum(count_words(f"{quote.lead} {quote.text}") + 1 for quote in quotes)
+    """Return the heading of each quote: where they are of several documents, which may disagree, the document and its
+    date, if they came on several days; and what the quote is about there. An answer, which has `words` already, that
+    would be too long with them goes without the latter, or without both."""
+    origins = _name_origins([sources[quote.number] for quote in quotes], wording)
+    sections = _once([_clean(quote.heading) for quote in quotes])
+    said = words + sum(count_words(render_quote(quote, "[1]")) for quote in quotes)
     limit = SHORT_ANSWER if said <= SHORT_ANSWER else LONG_ANSWER
-    both = [name + question for name, question in zip(names, asked, strict=True)]
-    for headings in (both, names):
+    for places in (list(zip(origins, sections, strict=True)), [(origin,) for origin in origins]):
+        headings = [f"#### {' › '.join(filter(None, place))}\n\n" if any(place) else "" for place in places]
         if said + sum(map(count_words, headings)) <= limit:
             return headings
     return [""] * len(quotes)
@@ -53,17 +53,14 @@ def _name_origins(quoted: Sequence[Source], wording: Wording) -> list[str]:
         return [""] * len(quoted)
     # A day on which all of them came says nothing about which of them is newer.
     days = {source.get("updated_at", "")[:10] for source in quoted}
-    named = [
-        f"#### {wording.name_origin(_clean(s['title']), s.get('updated_at') if len(days) > 1 else None)}\n\n"
-        for s in quoted
-    ]
+    named = [wording.name_origin(_clean(s["title"]), s.get("updated_at") if len(days) > 1 else None) for s in quoted]
     same = [one["document_id"] == other["document_id"] for one, other in pairwise(quoted)]
     return [named[0], *("" if again else name for name, again in zip(named[1:], same, strict=True))]
 
 
-def _once(headings: Sequence[str]) -> list[str]:
-    """Return the headings, each only where it is another than the one before."""
-    return [*headings[:1], *("" if one == other else other for one, other in pairwise(headings))]
+def _once(names: Sequence[str]) -> list[str]:
+    """Return the names, each only where it is another than the one before."""
+    return [*names[:1], *("" if one == other else other for one, other in pairwise(names))]
 
 
 def _clean(heading: str) -> str:

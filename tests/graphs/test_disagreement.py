@@ -33,7 +33,7 @@ def test_a_name_is_left_out_where_the_answer_would_be_too_long() -> None:
     quotes = [Quote(number, 0, 5, "word " * 30) for number in (1, 2)]
     german = read_catalogue("de")
     assert head_quotes(quotes, sources, german) == ["#### The rules\n\n", "#### The rules (22.11.2026)\n\n"]
-    assert head_quotes(quotes, sources, german, words=12) == ["", ""]
+    assert head_quotes(quotes, sources, german, words=14) == ["", ""]
     sources[1]["updated_at"] = "2026-11-22T08:00:00+00:00"
     assert head_quotes(quotes, sources, german) == ["#### The rules\n\n"] * 2
     sources[1]["updated_at"] = "2025-11-22T08:00:00+00:00"
@@ -42,11 +42,11 @@ def test_a_name_is_left_out_where_the_answer_would_be_too_long() -> None:
     assert head_quotes([quotes[0], quotes[0]], sources, german) == ["", ""]
 
 
-def test_a_question_is_written_once_above_its_answers_and_left_out_first() -> None:
+def test_a_section_is_named_once_above_its_quotes_and_left_out_first() -> None:
     sources = {n: make_source("Text.", number=n, document_id=f"d{n}", title="Rules") for n in (1, 2)}
     german = read_catalogue("de")
-    asked = Quote(1, 0, 5, "word " * 30, asked="## Is it?")
-    assert head_quotes([asked, asked], sources, german) == ["## Is it?\n\n", ""]
+    asked = Quote(1, 0, 5, "word " * 30, heading="Is it?")
+    assert head_quotes([asked, asked], sources, german) == ["#### Is it?\n\n", ""]
     other = Quote(2, 0, 5, "word " * 30)
-    assert head_quotes([asked, other], sources, german) == ["#### Rules\n\n## Is it?\n\n", "#### Rules\n\n"]
-    assert head_quotes([asked, other], sources, german, words=12) == ["#### Rules\n\n", "#### Rules\n\n"]
+    assert head_quotes([asked, other], sources, german) == ["#### Rules › Is it?\n\n", "#### Rules\n\n"]
+    assert head_quotes([asked, other], sources, german, words=16) == ["#### Rules\n\n", "#### Rules\n\n"]
