@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -15,6 +15,10 @@ _NAVIGATION = frozenset({"navigation", "search", "banner", "contentinfo", "menu"
 """Roles of what surrounds the content of a page (WAI-ARIA 1.2, landmarks, and DPUB-ARIA)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
 """Classes of DocBook's links to the pages before and after, which have no role."""
+_TURNING = frozenset({"prev", "previous", "next", "up", "home", "start", "top", "contents", "index"})
+"""Types of links in the head of a page that lead to those around it."""
+_SECTIONS = frozenset({"article", "aside", "main", "section", "blockquote"})
+"""Elements whose footers are their own (HTML-AAM)."""
 _BAR = re.compile(
     r"sidebar|breadcrumb|pagination|\bnav(?:bar|igation)?\b|\bmenu\b|(?<![a-z])toc(?![a-z])", re.IGNORECASE
 )
@@ -33,7 +37,7 @@ _WHITE = re.compile(
     r"(?:^|[;\s])color\s*:\s*(?:white|#fff(?:fff)?|rgb\(255,\s?255,\s?255\))\s*(?:;|!|$)", re.IGNORECASE
 )
 _MOST_ANCESTORS = 50
-"""Elements around white words in which a colour behind them is looked for."""
+"""Elements that are looked at around white words, for a colour behind them, and around a footer."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 # fmt: off
 _BLOCKS = frozenset({
@@ -43,6 +47,8 @@ _BLOCKS = frozenset({
 })
 # fmt: on
 _LISTS = frozenset({"ul", "ol"})
+_LINKED = _LISTS | {"p", "table"}
+"""Elements that may hold nothing but links around the content."""
 _CELLS = frozenset({"td", "th", "caption"})
 _MOST_CONTAINERS = 12
 """Limit of lists and quotes within one another, whose indentation would otherwise be longer than the text."""
@@ -80,7 +86,7 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
 def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
     """Append the visible content of `tree`: of its main part, where it names one."""
     if tree.body is not None:
-        _Walk(assembly).run(tree.body, _find_main(tree))
+        _Walk(assembly, _find_neighbours(tree)).run(tree.body, _find_main(tree))
 
 
 def _find_title(tree: LexborHTMLParser) -> str | None:
@@ -144,13 +150,53 @@ def _is_navigation(node: LexborNode) -> bool:
 
 
 def _is_contents(node: LexborNode) -> bool:
-    """Return True for a list of links to places of the same page and nothing else: a table of contents."""
+    """Return True for links to places of the same page and nothing else: a table of contents, a way back to the top."""
     links = node.css("a")
-    return (
-        bool(links)
-        and all((link.attributes.get("href") or "").startswith("#") for link in links)
-        and _count_letters(node) == sum(map(_count_letters, links))
+    is_inside = all((link.attributes.get("href") or "").startswith("#") for link in links)
+    return bool(links) and is_inside and _holds_links_only(node, links)
+
+
+def _turns_pages(node: LexborNode, neighbours: Container[str]) -> bool:
+    """Return True for a list or a table all of whose links, two or more, lead to pages that the head names as the next,
+    the one before and the like, and for a table of nothing but links: a list of those may be content (link density:
+    Kohlschütter et al., "Boilerplate Detection using Shallow Text Features", WSDM 2010)."""
+    links = node.css("a[href]")
+    if node.tag == "p" or len(links) < 2:
+        return False
+    is_turning = all(_read_page(link) in neighbours for link in links)
+    return is_turning or (node.tag == "table" and _holds_links_only(node, links))
+
+
+def _holds_links_only(node: LexborNode, links: Iterable[LexborNode]) -> bool:
+    return _count_letters(node) == sum(map(_count_letters, links))
+
+
+def _read_page(link: LexborNode) -> str:
+    return (link.attributes.get("href") or "").partition("#")[0]
+
+
+def _find_neighbours(tree: LexborHTMLParser) -> frozenset[str]:
+    """Return the addresses of the pages around this one, as its head names them (HTML, link types)."""
+    links = tree.css("head > link[rel][href]")
+    return frozenset(
+        _read_page(link)
+        for link in links
+        if not _TURNING.isdisjoint((link.attributes.get("rel") or "").lower().split())
     )
+
+
+def _is_footer(node: LexborNode) -> bool:
+    """Return True for the end of a page that says who made it: a footer of the whole page, not of an article in it."""
+    if node.tag != "footer":
+        return node.tag == "div" and (node.attributes.get("id") == "footer" or "footer" in _list_classes(node))
+    around = node.parent
+    for _ in range(_MOST_ANCESTORS):
+        if around is None or not around.is_element_node:
+            return True
+        if around.tag in _SECTIONS:
+            return False
+        around = around.parent
+    return False
 
 
 def _is_named_bar(node: LexborNode) -> bool:
@@ -168,7 +214,7 @@ def _is_bar(node: LexborNode) -> bool:
 
 
 def _count_letters(node: LexborNode) -> int:
-    return sum(map(len, node.text().split()))
+    return sum(map(str.isalnum, node.text()))
 
 
 def _is_label(node: LexborNode) -> bool:
@@ -224,8 +270,9 @@ def _is_on_nothing(node: LexborNode) -> bool:
 class _Walk:
     """Walks the tree without recursion, because pages exist that are nested thousands of levels deep."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, neighbours: Container[str] = ()) -> None:
         self.assembly = assembly
+        self.neighbours = neighbours
         self.inline: list[str] = []
         self.lists: list[int | None] = []
         self.anchors: list[int] = []
@@ -256,7 +303,10 @@ class _Walk:
                 if not _is_navigation(node):
                     self.assembly.unseen_words += len(node.text().split())
                 continue
-            if (node.tag in _LISTS and not self.lists and _is_contents(node)) or _is_permalink(node):
+            is_outermost = node.tag in _LINKED and not self.lists and not self.tables
+            if is_outermost and (_is_contents(node) or _turns_pages(node, self.neighbours)):
+                continue
+            if _is_permalink(node) or _is_footer(node):
                 continue
             if node.tag == "math" and (formula := _read_formula(node)):
                 self.inline.append(formula)

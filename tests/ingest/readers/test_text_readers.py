@@ -454,6 +454,18 @@ def test_what_surrounds_the_content_of_a_page_is_left_out() -> None:
     assert document.unseen_words == 0
 
 
+def test_footers_and_links_to_the_pages_around_are_left_out() -> None:
+    head = '<head><link rel=prev href="a.html"><link rel="next" href="c.html"></head>'
+    turning = '<ul><li><a href="a.html">Back</a></li><li>Handbook</li><li><a href="c.html#top">On</a></li></ul>'
+    table = '<table><tr><td>[<a href="i.html">Index</a>]</td><td>[<a href="j.html">Contents</a>]</td></tr></table>'
+    content = (
+        '<article><p>Doors, <a href="a.html">no</a> <a href="c.html">windows</a>.</p><footer>By Ann.</footer></article>'
+    )
+    after = '<p><a href="#">Up</a></p><div class="footer">Made today.</div><footer>A firm.</footer>'
+    page = f"{head}<body>{turning}{table}{content}{after}{turning}</body>"
+    assert read_document("b.html", page.encode()).text == "Doors, no windows.\n\nBy Ann."
+
+
 def test_a_main_part_that_is_hidden_or_not_the_only_one_is_no_border() -> None:
     assert read_document("a.html", b"<div hidden><main>Orders.</main></div><p>Seen.").text == "Seen."
     assert read_document("a.html", b"<main>One.</main><main>Two.</main><p>Three.").text == "One.\n\nTwo.\n\nThree."
