@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import PurePath
 
 from app.adapters.calculation.jobs import LookedUp, Result, Used, run_look_up, run_query
 from app.ingest.parser_workers import ParserWorkers
@@ -76,7 +77,11 @@ class SqliteCalculator:
         if not texts:
             return None
         listed = await self._library.list_documents(replace(scope, document_ids=tuple(texts)), len(texts))
-        names = {document.id: f"{document.title} {document.source}" for document in listed.documents}
+        # The folder says what the file is about, those above it where it is kept.
+        names = {
+            document.id: " ".join((document.title, *PurePath(document.source).parts[-2:]))
+            for document in listed.documents
+        }
         job = partial(run_look_up, question, [names.get(each, "") for each in texts], list(texts.values()))
         try:
             is_short = sum(map(len, texts.values())) <= LOOKED_THROUGH_HERE

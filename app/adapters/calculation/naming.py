@@ -68,7 +68,8 @@ def look_up(question: str, names: Sequence[str], texts: Sequence[str]) -> Looked
     best: LookedUp | None = None
     for number, (name, text) in enumerate(zip(names, texts, strict=True)):
         called = frozenset(analyse_in(language, name))
-        for table in _read_tables(text, language):
+        # Nobody knows what the figures of a table without a header are.
+        for table in filter(lambda each: any(each.headers), _read_tables(text, language)):
             found = _Reading(table, asked, called).answer(number, text)
             if found and (best is None or found.certainty > best.certainty):
                 best = found
@@ -320,9 +321,9 @@ class _Reading:
         spans = tuple(relation.spans[row] for row in rows)
         caption = _read_caption(relation.lead)
         cells = [read_cells(relation, text, row) for row in rows]
-        width = len(relation.columns)
-        shown: Sequence[int] = range(width)
-        if width > _MOST_CELLS or max(len(" | ".join(row)) for row in cells) > _LONGEST_ROW:
+        shown: Sequence[int] = range(len(relation.columns))
+        header = [column.name for column in relation.columns]
+        if max(len(" | ".join(row)) for row in (header, *cells)) > _LONGEST_ROW:
             asked = self._choose_columns() | (set() if column is None else {column})
             if not asked:
                 return None
