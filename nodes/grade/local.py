@@ -29,7 +29,9 @@ AUC .756 and .735, these .762 and .744."""
 _MOST_WORDS = 20
 """Words of a question that are counted. Chosen: one in five hundred questions of the fit has more."""
 
-_IDENTIFIER = re.compile(r"(?<!\w)\w*[^\W_]_[^\W_]\w*")
+_TOKEN = re.compile(r"\d+(?:-\d+)+|\w+")
+_IDENTIFIER = re.compile(r"[^\W_]_[^\W_]|[^\W\d_]\d+[^\W\d_]")
+_DATE = re.compile(r"\d{4}-\d\d")
 _UNKNOWN = 0.5
 """Factor on the confidence where no source has an identifier of the question. Chosen by hand."""
 
@@ -68,10 +70,14 @@ class LocalGrader:
 
 
 def lacks_name(question: str, sources: Sequence[Source]) -> bool:
-    """Return True where the question has an identifier, such as "query_cache_size", that no source has: they are about
-    something else, however alike it is."""
-    names = _IDENTIFIER.findall(question.casefold())
-    return any(all(name not in source["text"].casefold() for source in sources) for name in names)
+    """Return True where the question has an identifier or a date, such as "query_cache_size", "log4js" or "2023-05-01",
+    that no source has: they are about something else, however alike it is."""
+    texts = [source["text"].casefold() for source in sources]
+    has_dates = any(map(_DATE.search, texts))  # else they may write it otherwise
+    return any(
+        (_IDENTIFIER.search(name) or (has_dates and _DATE.match(name))) and all(name not in text for text in texts)
+        for name in _TOKEN.findall(question.casefold())
+    )
 
 
 def estimate_confidence(features: Features) -> float:

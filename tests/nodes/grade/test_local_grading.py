@@ -10,7 +10,7 @@ from domain.documents import Match, Passage, Source
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
-from nodes.grade.local import Features, LocalGrader, estimate_confidence, find_missing, read_features
+from nodes.grade.local import Features, LocalGrader, estimate_confidence, find_missing, lacks_name, read_features
 from nodes.sources.fusion import blend, fuse
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, NoTokens, make_unit_scorer
@@ -165,3 +165,14 @@ async def test_words_of_a_german_question_are_found_in_other_forms(embedder: Onn
     question = "Was gilt für die Pause bei einer Arbeitszeit?"
     assert find_missing(f"{question} Und Stunden?", [german]) == ["stunden"]
     assert (await read_features(question, [german], make_unit_scorer(embedder), SCOPE)).covered == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["query_cache_size", "log4js", "2023-05-01"])
+def test_a_name_that_is_no_word_has_to_stand_in_a_source(name: str) -> None:
+    assert lacks_name(f"default of {name}", [source("The default of cache_size is 4 since 2023-05-02.")])
+    assert not lacks_name(f"default of {name}", [source(f"It was {name.upper()}.")])
+
+
+@pytest.mark.parametrize("question", ["Does v8 run on 100k rows?", "What came on 2023-05-01?"])
+def test_a_version_an_amount_and_a_date_that_may_be_written_otherwise_are_none(question: str) -> None:
+    assert not lacks_name(question, [source("It came on 1 May 2023.")])
