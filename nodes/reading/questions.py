@@ -22,6 +22,9 @@ def read_pair(question: str) -> tuple[list[str], str]:
             if match := pattern.search(text):
                 one, two = (_OPENING.sub("", name.strip(" \"'`")) for name in match.groups())
                 two, _, rest = _TAIL.sub("\0", two, count=1).partition("\0")
+                command, _, option = one.rpartition(" ")
+                if option[:1] == two[:1] == "-":  # "git reset --soft and --hard"
+                    two = f"{command} {two}".strip()
                 return [one, two], rest.strip()
     return [], ""
 

@@ -9,7 +9,7 @@ from domain.ports.judgement import Quote
 from domain.scope import Scope
 from nodes.generate.local import LocalFinder, Passage, add_conflict, choose_passages
 from nodes.reading.names import find_entries
-from nodes.reading.questions import SEVERAL, asks_for
+from nodes.reading.questions import SEVERAL, asks_for, read_pair
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
 from tests.sources import make_source
@@ -180,10 +180,22 @@ async def test_of_questions_and_answers_the_answer_is_quoted_under_its_question(
 async def test_a_heading_that_asks_comes_with_its_answer(embedder: OnnxEmbedder) -> None:
     text = "#### Does insurance cover us abroad?\n\n- It does not.\n- Buy your own.\n\n#### Who pays?\n\nNobody. It is free."
     quotes = await quotes_of("Is my insurance valid abroad?", [source(1, text)], embedder)
-    assert (quotes[0].text, quotes[0].asked) == (
+    assert (quotes[0].text, quotes[0].heading) == (
         "- It does not.\n- Buy your own.",
-        "#### Does insurance cover us abroad?",
+        "Does insurance cover us abroad?",
     )
+
+
+async def test_a_quote_stands_under_its_section_unless_it_says_its_name(embedder: OnnxEmbedder) -> None:
+    text = (
+        "# Pool\n\n## poolSize\n\nType: number\n\nDefault: 5\n\n## Idle timeout\n\nThe idle timeout is 60 s by default."
+    )
+    [size, *_] = await quotes_of("default of poolSize", [source(1, text)], embedder)
+    assert "Default: 5" in size.text
+    assert size.heading == "poolSize"
+    [timeout, *_] = await quotes_of("What is the default idle timeout?", [source(1, text)], embedder)
+    assert "60 s" in timeout.text
+    assert timeout.heading == ""
 
 
 async def test_a_passage_does_not_go_on_under_another_heading(embedder: OnnxEmbedder) -> None:
@@ -323,9 +335,24 @@ async def test_what_a_manual_page_is_about_is_said_by_its_name_line(embedder: On
 async def test_two_things_that_are_compared_are_quoted_under_their_names(embedder: OnnxEmbedder) -> None:
     question = "What is the difference between connections and reserved_connections?"
     one, other = await quotes_of(question, [SETTINGS], embedder)
-    assert (one.asked, other.asked) == ("#### connections", "#### reserved_connections")
+    assert (one.heading, other.heading) == ("connections", "reserved_connections")
     assert "at once" in one.text
     assert "superusers" in other.text
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What is the difference between git reset --soft and --hard?", ["git reset --soft", "git reset --hard"]),
+        (
+            "pip --use-feature or --use-deprecated, what's the difference?",
+            ["pip --use-feature", "pip --use-deprecated"],
+        ),
+        ("What are the values before and after, and was the difference significant?", []),
+    ],
+)
+def test_two_things_are_compared_by_their_whole_names(question: str, names: list[str]) -> None:
+    assert read_pair(question)[0] == names
 
 
 async def test_a_caption_alone_is_no_answer(embedder: OnnxEmbedder) -> None:
