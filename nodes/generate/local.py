@@ -15,9 +15,9 @@ from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.text.terms import find_terms
-from nodes.reading.names import find_entries, read_name_line
+from nodes.reading.names import read_name_line
 from nodes.reading.questions import SEVERAL, asks_for, read_pair
-from nodes.reading.scoring import ScoredUnits, score_units
+from nodes.reading.scoring import score_units
 from nodes.reading.units import Unit
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 
@@ -69,9 +69,6 @@ class LocalFinder:
         if compared:
             return compared
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
-        if len(entries := find_entries(typed or question, scored.units)) > 1:
-            each = (LONG_ANSWER - said) // len(entries)
-            return [_quote(scored.units, _choose_of(entry, scored, each)) for entry in entries[:most]]
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
         several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
@@ -160,16 +157,6 @@ def choose_passages(
         return chosen
     longer = _extend(units, chosen[0], added, chosen[0].words + budget, listed=listed)
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
-
-
-def _choose_of(entry: Sequence[int], scored: ScoredUnits, budget: int) -> Passage:
-    """Return the passage of an entry that answers best, as if nothing else were there."""
-    shares = np.zeros_like(scored.shares)
-    highest = max(scored.shares[place] for place in entry)
-    for place in entry:
-        shares[place] = scored.shares[place] / highest
-    [passage] = choose_passages(scored.units, shares, 1, budget, several=False, named=scored.named)
-    return passage
 
 
 def find_conflict(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage | None:

@@ -5,7 +5,6 @@ under "VACUUM" alone.
 """
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from domain.text.languages import Language
@@ -64,17 +63,3 @@ def find_named(question: str, unit: Unit, language: Language) -> tuple[frozenset
     terms = frozenset[str]().union(*(find_terms(part, language) for part in named))
     own = bool(named) and named[-1] is path[-1]
     return terms, None if is_term and not own else own
-
-
-def find_entries(question: str, units: Sequence[Unit]) -> list[list[int]]:
-    """Return the positions of the units of each definition that the question names, in the order of its words. Only
-    names that are no words count, such as "max_connections" or "--soft": a glossary defines "table" as well."""
-    asked = _read_words(question)
-    places = {word: place for place, word in reversed(list(enumerate(asked))) if not word.isalpha()}
-    entries: dict[int, list[int]] = {}
-    for position, unit in enumerate(units):
-        if unit.kind == "definition":
-            named = [places[name[0]] for name in _read_names(unit.introduction) if len(name) == 1 and name[0] in places]
-            if named:
-                entries.setdefault(min(named), []).append(position)
-    return [entries[place] for place in sorted(entries)]
