@@ -164,6 +164,20 @@ async def test_what_if_tries_the_other_versions(teams: Services) -> None:
     assert nothing["compared"] == {"flipped": [], "gained": [], "lost": []}
 
 
+async def test_a_mode_whose_filter_does_not_go_with_the_questions_is_not_run_in(teams: Services) -> None:
+    await save(teams, filter={"team": "sales"})
+    done = await ask(teams, QUESTION, scope=Scope.within("default", where=Where.parse("team=support")))
+    with pytest.raises(FilterError, match="'team' twice"):
+        await replay(teams, done["run_id"], mode="desk")
+    tried = await teams.make_debugger().try_variants(DEFAULT_SCOPE, done["run_id"])
+    [outcome] = [each for each in tried["outcomes"] if each["mode"] == "desk@1"]
+    assert outcome["ending"] is not None
+    assert (outcome["ending"]["error"], "'team' twice" in str(outcome["problem"])) == ("filter_error", True)
+    [other] = [each for each in tried["outcomes"] if each["mode"] == "fast"]
+    assert other["ending"] is not None
+    assert other["ending"]["error"] is None
+
+
 async def test_a_deployments_own_limits_hold_in_its_assistants(teams: Services) -> None:
     own = Profile.model_validate(
         teams.modes["standard"].model_dump()

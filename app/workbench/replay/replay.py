@@ -47,6 +47,7 @@ from domain.scope import Scope
 from domain.state import AnswerState
 from graphs.answer import FINAL_NODE, AnswerGraph
 from graphs.effects import INCIDENTAL, find_difference, find_first, find_unnoticed
+from nodes.context import scope_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,10 @@ class Replayer:
     async def plan(self, replay: Replay) -> Plan:
         """Find the state that the replay starts from, make the changes to it, and check that they can take effect.
 
-        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `TooManyRuns`,
-        `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that
-        its field cannot hold, a state that this version cannot run, a change that no step would notice, or a step that
-        cannot follow.
+        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `FilterError`,
+        `TooManyRuns`, `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not
+        exist, a value that its field cannot hold, a state that this version cannot run, a change that no step would
+        notice, or a step that cannot follow.
         """
         if replay.tape != "strict":
             self._parts.admission.check()
@@ -254,6 +255,9 @@ class Replayer:
         modes = await self._parts.modes.list(replay.workspace_id, replay.mode or "")
         values = change_values(step.values, replay.changes, replay.mode, modes)
         require_current(values, step.version)
+        if replay.mode is not None:
+            # Its filter may not go with the question's.
+            scope_of(values)
         return values
 
     def _check_effect(self, plan: Plan, step: SavedStep) -> None:
