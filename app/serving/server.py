@@ -23,8 +23,8 @@ from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol
 from app.serving.shutdown import end_in_time
 from app.settings import Settings, read_settings
-from app.support.garbage import leave_what_is_open
 from app.support.logs import configure_logs
+from app.support.memory import give_back_memory, leave_what_is_open
 from app.support.terminal import err, out
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
@@ -64,6 +64,7 @@ async def serve_owner(settings: Settings, announce: Announce) -> None:
 async def _serve(
     settings: Settings, listener: socket.socket, *, insecure: bool, announce: Announce | None = None
 ) -> None:
+    give_back_memory()
     host, port = listener.getsockname()[:2]
     async with open_services(settings) as services:
         if settings.load_samples and announce is None:

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings
-from app.support.garbage import leave_what_is_open
 from app.support.logs import configure_logs
+from app.support.memory import give_back_memory, leave_what_is_open
 from app.support.metrics import serve_metrics
 from app.support.terminal import count, out
 from app.wiring.services import open_services
@@ -18,6 +18,7 @@ async def run_worker(concurrency: int, metrics_port: int | None = None) -> int:
     """Take runs and uploads from the queue until told to stop, and serve metrics on the port. Returns the exit code."""
     settings = read_settings()
     configure_logs(settings.log_format)
+    give_back_memory()
     if metrics_port is not None:
         serve_metrics(metrics_port)
     told = asyncio.Event()
