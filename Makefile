@@ -72,7 +72,7 @@ test-open-webui: install-dev .venv-open-webui/.installed ## Open WebUI, in an en
 	@sh tests/install-debian.sh chromium chromium "the page tests"
 	@$(BIN)/python -m pytest tests/open_webui $(ARGS)
 
-bench: install-dev ## measure: ratios and counts, printed
+bench: install-dev ## what a turn, a stream, an upload and a start cost, beside what they should: ten minutes
 	@$(BIN)/python -m benchmarks
 
 load: install-dev ## 256 and 1,000 readers at once: none cut, none late, and what is too much is refused

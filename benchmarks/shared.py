@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import httpx2
@@ -29,7 +30,14 @@ QUESTIONS = (
     "How long does the battery of the WS-400 last?",
     "How long must a password be?",
 )
+_numbers = count(1)
 MODELS = {"ASKGRAPH_MODEL_SMALL": "gpt-4.1-nano", "ASKGRAPH_MODEL_LARGE": "gpt-4.1-mini"}
+
+
+def next_question() -> str:
+    """A question that no cache knows yet."""
+    number = next(_numbers)
+    return f"{QUESTIONS[number % len(QUESTIONS)]} (Reader {number})"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Measures the cost of streaming an answer, besides its language model's: time to the first word, and CPU.
+"""Measures the CPU of streaming an answer, besides its language model's. `make bench` measures its first word.
 
     python -m benchmarks.streaming    # about a minute
 
@@ -13,6 +13,7 @@ import asyncio
 import tempfile
 import time
 from dataclasses import dataclass, field
+from statistics import median
 
 import httpx2
 import openai
@@ -21,7 +22,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from app.adapters.chat.openai import OpenAIChat
-from benchmarks.shared import QUESTIONS, behave, read_cpu, show, start_model, start_service
+from benchmarks.shared import behave, next_question, read_cpu, start_model, start_service
 from domain.ports.models import Message
 from nodes.context import Ledger
 
@@ -29,11 +30,7 @@ TTFT, RATE = 0.2, 50
 LENGTH = 1000
 """Tokens of an answer of which the CPU is measured, which nobody reads to its end. Otherwise answers are as short as
 they come."""
-ALONE, AT_ONCE, STREAMS = 6, 32, 48
-ASKERS = ("Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Grace", "Hugh", "Iris", "Jack", "Kate", "Leo", "Mia", "Ned")
-
-# Each is new to the caches.
-_questions = (f"{asker} asks: {question}" for asker in ASKERS for question in QUESTIONS)
+STREAMS = 48
 
 
 @dataclass
@@ -52,7 +49,7 @@ class Reading:
 async def ask(service: str, reading: Reading | None = None) -> Reading:
     """Ask what is new to the service, and read to the end. Bytes are looked at and not parsed, so that the reader costs
     little beside what it measures."""
-    reading = reading or Reading(next(_questions))
+    reading = reading or Reading(next_question())
     target = httpx2.URL(f"{service}/api/chat")
     reader, writer = await asyncio.open_connection(target.host, target.port)
     data = orjson.dumps({"question": reading.question})
@@ -70,36 +67,32 @@ async def ask(service: str, reading: Reading | None = None) -> Reading:
     return reading
 
 
-async def measure_first_words(service: str, model: str, readers: int, rounds: int) -> None:
-    """Print how long the first word takes beside the model's time to its first token, and how much of that is the
-    stream's: from when the model had said all that the first word waits for, the judgements asked beside the answer
-    and the answer's first token, to the first word at the reader. The rest is search, judgements and queues."""
+async def measure_first_words(service: str, model: str, readers: int) -> tuple[float, float]:
+    """Return the median of how many milliseconds the first word takes of the stream's own, and besides the model's time
+    to its first token. The stream's own are from when the model had said all that the first word waits for, the
+    judgements asked beside the answer and the answer's first token; the rest is search, judgements and queues."""
     await behave(model, length=0)
     waits: list[float] = []
     streams: list[float] = []
     async with httpx2.AsyncClient() as http:
-        for _ in range(rounds):
-            readings = await asyncio.gather(*(ask(service) for _ in range(readers)))
-            requests = (await http.get(f"{model}/requests")).json()
-            spoke = (await http.get(f"{model}/spoke")).json()
-            for reading in readings:
-                said = [
-                    at
-                    for request, at in zip(requests, spoke, strict=True)
-                    if at is not None and at < reading.first and reading.question in str(request["messages"])
-                ]
-                waits.append(reading.first - reading.asked)
-                streams.append(reading.first - max(said))
-    print(f"\nfirst word, {readers} at once (n = {len(waits)}), ms as p50 / p95")
-    print(f"  from question to first word           {show_ms(waits)}")
-    print(f"  whole path: less {TTFT * 1000:.0f} of the model       {show_ms([wait - TTFT for wait in waits])}")
-    print(f"  stream alone: since the model spoke   {show_ms(streams)}")
+        readings = await asyncio.gather(*(ask(service) for _ in range(readers)))
+        requests = (await http.get(f"{model}/requests")).json()
+        spoke = (await http.get(f"{model}/spoke")).json()
+    for reading in readings:
+        said = [
+            at
+            for request, at in zip(requests, spoke, strict=True)
+            if at is not None and at < reading.first and reading.question in str(request["messages"])
+        ]
+        waits.append(reading.first - reading.asked - TTFT)
+        streams.append(reading.first - max(said))
+    return 1000 * median(streams), 1000 * median(waits)
 
 
 async def measure_streams(service: str, model: str, pid: int) -> None:
     """Print the CPU of streams while they flow, once all have begun."""
     await behave(model, length=LENGTH)
-    readings = [Reading(next(_questions)) for _ in range(STREAMS)]
+    readings = [Reading(next_question()) for _ in range(STREAMS)]
     asking = []
     for reading in readings:
         asking.append(asyncio.ensure_future(ask(service, reading)))
@@ -145,10 +138,6 @@ async def measure_clients(model: str) -> None:
             print(f"  {pace:<10} stock {costs['stock']:6.0f}   ours {costs['ours']:6.0f}   ratio {ratio:.1f}")
 
 
-def show_ms(seconds: list[float]) -> str:
-    return show([1000 * each for each in seconds])
-
-
 def main() -> None:
     """Start both servers, measure, and print."""
     with (
@@ -157,8 +146,6 @@ def main() -> None:
         start_service(home, model) as (service, pid),
     ):
         asyncio.run(ask(service))
-        asyncio.run(measure_first_words(service, model, readers=1, rounds=ALONE))
-        asyncio.run(measure_first_words(service, model, readers=AT_ONCE, rounds=1))
         asyncio.run(measure_streams(service, model, pid))
         asyncio.run(measure_clients(model))
 
