@@ -181,12 +181,12 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     async with httpx.AsyncClient(base_url=house.address, timeout=60) as client:
         body = {"question": "How many days of annual leave does everybody have?"}
         assert (await client.post("/api/chat?stream=false", json=body)).is_success
-    await house.services.library.ingestion.add("legal", "kept.md", b"# Kept\n\nThis stays.")
+    await house.services.library.ingestion.add("le-gal.1", "kept.md", b"# Kept\n\nThis stays.")
     await house.services.assistants.create(Scope("default"), Draft(name="desk"), OWNER)
     await page.goto(f"{house.address}/settings")
     dialog = page.get_by_role("dialog")
     workspaces = page.get_by_role("group", name="Workspaces").locator("tbody tr")
-    await expect(workspaces).to_contain_text(["default41", "legal10"])
+    await expect(workspaces).to_contain_text(["default41", "le-gal.110"])
     await page.get_by_role("button", name="Who may read default").click()
     documents = page.get_by_role("group", name="Who may read the documents of default")
     await expect(documents.locator("tbody tr")).to_have_count(4)
@@ -218,7 +218,12 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     await expect(workspaces.first).to_have_text("default00")
     assert await house.services.library.documents.list("default") == []
     assert await house.services.runs.assistants.list("default") == []
-    assert len(await house.services.library.documents.list("legal")) == 1
+    await page.get_by_role("button", name="Delete le-gal.1").click()
+    await dialog.get_by_label("type its name").fill("le-galx1")
+    await dialog.get_by_role("button", name="Delete").click()
+    assert await dialog.get_by_label("type its name").evaluate("(field) => field.validity.patternMismatch")
+    assert len(await house.services.library.documents.list("le-gal.1")) == 1
+    await dialog.get_by_role("button", name="Cancel").click()
 
     await page.get_by_role("button", name="New workspace").click()
     assert await look(page) == {}

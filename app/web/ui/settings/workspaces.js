@@ -66,7 +66,7 @@ function End({ workspace: { id, documents, threads }, close }) {
   return html`
     <${Dialog} title=${phrase("workspaces.end", { name: id })} submit=${erase} close=${close}>
       <p>${phrase("workspaces.touches", touched)}</p>
-      <label>${phrase("workspaces.type", { name: id })}<input required pattern=${id.replaceAll(".", "\\.").replaceAll("-", "\\-")} autocomplete="off" autofocus /></label>
+      <label>${phrase("workspaces.type", { name: id })}<input required pattern=${id.replaceAll(".", "\\.")} autocomplete="off" autofocus /></label>
       ${progress && html`<p role="status">${progress}</p>`}
       <p class="wrong" role="alert">${problem}</p>
       <p class="ends"><button type="button" onClick=${close}>${phrase("cancel")}</button><button type="submit" class="wrong" disabled=${Boolean(progress)}>${phrase("delete")}</button></p>
