@@ -99,7 +99,7 @@ class Speculation:
                 result = await asyncio.shield(self._runs[name].task)
                 state = {**state, **result.update}
             name = node.find_next(cast(AnswerState, state))
-            if name not in nodes or ((acts := nodes[name].step.acts) and acts(profile_of(state))):
+            if name not in nodes or not nodes[name].step.runs_ahead:
                 return
             STEPS_AHEAD.set(STEPS_AHEAD.get() + 1)
             self._runs[name] = Ahead(nodes[name], state, runtime)

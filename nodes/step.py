@@ -9,7 +9,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from langgraph.runtime import Runtime
 
 from domain.execution.spans import Kind
-from domain.profile import Profile
 from domain.state import AnswerState
 from nodes.context import Context
 
@@ -44,8 +43,8 @@ class Step:
     foresee: Callable[[AnswerState], State | None] | None = None
     """For a step whose model usually agrees with the local judgement that replaces it: gets the state after the local
     judgement, and returns what the model will probably have changed about it; None where that cannot be foreseen."""
-    acts: Callable[[Profile], bool] | None = None
-    """Returns True in modes in which the step may change something elsewhere: there it never runs ahead."""
+    runs_ahead: bool = True
+    """False for a step that never runs ahead of a judgement, nor does what follows it."""
     copies: frozenset[str] = frozenset()
     """Fields that it only copies, where grade found the sources sufficient."""
 

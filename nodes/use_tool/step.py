@@ -136,5 +136,4 @@ STEP = Step(
     knobs=frozenset({"retrieval", "rerank", "functions"}),
     asks="small",
     retry=True,
-    acts=lambda profile: bool(profile.functions.names),
 )
