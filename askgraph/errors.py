@@ -102,13 +102,13 @@ _CODES: dict[type[AskgraphError], str] = {
         "input_error question_error unknown_mode filter_error metadata_error state_error calculation_error not_on_tape "
         "document_error unreadable_document encrypted_document empty_document scanned_document "
         "oversized_document ambiguous_name costly_document mistyped_document unsupported_document invalid_request "
-        "method_not_allowed oversized_request"
+        "method_not_allowed oversized_request assistant_error name_taken"
     ),
     Unauthenticated: "unauthenticated sign_in_failed",
     Forbidden: "forbidden",
     NotFound: (
         "not_found unknown_workspace unknown_document missing_original unknown_thread unknown_run "
-        "unknown_ingestion unknown_tape unknown_key unknown_checkpoint"
+        "unknown_ingestion unknown_tape unknown_key unknown_assistant unknown_checkpoint"
     ),
     OverLimit: "over_limit rate_limited too_many_runs budget_spent",
     ThreadBusy: "thread_busy",

@@ -222,4 +222,4 @@ def test_patterns_take_linear_time(alarm: None) -> None:
 @pytest.mark.parametrize("text", [r"\s*x", r"\s*(?:x|\sy)\s+", r"(?:a|a)*$", r'"(?:[^"\\]|\\.)*"', r"\[[^\]]*\]"])
 def test_a_slow_pattern_is_found(alarm: None, text: str) -> None:
     # On a busy machine the first, short measurement may last too long, and hide the growth.
-    assert any(grows_too_fast(re.compile(text), "search") for _ in range(3))
+    assert any(grows_too_fast(re.compile(text), "search") for _ in range(10))

@@ -62,6 +62,8 @@ async def test_threads_are_found_and_deleted_by_those_who_may(services: Services
         history = await limited.threads.get_history(own, limit=100)
         ranks = next(state for state in history if state["next"] == ["rerank"])["checkpoint"]
         await limited.threads.update_state(own, {"profile.rerank.keep": 1}, checkpoint=ranks)
+        with pytest.raises(APIStatusError, match="debug"):
+            await unlimited.threads.update_state(own, {"profile.rerank.keep": 2}, checkpoint=ranks)
         with pytest.raises(APIStatusError, match="Somebody else"):
             await unlimited.threads.delete(own)
         await limited.threads.delete(own)

@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from app.adapters.postgres.pool import WAIT_SECONDS, Pool, translated_errors
@@ -174,8 +175,9 @@ async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int
     dimension = await read_dimension(connection, table)
     megabytes = min(max((chunks * (_GRAPH_BYTES + 2 * dimension)) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
-    part = await (await connection.execute(_PART.format(Identifier(table)), [workspace_id])).fetchone()
-    create = describe_index(workspace_id, dimension, table=table, part=part and part[0])
+    cursor = connection.cursor(row_factory=tuple_row)
+    part = await (await cursor.execute(_PART.format(Identifier(table)), [workspace_id])).fetchone()
+    create = describe_index(workspace_id, dimension, table=table, part=part[0] if part else None)
     try:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):

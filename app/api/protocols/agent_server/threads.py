@@ -219,6 +219,8 @@ async def change_state(
         raise InputError("Messages are set alone: send other fields in a request of their own.")
     if body.as_node not in (None, START if messages else None):
         raise InputError("A state is changed as the node has left it that made it: leave as_node out.")
+    if changes:
+        caller.require("debug")
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     start = body.checkpoint_id or (body.checkpoint.checkpoint_id if body.checkpoint is not None else None)
@@ -231,7 +233,6 @@ async def change_state(
         part, snapshot = await reader.find_state(thread, start)
         if not changes:
             return await reader.describe(thread, part, snapshot)
-        caller.require("debug")
         replayer = services.make_replayer(get_run_manager(request))
         branch = await replayer.branch(scope.workspace_id, part, start, caller, changes=changes)
         await reader.client_threads.branch(scope.workspace_id, thread.thread_id, branch.thread_id, start)
