@@ -39,8 +39,8 @@ ENOUGH_SECONDS = 0.05
 
 
 def _step_of_the_clock() -> float:
-    began = time.process_time()
-    while (now := time.process_time()) == began:
+    began = time.thread_time()
+    while (now := time.thread_time()) == began:
         pass
     return now - began
 
@@ -155,15 +155,15 @@ def measure(use: Callable[[Any], Any], pattern: "re.Pattern[Any]", piece: str, l
     signal.setitimer(signal.ITIMER_VIRTUAL, GIVEN_UP_SECONDS)
     try:
         if not well:
-            clock = time.process_time if COUNTS_FINELY else time.perf_counter
+            clock = time.thread_time if COUNTS_FINELY else time.perf_counter
             began = clock()
             use(text)
             return clock() - began
-        used, times, began = 0.0, 0, time.process_time()
+        used, times, began = 0.0, 0, time.thread_time()
         while used < ENOUGH_SECONDS:
             use(text)
             times += 1
-            used = time.process_time() - began
+            used = time.thread_time() - began
         return used / times
     except TimeoutError:
         return GIVEN_UP_SECONDS
@@ -222,4 +222,4 @@ def test_patterns_take_linear_time(alarm: None) -> None:
 @pytest.mark.parametrize("text", [r"\s*x", r"\s*(?:x|\sy)\s+", r"(?:a|a)*$", r'"(?:[^"\\]|\\.)*"', r"\[[^\]]*\]"])
 def test_a_slow_pattern_is_found(alarm: None, text: str) -> None:
     # On a busy machine the first, short measurement may last too long, and hide the growth.
-    assert any(grows_too_fast(re.compile(text), "search") for _ in range(10))
+    assert any(grows_too_fast(re.compile(text), "search") for _ in range(3))
