@@ -575,6 +575,13 @@ def test_mathml_is_read_as_the_latex_that_it_was_made_from() -> None:
     assert read_document("a.html", page.encode()).text.strip() == "# T\n\nWith $E = m$ it is $$\\frac{a}{b}$$, x."
 
 
+def test_markup_in_the_title_of_a_page_is_not_shown() -> None:
+    page = (
+        b"<head><title>Using &lt;code class='x'&gt;foo&lt;/code&gt; with std::vector&lt;int&gt;</title></head><p>Text"
+    )
+    assert read_document("page.html", page).title == "Using foo with std::vector<int>"
+
+
 def test_html_is_titled_without_the_name_of_its_site() -> None:
     page = b"<head><title>Moorings \xe2\x80\x94 Harbour handbook</title></head><h1>Moorings<a href='#m'>\xc2\xb6</a></h1><p>Text"
     assert read_document("x.html", page).title == "Moorings"
