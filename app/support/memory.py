@@ -8,6 +8,9 @@ NEW_OBJECTS = 20_000
 """New containers until the collector looks at the young ones; Python's 700 is for small programs. A turn makes tens of
 thousands, of which few are in cycles."""
 
+OLD_ROUNDS = 50
+"""Times that the middle-aged are looked at until all are: with 256 runs this stops every stream for .6 s."""
+
 _C = ctypes.CDLL(None)
 _OPTIONS = {-8: 2, -3: 2**20, -1: 2**20}
 """Of glibc's mallopt: arenas, size in bytes from which a block is mapped by itself, and free bytes at the end of an
@@ -27,6 +30,6 @@ def leave_what_is_open() -> None:
     few seconds, and nothing else runs meanwhile: up to half a second (docs/measurements/runs.md)."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(NEW_OBJECTS, 10, 10)
+    gc.set_threshold(NEW_OBJECTS, 10, OLD_ROUNDS)
     if hasattr(_C, "malloc_trim"):
         _C.malloc_trim(0)
