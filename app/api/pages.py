@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePath
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -42,6 +43,10 @@ class WebFile:
 _COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
 _TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
+_IMPORT = re.compile(rb'^import [^"]*"(\.[^"]+)";$', re.MULTILINE)
+_SCRIPTS = b"<!-- scripts -->"
+"""The line of a page in whose place stands what its browser fetches at once: else it would find one script after the
+other by what they import."""
 
 
 def _shorten(text: bytes) -> bytes:
@@ -57,14 +62,27 @@ def _pack(media_type: str, content: bytes) -> WebFile:
 
 
 def _read_files() -> dict[str, WebFile]:
-    files = {}
+    files: dict[str, bytes] = {}
     for path in sorted(WEB.rglob("*")):
         if path.suffix in _TYPES:
             content = path.read_bytes()
-            if path.parent.name != "vendor":
-                content = _shorten(content)
-            files[path.relative_to(WEB).as_posix()] = _pack(_TYPES[path.suffix], content)
-    return files
+            files[path.relative_to(WEB).as_posix()] = content if path.parent.name == "vendor" else _shorten(content)
+    for page in [name for name in files if name.endswith(".html")]:
+        needed = sorted(_follow_imports(files, page.replace(".html", ".js")))
+        links = (f'<link rel="modulepreload" href="/web/{script}">' for script in needed)
+        files[page] = files[page].replace(_SCRIPTS, "\n".join(links).encode())
+    return {name: _pack(_TYPES[PurePath(name).suffix], content) for name, content in files.items()}
+
+
+def _follow_imports(files: Mapping[str, bytes], script: str) -> set[str]:
+    """Return the script and all that it imports."""
+    found, new = set[str](), {script}
+    while new:
+        found |= new
+        new = {
+            normpath(PurePath(each).parent / target.decode()) for each in new for target in _IMPORT.findall(files[each])
+        } - found
+    return found
 
 
 FILES = _read_files()
