@@ -88,12 +88,12 @@ export function upload(path, form, tell) {
   });
 }
 
-/** Does something, and says so where it fails. @param {() => Promise<unknown>} act */
-export async function attempt(act) {
+/** Does something, and says so where it fails. @param {() => Promise<unknown>} act @param {(message: string) => void} [tell] */
+export async function attempt(act, tell = (trouble) => setState({ trouble })) {
   try {
     await act();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    setState({ trouble: error.message });
+    tell(error.message);
   }
 }

@@ -53,11 +53,13 @@ function* findRanges(element, tree) {
     return [/** @type {Node} */ (node), place - begun];
   };
   for (const [length, kind] of listWords(tree, "")) {
-    const range = new Range();
-    if (kind) range.setStart(...find(at));
+    if (kind) {
+      const range = new Range();
+      range.setStart(...find(at));
+      range.setEnd(...find(at + length));
+      yield [kind, range];
+    }
     at += length;
-    if (kind) range.setEnd(...find(at));
-    if (kind) yield [kind, range];
   }
 }
 

@@ -1,5 +1,5 @@
 import { html, useState } from "../vendor/preact-htm.js";
-import { ApiError } from "../lib/api.js";
+import { attempt } from "../lib/api.js";
 import { deleteAssistant, saveAssistant } from "../lib/assistants.js";
 import { language, phrase } from "../lib/language.js";
 import { askAll, limits } from "../lib/library.js";
@@ -17,15 +17,7 @@ export function AssistantDialog({ item, close }) {
   const hasModel = useStore((state) => state.hasModel);
   const [problem, setProblem] = useState("");
   /** @param {() => Promise<void>} act */
-  const dare = async (act) => {
-    try {
-      await act();
-      close();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setProblem(error.message);
-    }
-  };
+  const dare = (act) => attempt(() => act().then(close), setProblem);
   /** @param {FormData} form */
   const save = (form) => dare(async () => {
     const from = form.get("from");

@@ -1,5 +1,5 @@
 import { html, useState } from "../vendor/preact-htm.js";
-import { ApiError } from "../lib/api.js";
+import { attempt } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
 import { Dialog, readNames } from "./dialog.js";
 
@@ -8,15 +8,7 @@ import { Dialog, readNames } from "./dialog.js";
 export function Groups({ title, groups, save, close, progress }) {
   const [problem, setProblem] = useState("");
   /** @param {FormData} form */
-  const submit = async (form) => {
-    try {
-      await save(readNames(form.get("groups")));
-      close();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setProblem(error.message);
-    }
-  };
+  const submit = (form) => attempt(() => save(readNames(form.get("groups"))).then(close), setProblem);
   return html`
     <${Dialog} title=${title} submit=${submit} close=${close}>
       <label>${phrase("keys.groups")}<input name="groups" defaultValue=${groups.join(", ")} placeholder=${phrase("keys.names")} autofocus /></label>

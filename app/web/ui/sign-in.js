@@ -1,5 +1,5 @@
 import { html, useState } from "../vendor/preact-htm.js";
-import { ApiError, request, sending } from "../lib/api.js";
+import { attempt, request, sending } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 
@@ -10,13 +10,10 @@ export function SignIn() {
   const signIn = async (event) => {
     event.preventDefault();
     const key = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("key");
-    try {
+    await attempt(async () => {
       await request("/api/session", sending("POST", { key: String(key).trim() }));
       location.reload();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setRefused(error.message);
-    }
+    }, setRefused);
   };
   return html`
     <section class="sign-in">

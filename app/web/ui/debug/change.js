@@ -28,7 +28,7 @@ export function Change({ trace, step, wish, done }) {
   const [state, setState] = useState(/** @type {any} */ (null));
   const [documents, setDocuments] = useState(/** @type {any[] | null} */ (null));
   const [only, setOnly] = useState(/** @type {string[]} */ ([]));
-  const [chosenMode, setMode] = useState(/** @type {string | null} */ (null));
+  const [mode, setMode] = useState(/** @type {string} */ (wish?.mode ?? ""));
   const [now, setNow] = useState("");
   const [problem, setProblem] = useState("");
   const [kind, first] = FIRST[preferred?.node] ?? ["node", "profile.rerank.keep"];
@@ -53,7 +53,6 @@ export function Change({ trace, step, wish, done }) {
   if (!ran.length) return html`<div class="card"><h2>Change and run on</h2><p class="soft">No step of this run is saved that could be run again.</p></div>`;
 
   const [[key, value]] = rows.length ? rows : [["", ""]];
-  const mode = chosenMode ?? wish?.mode ?? "";
   // Over many runs knobs and modes can be changed, and the search be made anew.
   const everywhere = wish?.anew ? { anew: "yes" } : rows.length === 1 && key.startsWith("profile.") && value !== "" ? { knob: key, value, profile: mode } : mode ? { profile: mode } : null;
   /** @param {number} number @param {[string, string]} row */
@@ -68,7 +67,7 @@ export function Change({ trace, step, wish, done }) {
     const set = Object.fromEntries(rows.filter(([key, value]) => key && value !== ""));
     if (only.length) set.document_ids = only;
     const body = {
-      run_id: trace.run_id, [from.split(" ")[0]]: name, set, mode: form.get("mode") || null,
+      run_id: trace.run_id, [from.split(" ")[0]]: name, set, mode: mode || null,
       tape: form.get("tape") ? "fill" : "off", workspace: getState().workspace,
     };
     setProblem("");
@@ -110,7 +109,7 @@ export function Change({ trace, step, wish, done }) {
       <datalist id="settable">${settable.map(({ name: key, text }) => html`<option key=${key} value=${key}>${short(text, 80)}</option>`)}</datalist>
       <button type="button" class="quiet" onClick=${() => setRows([...rows, ["", ""]])}>Another value</button>
       <label><span class="soft">Mode</span>
-          <select name="mode" onChange=${(event) => setMode(event.currentTarget.value)}><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${visible(each)}</option>`)}</select></label>
+          <select name="mode" onChange=${(event) => setMode(event.currentTarget.value)}><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === mode}>${visible(each)}</option>`)}</select></label>
       <details onToggle=${listDocuments}><summary>${only.length ? `Only ${only.length} documents` : "Other documents"}</summary>
         <ul class="documents">
           ${(documents ?? []).map(({ id, title }) => html`

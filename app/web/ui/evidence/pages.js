@@ -1,5 +1,5 @@
 import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
-import { ApiError } from "../../lib/api.js";
+import { attempt } from "../../lib/api.js";
 import { findWords, pageAddress } from "../../lib/evidence.js";
 import { phrase } from "../../lib/language.js";
 import { setState, useStore } from "../../lib/store.js";
@@ -50,13 +50,10 @@ function Find({ document, from, show }) {
   };
   const find = async (words) => {
     if (!words) return go(null, 0);
-    try {
+    await attempt(async () => {
       const all = await findWords(document, words);
       go(all, Math.max(0, all.findIndex(({ page }) => page >= from)));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      go([], 0);
-    }
+    }, () => go([], 0));
   };
   const type = (event) => {
     const words = /** @type {HTMLInputElement} */ (event.currentTarget).value.trim();

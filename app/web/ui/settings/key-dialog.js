@@ -1,5 +1,5 @@
 import { html, useState } from "../../vendor/preact-htm.js";
-import { ApiError, fetchJson, request, sending } from "../../lib/api.js";
+import { attempt, fetchJson, request, sending } from "../../lib/api.js";
 import { phrase } from "../../lib/language.js";
 import { short } from "../../lib/text.js";
 import { Dialog, readNames } from "../dialog.js";
@@ -12,14 +12,7 @@ export function KeyDialog({ item, isFirst, close }) {
   const [made, setMade] = useState("");
   const [problem, setProblem] = useState("");
   /** @param {() => Promise<void>} act */
-  const dare = async (act) => {
-    try {
-      await act();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setProblem(error.message);
-    }
-  };
+  const dare = (act) => attempt(act, setProblem);
   /** @param {FormData} form */
   const save = (form) => dare(async () => {
     const key = isFirst ? { name: form.get("name"), rights: RIGHTS } : readKey(form);

@@ -1,5 +1,5 @@
 import { html, useState } from "../../vendor/preact-htm.js";
-import { ApiError, fetchJson } from "../../lib/api.js";
+import { attempt, fetchJson } from "../../lib/api.js";
 import { language, phrase } from "../../lib/language.js";
 import { Dialog } from "../dialog.js";
 import { DocumentReaders } from "./documents.js";
@@ -51,16 +51,15 @@ function New({ close }) {
 function End({ workspace: { id, documents, threads }, close }) {
   const [progress, setProgress] = useState("");
   const [problem, setProblem] = useState("");
-  const erase = async () => {
+  const erase = () => {
     setProblem("");
-    try {
-      await empty(id, (done, total) => setProgress(phrase("workspaces.deleting", { done, total })));
-      close();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setProgress("");
-      setProblem(error.message);
-    }
+    return attempt(
+      () => empty(id, (done, total) => setProgress(phrase("workspaces.deleting", { done, total }))).then(close),
+      (message) => {
+        setProgress("");
+        setProblem(message);
+      },
+    );
   };
   const touched = { documents: phrase("documents", { count: documents }), conversations: phrase("workspaces.conversations", { count: threads }) };
   return html`

@@ -1,9 +1,8 @@
 import { html, useState } from "../../vendor/preact-htm.js";
-import { ApiError } from "../../lib/api.js";
+import { attempt } from "../../lib/api.js";
 import { sendFeedback } from "../../lib/conversations.js";
 import { phrase } from "../../lib/language.js";
 import { changeTurn } from "../../lib/runs.js";
-import { setState } from "../../lib/store.js";
 
 const REASONS = ["wrong", "incomplete", "not_found", "bad_source", "other"];
 
@@ -11,15 +10,10 @@ const REASONS = ["wrong", "incomplete", "not_found", "bad_source", "other"];
 export function Feedback({ turn: { key, runId, feedback } }) {
   const [asking, setAsking] = useState(false);
   /** @param {{rating: "up" | "down", reason: string | null, comment: string} | null} given */
-  const give = async (given) => {
-    try {
-      const kept = await sendFeedback(/** @type {string} */ (runId), given);
-      changeTurn(key, (turn) => ({ ...turn, feedback: kept }));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setState({ trouble: error.message });
-    }
-  };
+  const give = (given) => attempt(async () => {
+    const kept = await sendFeedback(/** @type {string} */ (runId), given);
+    changeTurn(key, (turn) => ({ ...turn, feedback: kept }));
+  });
   const rating = feedback?.rating;
   /** @param {"up" | "down"} wanted */
   const rate = (wanted) => {
