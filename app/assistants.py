@@ -16,7 +16,7 @@ from domain.library.where import Where
 from domain.people.access import Caller
 from domain.ports.assistants import AssistantStore
 from domain.ports.documents import DocumentStore
-from domain.profile import Profile
+from domain.profile import OfAssistant, Profile
 from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.assistants")
@@ -51,14 +51,15 @@ class WorkspaceModes:
         if (of := mode.rpartition("@")[0]) and (found := await self.store.find(workspace_id, of)) is not None:
             versions = await self.store.list_versions(workspace_id, found.assistant_id)
         current = await self.store.list(workspace_id)
-        assistants = {each.full_name: each for each in (*versions, *current)}
-        assistants |= {each.name: each for each in current if each.name not in self.deployed}
         modes = dict(self.deployed)
-        for name, assistant in assistants.items():
+        for name, assistant in {each.full_name: each for each in (*versions, *current)}.items():
             try:
                 modes[name] = self.resolve(assistant)
             except AskgraphError as error:
-                logger.warning("The assistant %r cannot be used: %s", assistant.full_name, error.message)
+                logger.warning("The assistant %r cannot be used: %s", name, error.message)
+        for assistant in current:
+            if assistant.full_name in modes:
+                modes.setdefault(assistant.name, modes[assistant.full_name])
         return modes
 
     async def list_names(self, workspace_id: str) -> Sequence[str]:
@@ -74,9 +75,8 @@ class WorkspaceModes:
 
     def resolve(self, assistant: Assistant) -> Profile:
         """Return the profile of a version. Raises `UnknownMode` where its mode is gone, and `AssistantError`."""
-        profile = self.apply(assistant.setup, assistant.full_name)
-        of = {"id": assistant.assistant_id, "mode": assistant.setup.mode}
-        return Profile.model_validate(profile.model_dump() | {"assistant": of})
+        of = OfAssistant(id=assistant.assistant_id, mode=assistant.setup.mode)
+        return self.apply(assistant.setup, assistant.full_name).model_copy(update={"assistant": of})
 
     def apply(self, setup: Setup, name: str) -> Profile:
         """Return the mode as the setup changes it, under this name. Raises `UnknownMode` and `AssistantError`."""
@@ -117,9 +117,16 @@ class Assistants:
 
     async def read(self, workspace_id: str, assistant_id: str) -> Assistant:
         """Return an assistant by its id. Raises `UnknownAssistant`."""
-        found = await self.modes.store.find(workspace_id, assistant_id)
-        if found is None or found.assistant_id != assistant_id:
-            raise _unknown(assistant_id)
+        found = await self.find(workspace_id, assistant_id)
+        if found.assistant_id != assistant_id:
+            raise unknown_assistant(assistant_id)
+        return found
+
+    async def find(self, workspace_id: str, name: str) -> Assistant:
+        """Return an assistant by its id or its name. Raises `UnknownAssistant`."""
+        found = await self.modes.store.find(workspace_id, name)
+        if found is None:
+            raise unknown_assistant(name)
         return found
 
     async def create(self, scope: Scope, draft: Draft, caller: Caller, assistant_id: str | None = None) -> Assistant:
@@ -147,7 +154,7 @@ class Assistants:
     async def delete(self, workspace_id: str, assistant_id: str) -> None:
         """Delete an assistant with its versions. What it has answered stays. Raises `UnknownAssistant`."""
         if not await self.modes.store.delete(workspace_id, assistant_id):
-            raise _unknown(assistant_id)
+            raise unknown_assistant(assistant_id)
 
     async def _check(self, scope: Scope, draft: Draft, known: Setup | None = None) -> None:
         """Raise what is wrong with the draft, but nothing that is wrong already with what it changes."""
@@ -164,5 +171,6 @@ class Assistants:
             raise FilterError(f"No document that you may read passes the filter {where}. Check its keys and values.")
 
 
-def _unknown(assistant_id: str) -> UnknownAssistant:
+def unknown_assistant(assistant_id: str) -> UnknownAssistant:
+    """Return the error for an id or a name that no assistant has."""
     return UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")

@@ -21,7 +21,6 @@ from domain.people.access import Caller
 from domain.runs import Lease, RunRequest, RunStatus
 from domain.scope import Scope
 from domain.state import TurnInput
-from nodes.context import scope_of
 
 logger = logging.getLogger("askgraph.runs")
 
@@ -111,8 +110,9 @@ class RunManager:
         self._check_room()
         run_id = str(uuid4())
         workspace_id = ask.scope.workspace_id
-        turn = ask.as_turn(run_id, await parts.modes.find(workspace_id, ask.mode))
-        scope_of(turn)
+        profile = await parts.modes.find(workspace_id, ask.mode)
+        turn = ask.as_turn(run_id, profile)
+        profile.documents.narrow(ask.scope)
         if ask.thread_id is not None and not await parts.threads.is_open_to(ask.scope, ask.thread_id):
             raise UnknownThread
         if ask.scope.document_ids is not None:

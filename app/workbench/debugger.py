@@ -137,7 +137,7 @@ class Debugger:
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
         `Fleet.plan` raises."""
-        fleet = self.make_fleet(await self._parts.modes.list(asker.workspace_id, variant.mode or ""))
+        fleet = await self._open_fleet(asker, variant)
         plan, _ = await fleet.plan(asker, wanted, variant)
         return plan
 
@@ -157,7 +157,7 @@ class Debugger:
         """
         steps: asyncio.Queue[Progress | None] = asyncio.Queue()
         self._parts.admission.check()
-        fleet = self.make_fleet(await self._parts.modes.list(asker.workspace_id, variant.mode or ""))
+        fleet = await self._open_fleet(asker, variant)
         async with self._count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)
             for each in planned:
@@ -199,6 +199,10 @@ class Debugger:
     def make_fleet(self, modes: Mapping[str, Profile] | None = None) -> Fleet:
         """Make what replays many runs; `modes` are those of their workspace, None: the deployment's alone."""
         return Fleet(self, self._log, self._make_parts(modes or self._parts.modes.deployed))
+
+    async def _open_fleet(self, asker: Scope, variant: Variant) -> Fleet:
+        modes = None if variant.mode is None else await self._parts.modes.list(asker.workspace_id, variant.mode)
+        return self.make_fleet(modes)
 
     def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
         parts = self._parts

@@ -9,9 +9,9 @@ from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, Workspac
 from app.api.schema.openapi import fail_with, respond_with
 from app.api.schema.responses import AssistantListBody
 from app.api.schema.schemas import AssistantRequest, VersionRequest
+from app.assistants import unknown_assistant
 from askgraph import models
 from domain.assistants import Assistant
-from domain.errors import UnknownAssistant
 
 reading = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ask"))
 writing = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ingest"))
@@ -62,7 +62,7 @@ async def list_versions(assistant_id: str, assistants: AssistantsDep, workspace:
     """List an assistant's versions, the latest first. `NAME@2` as a mode answers as the second."""
     versions = await assistants.modes.store.list_versions(workspace, assistant_id)
     if not versions:
-        raise UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")
+        raise unknown_assistant(assistant_id)
     return {"assistants": [describe_assistant(each) for each in versions]}
 
 

@@ -19,11 +19,14 @@ from app.api.library.documents import RevisionQuery, find_document, find_revisio
 from app.api.schema.openapi import fail_with, respond_with, respond_with_text
 from app.api.schema.responses import BlocksBody, FoundWordsListBody
 from app.ingest.page_picture import PictureFormat, has_page_pictures
-from domain.documents import Line, Place, TextLine
+from domain.documents import Document, Line, Place
 from domain.errors import InputError, MissingOriginal
 from domain.library.citations import find_boxes
+from domain.ports.documents import DocumentStore
 from domain.ports.originals import OriginalStore
+from domain.scope import Scope
 from domain.text.blocks import plain_text, read_blocks
+from nodes.sources.sourcing import make_line
 
 DEFAULT_DPI, MIN_DPI, MAX_DPI = 110, 36, 220
 """Resolutions of page pictures. A page of A4 has 910 × 1290 pixels at 110 dpi."""
@@ -120,9 +123,7 @@ async def get_blocks(
     Offsets are those of citations. A block's page is that on which it begins; of an earlier revision none is known.
     """
     document = await find_document(documents, scope, document_id)
-    text = await read_revision(documents, scope, document, revision)
-    is_current = revision in (None, document.revision)
-    places = await documents.get_places(scope.workspace_id, document_id) if is_current else []
+    text, places = await _read_places(documents, scope, document, revision)
     return {
         "document_id": document.id,
         "title": document.title,
@@ -149,11 +150,18 @@ async def find_words(
     parts = re.findall(r"[^\W_]+", words)
     if not parts:
         raise InputError("`words` has no letters or digits.")
-    text = await read_revision(documents, scope, document, revision)
-    is_current = revision in (None, document.revision)
-    places = await documents.get_places(scope.workspace_id, document_id) if is_current else []
+    text, places = await _read_places(documents, scope, document, revision)
     lines = [line for place in places for line in place.lines]
     return {"found": await asyncio.to_thread(_find, text, r"[\W_]+".join(map(re.escape, parts)), lines)}
+
+
+async def _read_places(
+    documents: DocumentStore, scope: Scope, document: Document, revision: int | None
+) -> tuple[str, Sequence[Place]]:
+    """Return the text of a revision, and where it stands on pages, which is known of the current one alone."""
+    text = await read_revision(documents, scope, document, revision)
+    is_current = revision in (None, document.revision)
+    return text, await documents.get_places(scope.workspace_id, document.id) if is_current else []
 
 
 def _find(text: str, pattern: str, lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -161,10 +169,7 @@ def _find(text: str, pattern: str, lines: Sequence[Line]) -> list[dict[str, Any]
     found = []
     for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST_FOUND):
         start, end = match.span()
-        touched = [
-            TextLine(start=line.start, end=line.end, page=line.page, box=line.box)
-            for line in lines[bisect_right(ends, start) : bisect_left(starts, end)]
-        ]
+        touched = list(map(make_line, lines[bisect_right(ends, start) : bisect_left(starts, end)]))
         boxes = find_boxes(text, 0, touched, [(start, end)])
         first, last = max(0, start - _AROUND), end + _AROUND
         around = plain_text(text[first:last]).split()

@@ -252,7 +252,7 @@ class Replayer:
         return Branch(branch_id, cast(AnswerState, values), forked_from, caller=replay.caller)
 
     async def _change(self, replay: Replay, step: SavedStep) -> dict[str, Any]:
-        modes = await self._parts.modes.list(replay.workspace_id, replay.mode or "")
+        modes = {} if replay.mode is None else await self._parts.modes.list(replay.workspace_id, replay.mode)
         values = change_values(step.values, replay.changes, replay.mode, modes)
         require_current(values, step.version)
         if replay.mode is not None:

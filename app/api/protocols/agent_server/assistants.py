@@ -1,6 +1,5 @@
 """Assistants: the modes, and those that a team has made of them. All answer with the same graph."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
@@ -13,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep, Workspace
 from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, MakingRoute, name_assistant
 from app.api.schema.schemas import VersionRequest
-from app.assistants import Assistants, WorkspaceModes
+from app.assistants import Assistants, WorkspaceModes, unknown_assistant
 from app.drawing.diagram import read_graph
 from app.support.toml_files import list_problems
 from domain.assistants import Assistant, Draft, Setup
@@ -124,7 +123,7 @@ class AssistantSearch(_Body):
             for assistant in (*made, *map(_describe_mode, modes.deployed))
             if self.graph_id in (None, assistant["graph_id"])
             and (self.name or "").lower() in assistant["name"].lower()
-            and _holds(assistant["metadata"], self.metadata or {})
+            and (self.metadata or {}).items() <= assistant["metadata"].items()
         ]
         return sorted(found, key=lambda each: str(each[self.sort_by]).lower(), reverse=self.sort_order == "desc")
 
@@ -134,7 +133,7 @@ async def find_profile(modes: WorkspaceModes, workspace_id: str, assistant_id: s
     try:
         return await modes.find(workspace_id, _find_mode(modes, assistant_id) or assistant_id)
     except UnknownMode:
-        raise _unknown(assistant_id) from None
+        raise unknown_assistant(assistant_id) from None
 
 
 @router.get("/ok")
@@ -165,7 +164,7 @@ async def create_assistant(
             raise
         # What has the name may be another one.
         try:
-            return await _read(assistants.modes, scope.workspace_id, assistant_id)
+            return await _read(assistants, scope.workspace_id, assistant_id)
         except UnknownAssistant:
             pass
         raise
@@ -194,7 +193,7 @@ async def count_assistants(body: AssistantSearch, assistants: AssistantsDep, wor
 @router.get("/assistants/{assistant_id}")
 async def get_assistant(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """Describe an assistant."""
-    return await _read(assistants.modes, workspace, assistant_id)
+    return await _read(assistants, workspace, assistant_id)
 
 
 @making.patch("/assistants/{assistant_id}")
@@ -224,11 +223,11 @@ async def list_versions(
     assistant_id: str, body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace
 ) -> list[dict[str, Any]]:
     """List the versions of an assistant, the latest first."""
-    described = [await _read(assistants.modes, workspace, assistant_id)]
+    described = [await _read(assistants, workspace, assistant_id)]
     if not _find_mode(assistants.modes, assistant_id):
         versions = await assistants.modes.store.list_versions(workspace, described[0]["assistant_id"])
         described = [_describe(each) | {"created_at": _write_time(each.updated_at)} for each in versions]
-    found = [each for each in described if _holds(each["metadata"], body.metadata or {})]
+    found = [each for each in described if (body.metadata or {}).items() <= each["metadata"].items()]
     return [
         {name: value for name, value in each.items() if name != "updated_at"}
         for each in found[body.offset : body.offset + body.limit]
@@ -249,7 +248,7 @@ async def draw_assistant(
     assistant_id: str, assistants: AssistantsDep, graph: GraphDep, workspace: Workspace
 ) -> dict[str, Any]:
     """Return the steps of the graph and the edges between them."""
-    await _read(assistants.modes, workspace, assistant_id)
+    await _read(assistants, workspace, assistant_id)
     diagram = read_graph(graph)
     return {
         "nodes": [
@@ -267,7 +266,7 @@ async def draw_assistant(
 @router.get("/assistants/{assistant_id}/schemas")
 async def describe_schemas(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """Return the JSON schemas of the input, the state and the context."""
-    assistant = await _read(assistants.modes, workspace, assistant_id)
+    assistant = await _read(assistants, workspace, assistant_id)
     question = {"type": "string", "description": "In place of messages."}
     inputs = {"type": "object", "title": "Input", "properties": {"messages": MESSAGES, "question": question}}
     state = {
@@ -295,7 +294,7 @@ async def describe_schemas(assistant_id: str, assistants: AssistantsDep, workspa
 @router.get("/assistants/{assistant_id}/subgraphs")
 async def list_subgraphs(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """Return the graph's subgraphs: it has none."""
-    await _read(assistants.modes, workspace, assistant_id)
+    await _read(assistants, workspace, assistant_id)
     return {}
 
 
@@ -304,32 +303,18 @@ def _find_mode(modes: WorkspaceModes, assistant_id: str) -> str | None:
     return next((name for name in modes.deployed if assistant_id in (name, name_assistant(name))), None)
 
 
-async def _read(modes: WorkspaceModes, workspace: str, assistant_id: str) -> dict[str, Any]:
+async def _read(assistants: Assistants, workspace: str, assistant_id: str) -> dict[str, Any]:
     """Describe an assistant, by its id or its name. Raises `UnknownAssistant`."""
-    if mode := _find_mode(modes, assistant_id):
+    if mode := _find_mode(assistants.modes, assistant_id):
         return _describe_mode(mode)
-    made = await modes.store.find(workspace, assistant_id)
-    if made is None:
-        raise _unknown(assistant_id)
-    return _describe(made)
+    return _describe(await assistants.find(workspace, assistant_id))
 
 
 async def _open(assistants: Assistants, workspace: str, assistant_id: str) -> Assistant:
     """Return an assistant to change it. Raises `UnknownAssistant`, and `Forbidden` for a mode."""
     if mode := _find_mode(assistants.modes, assistant_id):
         raise Forbidden(f"{mode!r} is a mode of the deployment, whose settings alone change it.")
-    known = await assistants.modes.store.find(workspace, assistant_id)
-    if known is None:
-        raise _unknown(assistant_id)
-    return known
-
-
-def _unknown(assistant_id: str) -> UnknownAssistant:
-    return UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")
-
-
-def _holds(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(name in metadata and metadata[name] == value for name, value in wanted.items())
+    return await assistants.find(workspace, assistant_id)
 
 
 def _describe_mode(mode: str) -> dict[str, Any]:
