@@ -68,13 +68,10 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
     wording = wording_of(profile, state["language"])
     # A model has read them all, and found nothing. A profile with a sentence of its own wants that and nothing else.
     shows = state["graded_by"] == LOCAL and profile.generate.fallback is None
+    sources = state["sources"] if shows else []
     question = state["corrected_question"]
-    similar = _find_similar(state["sources"], context)
-    near = {
-        each["number"]: each
-        for each in state["sources"]
-        if shows and _is_near(question, each, each["text"], _MANY, similar)
-    }
+    similar = _find_similar(sources, context)
+    near = {each["number"]: each for each in sources if _is_near(question, each, each["text"], _MANY, similar)}
     found = (
         await context.judges.finder.find_nearest(question, [*near.values()], scope=scope_of(state), most=MOST)
         if near
@@ -126,10 +123,12 @@ def _find_similar(sources: Sequence[Source], context: Context) -> frozenset[int]
     What answers in another language shares no words."""
     scale = read_scales()[context.judges.embedding_model]
     middle = (scale.unrelated + scale.related) / 2
-    cosines = {
-        each["number"]: found["dense"] for each, found in zip(sources, context.read_cosines(sources), strict=True)
-    }
-    return frozenset(number for number, cosine in cosines.items() if cosine is not None and cosine >= middle)
+    cosines = [found["dense"] for found in context.read_cosines(sources)]
+    return frozenset(
+        source["number"]
+        for source, cosine in zip(sources, cosines, strict=True)
+        if cosine is not None and cosine >= middle
+    )
 
 
 def _is_near(question: str, source: Source, text: str, enough: int, similar: Collection[int]) -> bool:

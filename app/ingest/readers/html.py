@@ -162,8 +162,10 @@ def _turns_pages(node: LexborNode, neighbours: Container[str]) -> bool:
     """Return True for a list or a table all of whose links, two or more, lead to pages that the head names as the next,
     the one before and the like, and for a table of nothing but links: a list of those may be content (link density:
     Kohlschütter et al., "Boilerplate Detection using Shallow Text Features", WSDM 2010)."""
+    if node.tag == "p":
+        return False
     links = node.css("a[href]")
-    if node.tag == "p" or len(links) < 2:
+    if len(links) < 2:
         return False
     is_turning = all(_read_page(link) in neighbours for link in links)
     return is_turning or (node.tag == "table" and _holds_links_only(node, links))

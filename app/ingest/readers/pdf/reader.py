@@ -57,7 +57,7 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
         for index in range(count):
             with _PDFIUM:
                 pages.append(_read_page(document, index))
-            if can_recognise():
+            if pages[-1].is_scan and can_recognise():
                 refuse_many(sum(page.is_scan for page in pages))
             note_pages(index + 1, count)
     finally:
