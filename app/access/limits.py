@@ -6,7 +6,7 @@ from app.support.metrics import REFUSED_BY_LIMIT, UNLIMITED
 from domain.errors import BudgetSpent, OverLimit, RateLimited, TooManyRuns
 from domain.people.access import Caller
 from domain.people.limits import NO_LIMITS, LimitName, Limits, Used, say_dollars
-from domain.ports.limits import UsageCounter
+from domain.ports.keys import UsageCounter
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ from domain.ports.answers import AnswerCache
 from domain.ports.assistants import AssistantStore
 from domain.ports.conversations import ClientThreads, ConversationIndex
 from domain.ports.feedback import FeedbackStore
-from domain.ports.limits import UsageCounter
+from domain.ports.keys import UsageCounter
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ServedRuns, ThreadStore
 from domain.ports.streams import RunStreams

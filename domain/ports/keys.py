@@ -1,8 +1,9 @@
-"""The store of API keys."""
+"""The store of API keys, and counts of what callers use."""
 
 from typing import Protocol
 
 from domain.people.access import ApiKey
+from domain.people.limits import Limits, Used
 
 
 class KeyStore(Protocol):
@@ -43,4 +44,24 @@ class KeyStore(Protocol):
 
     async def is_empty(self) -> bool:
         """Return True until the first key is made."""
+        ...
+
+
+class UsageCounter(Protocol):
+    """Counts what callers use, for all processes of a deployment.
+
+    Never raises. Returns None while its server is away: answering does not depend on it.
+    """
+
+    async def count_request(self, caller: str, limits: Limits) -> tuple[bool, Used] | None:
+        """Count a request, unless this minute has had as many as the limits allow: then False. With what the caller has
+        used by now."""
+        ...
+
+    async def begin_run(self, caller: str, run_id: str | None, limits: Limits) -> tuple[bool, Used] | None:
+        """Count a run until it ends, unless the limits allow none: then False. None: only look."""
+        ...
+
+    async def end_run(self, caller: str, run_id: str, tokens: int, dollars: float) -> None:
+        """Count the run no more, and what it has cost. A run that never ends is counted for a quarter of an hour."""
         ...

@@ -5,7 +5,7 @@ import asyncio
 from dataclasses import replace
 
 from domain.people.limits import NO_LIMITS, Limits, Used
-from domain.ports.limits import UsageCounter
+from domain.ports.keys import UsageCounter
 
 LIMITS = Limits(requests_per_minute=3, runs=2, tokens_per_day=1000, dollars_per_day=0.5)
 

@@ -50,7 +50,7 @@ return {counted and 1 or 0, used[2], used[1] - now, runs, used[4], used[5], used
 
 
 class RedisUsageCounter:
-    """Implements `domain.ports.limits.UsageCounter`. `namespace` identifies the database that holds the keys."""
+    """Implements `domain.ports.keys.UsageCounter`. `namespace` identifies the database that holds the keys."""
 
     def __init__(self, server: RedisServer, namespace: str = "") -> None:
         self._prefix = f"askgraph:{namespace}"

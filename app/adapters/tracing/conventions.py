@@ -66,8 +66,9 @@ def describe(facts: Facts, *, texts: bool) -> dict[str, str | int | float]:
         described |= dict.fromkeys(_FIGURES.get(fact, ()), value)  # type: ignore[arg-type]
         if texts and fact in _TEXTS:
             said = value if isinstance(value, str) else json.dumps(_spell(value), ensure_ascii=False, default=str)
-            names_of_kind = [name for (of, about), name in _TEXTS_OF_KIND.items() if (of, about) == (kind, fact)]
-            described |= dict.fromkeys([*_TEXTS[fact], *names_of_kind], said)
+            described |= dict.fromkeys(_TEXTS[fact], said)
+            if of_kind := _TEXTS_OF_KIND.get((kind, fact)):
+                described[of_kind] = said
     if "cost" in facts:
         described["langfuse.observation.cost_details"] = json.dumps({"total": facts["cost"]})
     documents = [_show(each, texts=texts) for each in facts.get("documents", ())[:_MOST_DOCUMENTS]]
