@@ -7,13 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 import httpx2
-import numpy as np
 
 from app.wiring.services import Services
 from domain.scope import Scope
@@ -107,8 +106,3 @@ def read_cpu(pid: int) -> float:
 def read_memory(pid: int) -> int:
     """Megabytes that a process occupies."""
     return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("utf-8"))[0]) // 1024
-
-
-def show(values: Sequence[float]) -> str:
-    """The median and the 95th percentile."""
-    return f"{np.percentile(values, 50):8.1f} / {np.percentile(values, 95):8.1f}"

@@ -226,12 +226,8 @@ async def test_what_cannot_answer_is_refused(
 
 async def test_an_assistant_takes_the_models_that_are_connected(settings: Settings) -> None:
     changes = {"model_fallbacks": ("gpt-5",)}
-    async with serve_models(
-        settings, {"a.md": b"# A\n\nThe Falke has a warranty of 36 months.\n"}, changes=changes
-    ) as (
-        services,
-        server,
-    ):
+    documents = {"a.md": b"# A\n\nThe Falke has a warranty of 36 months.\n"}
+    async with serve_models(settings, documents, changes=changes) as (services, server):
         with pytest.raises(AssistantError, match=r"'gpt-9' is not connected here; .*gpt-5.* are"):
             await save(services, models={"large": "gpt-9"})
         await save(services, models={"large": "gpt-5"})

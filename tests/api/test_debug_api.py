@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from app.answering.requests import Ask
 from app.serving.application import make_app
@@ -21,12 +19,6 @@ from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.http_client import open_client
 from tests.wire.openai import serve_openai
-
-
-@pytest_asyncio.fixture
-async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_client(make_app(services)) as opened:
-        yield opened
 
 
 async def test_a_run_tells_its_states_and_steps(services: Services, client: httpx.AsyncClient) -> None:

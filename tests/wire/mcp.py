@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 from tests.wire.serving import serve_app
 
 TOKEN = "a-token-of-the-deployment"
-ON_CALL = "On call for {team} is Petra Lindqvist, extension 4711."
 
 
 @dataclass
@@ -26,7 +25,6 @@ class OnCall:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """The functions that were called, with their arguments."""
     requests: int = 0
-    returns: str = ON_CALL
     fault: Literal["", "raises", "slow", "long", "no json", "refuses"] = ""
 
 
@@ -41,7 +39,7 @@ async def serve_on_call() -> AsyncIterator[OnCall]:
         on_call.calls.append(("who_is_on_call", {"team": team}))
         if on_call.fault == "raises":
             raise ToolError(f"There is no team {team}.")
-        return on_call.returns.format(team=team)
+        return f"On call for {team} is Petra Lindqvist, extension 4711."
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=False))
     async def page_somebody(text: str) -> str:

@@ -15,7 +15,9 @@ cli = new_cli()
 
 @cli.command()
 def reindex(
-    embeddings: Annotated[str, typer.Option(help="local, openai:MODEL[@DIMENSION], folder:PATH or package:MODULE.")],
+    embeddings: Annotated[
+        str, typer.Option(help="local, multilingual, openai:MODEL[@DIMENSION], folder:PATH or package:MODULE.")
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Embed all documents again with another model. This covers all workspaces.

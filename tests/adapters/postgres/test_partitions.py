@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from psycopg import AsyncConnection
-from psycopg.sql import SQL, Identifier
+from psycopg.conninfo import conninfo_to_dict
 
 from app.adapters.embedded import Servers
 from app.adapters.postgres import migrations
@@ -20,6 +20,7 @@ from app.adapters.postgres.vectors import vector_index
 from domain.scope import Scope
 from tests.adapters.postgres import test_postgres
 from tests.adapters.postgres.test_postgres import documents, library  # noqa: F401 - fixtures
+from tests.conftest import create_database
 from tests.contracts.corpus import store, vector_of
 
 TABLE = re.compile(r"^CREATE TABLE (\w+) \(\n(.*?)\n\)( WITH \(.*?\))?;$", re.DOTALL | re.MULTILINE)
@@ -43,19 +44,15 @@ def share_out(schema: str) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def template(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    name = "template_of_partitions"
     here = tmp_path_factory.mktemp("migrations")
     shutil.copytree(Path(migrations.__file__).parent, here, dirs_exist_ok=True)
     [schema] = here.glob("versions/0001_*.py")
     schema.write_text(share_out(schema.read_text()))
-    assert servers.database_url
-    async with await AsyncConnection.connect(servers.database_url, autocommit=True) as administration:
-        await administration.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    async with create_database(servers, "template1") as url:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(migrations, "__file__", str(here / "__init__.py"))
-            await migrations.upgrade(servers.database_url.replace("@/askgraph?", f"@/{name}?"))
-        yield name
-        await administration.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+            await migrations.upgrade(url)
+        yield str(conninfo_to_dict(url)["dbname"])
 
 
 class TestLibrary(test_postgres.TestPostgresLibrary):
