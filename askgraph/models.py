@@ -82,7 +82,9 @@ class Claim(Model):
     text: str
     """The statement as it stands in the answer."""
     start: int
+    """First character, counted from 0, in the answer before any correction."""
     end: int
+    """Character of that answer after the last one."""
     markers: list[int]
     kind: str
     """`statement`, `conclusion`, or `absence`: that the sources do not say something."""
@@ -138,8 +140,8 @@ class Answer(Model):
     sources: list[Citation] = []
     """The sources that the answer was written from."""
     outcome: str | None
-    """`answered`, `answered_with_caveat`, `abstained`, `asked_back`, `declined` or `conversed`; None where the run was
-    stopped before it had one."""
+    """`answered`, `answered_with_caveat`, `showed_passages`, `abstained`, `asked_back`, `declined` or `conversed`; None
+    where the run was stopped before it had one."""
     abstained: bool
     """True where the documents do not answer."""
     outcome_reasons: list[dict[str, Any]]
