@@ -74,6 +74,7 @@ async def test_bad_requests_are_refused_in_the_protocols_form(client: AsyncOpenA
         ({"input": [{"type": "function_call_output"}]}, openai.BadRequestError, "an item of the type"),
         ({"metadata": {"thread_id": "a\x00b"}}, openai.BadRequestError, "metadata.thread_id: String should match"),
         ({"background": True}, openai.BadRequestError, "background"),
+        ({"conversation": "c"}, openai.BadRequestError, "conversation"),
         ({"previous_response_id": "resp_none"}, openai.NotFoundError, "There is no run 'none'"),
     ]
     for given, kind, says in cases:
