@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, Workspace, needs
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with, fail_with
 from app.api.schema.responses import AssistantListBody
 from app.api.schema.schemas import AssistantRequest, VersionRequest
 from app.assistants import unknown_assistant
@@ -16,21 +16,14 @@ from domain.assistants import Assistant
 reading = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ask"))
 writing = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ingest"))
 
-_ONE = respond_with(models.Assistant, "The assistant.")
 
-
-@reading.get("", response_model=None, responses=respond_with(AssistantListBody, "The assistants.") | fail_with())
+@reading.get("", **answer_with(AssistantListBody, "The assistants."))
 async def list_assistants(assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """List the workspace's assistants, by name. Each answers as a mode of its name."""
     return {"assistants": [describe_assistant(each) for each in await assistants.modes.store.list(workspace)]}
 
 
-@writing.post(
-    "",
-    status_code=201,
-    response_model=None,
-    responses=respond_with(models.Assistant, "The assistant.", 201) | fail_with(404, 409),
-)
+@writing.post("", **answer_with(models.Assistant, "The assistant.", 404, 409, status=201))
 async def create_assistant(
     body: AssistantRequest, request: Request, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
 ) -> dict[str, Any]:
@@ -39,13 +32,13 @@ async def create_assistant(
     return describe_assistant(await assistants.create(scope, body, caller))
 
 
-@reading.get("/{assistant_id}", response_model=None, responses=_ONE | fail_with(404))
+@reading.get("/{assistant_id}", **answer_with(models.Assistant, "The assistant.", 404))
 async def read_assistant(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """Return an assistant as it answers now."""
     return describe_assistant(await assistants.read(workspace, assistant_id))
 
 
-@writing.put("/{assistant_id}", response_model=None, responses=_ONE | fail_with(404, 409))
+@writing.put("/{assistant_id}", **answer_with(models.Assistant, "The assistant.", 404, 409))
 async def change_assistant(
     assistant_id: str, body: AssistantRequest, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
 ) -> dict[str, Any]:
@@ -53,11 +46,7 @@ async def change_assistant(
     return describe_assistant(await assistants.change(scope, body, caller, assistant_id))
 
 
-@reading.get(
-    "/{assistant_id}/versions",
-    response_model=None,
-    responses=respond_with(AssistantListBody, "The versions.") | fail_with(404),
-)
+@reading.get("/{assistant_id}/versions", **answer_with(AssistantListBody, "The versions.", 404))
 async def list_versions(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """List an assistant's versions, the latest first. `NAME@2` as a mode answers as the second."""
     versions = await assistants.modes.store.list_versions(workspace, assistant_id)
@@ -66,7 +55,7 @@ async def list_versions(assistant_id: str, assistants: AssistantsDep, workspace:
     return {"assistants": [describe_assistant(each) for each in versions]}
 
 
-@writing.put("/{assistant_id}/version", response_model=None, responses=_ONE | fail_with(404, 409))
+@writing.put("/{assistant_id}/version", **answer_with(models.Assistant, "The assistant.", 404, 409))
 async def choose_version(
     assistant_id: str, body: VersionRequest, assistants: AssistantsDep, workspace: Workspace
 ) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.api.dependencies import RunLogDep, Workspace, WorkspaceModesDep, needs, read_services
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import ModeListBody
 from domain.runs import Spending
 
@@ -15,7 +15,7 @@ MEASURED_FOR = timedelta(days=30)
 router = APIRouter(prefix="/api/modes", tags=["chat"], route_class=needs("ask"))
 
 
-@router.get("", response_model=None, responses=respond_with(ModeListBody, "The modes.") | fail_with())
+@router.get("", **answer_with(ModeListBody, "The modes."))
 async def list_modes(
     request: Request, known: WorkspaceModesDep, log: RunLogDep, workspace: Workspace
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.api.asking.streams import respond
 from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, FeedbackDep, RunManagerDep, needs
 from app.api.schema.descriptions import describe_feedback, describe_run
-from app.api.schema.openapi import fail_with, respond_with, respond_with_run
+from app.api.schema.openapi import answer_with, fail_with, respond_with_run
 from app.api.schema.schemas import FeedbackRequest
 from app.history.since import tell_since
 from askgraph import models
@@ -18,11 +18,7 @@ from domain.execution.streams import order_of
 router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
 
 
-@router.get(
-    "/{run_id}",
-    response_model=None,
-    responses=respond_with(models.Run, "The run's status.") | fail_with(404),
-)
+@router.get("/{run_id}", **answer_with(models.Run, "The run's status.", 404))
 async def status(run_id: str, manager: RunManagerDep, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
     """Return a run's status; once it has ended, with its answer, usage, cost and timings. A citation whose document was
     changed or deleted later says so in `since`."""
@@ -62,22 +58,14 @@ async def events(
     return await respond(request, followed, stream)
 
 
-@router.post(
-    "/{run_id}/cancel",
-    response_model=None,
-    responses=respond_with(models.Run, "The run's status.") | fail_with(404),
-)
+@router.post("/{run_id}/cancel", **answer_with(models.Run, "The run's status.", 404))
 async def cancel(run_id: str, manager: RunManagerDep, caller: CallerDep, scope: CallerScope) -> dict[str, Any]:
     """Stop a run. What it has written so far is kept, as a turn that is marked as stopped. A run that has ended stays
     as it is. What somebody else has asked is stopped with the right `admin`."""
     return describe_run(await manager.cancel(caller, scope, run_id))
 
 
-@router.put(
-    "/{run_id}/feedback",
-    response_model=None,
-    responses=respond_with(models.Feedback, "The feedback.") | fail_with(404),
-)
+@router.put("/{run_id}/feedback", **answer_with(models.Feedback, "The feedback.", 404))
 async def give_feedback(
     run_id: str,
     body: FeedbackRequest,

@@ -16,7 +16,7 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.schema.descriptions import describe_conversation, describe_erasure, describe_turn
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import HistoryBody
 from app.api.schema.schemas import ThreadId, TitleRequest
 from app.history.since import tell_since
@@ -26,11 +26,7 @@ reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("
 erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask", "admin"))
 
 
-@reading.get(
-    "",
-    response_model=None,
-    responses=respond_with(models.ThreadList, "The conversations.") | fail_with(),
-)
+@reading.get("", **answer_with(models.ThreadList, "The conversations."))
 async def list_threads(
     threads: ThreadsDep,
     caller: CallerDep,
@@ -45,11 +41,7 @@ async def list_threads(
     return {"threads": [describe_conversation(thread) for thread in found], "next": following}
 
 
-@reading.get(
-    "/{thread_id}",
-    response_model=None,
-    responses=respond_with(models.Thread, "The conversation.") | fail_with(404),
-)
+@reading.get("/{thread_id}", **answer_with(models.Thread, "The conversation.", 404))
 async def read_thread(
     thread_id: ThreadId,
     threads: ThreadsDep,
@@ -72,11 +64,7 @@ async def read_thread(
     }
 
 
-@reading.patch(
-    "/{thread_id}",
-    response_model=None,
-    responses=respond_with(models.ThreadSummary, "The conversation.") | fail_with(404),
-)
+@reading.patch("/{thread_id}", **answer_with(models.ThreadSummary, "The conversation.", 404))
 async def rename_thread(
     thread_id: ThreadId, body: TitleRequest, threads: ThreadsDep, scope: CallerScope
 ) -> dict[str, Any]:
@@ -84,11 +72,7 @@ async def rename_thread(
     return describe_conversation(await threads.rename(scope, thread_id, body.title))
 
 
-@reading.get(
-    "/{thread_id}/history",
-    response_model=None,
-    responses=respond_with(HistoryBody, "The steps.") | fail_with(404),
-)
+@reading.get("/{thread_id}/history", **answer_with(HistoryBody, "The steps.", 404))
 async def read_history(
     thread_id: ThreadId,
     history: HistoryDep,
@@ -103,11 +87,7 @@ async def read_history(
     return {"thread_id": thread_id, "steps": steps, "next": following}
 
 
-@erasing.delete(
-    "/{thread_id}",
-    response_model=None,
-    responses=respond_with(models.Erasure, "What was erased, and the proof.") | fail_with(404, 409),
-)
+@erasing.delete("/{thread_id}", **answer_with(models.Erasure, "What was erased, and the proof.", 404, 409))
 async def forget_thread(
     thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope, dry_run: DryRun
 ) -> dict[str, Any]:

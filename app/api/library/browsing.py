@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 
 from app.api.dependencies import CallerScope, DocumentsDep, needs
 from app.api.schema.descriptions import describe_document
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import LibraryBody
 from app.api.schema.schemas import WhereQuery
 from domain.library.browsing import Order, View
@@ -19,11 +19,7 @@ router = APIRouter(prefix="/api/library", tags=["documents"], route_class=needs(
 _STORABLE = r"^[^\x00]*$"
 
 
-@router.get(
-    "",
-    response_model=None,
-    responses=respond_with(LibraryBody, "A page of the library.") | fail_with(),
-)
+@router.get("", **answer_with(LibraryBody, "A page of the library."))
 async def browse_library(
     documents: DocumentsDep,
     scope: CallerScope,

@@ -31,7 +31,7 @@ from app.api.schema.descriptions import (
     describe_ingestion,
     describe_revision,
 )
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with, fail_with, respond_with
 from app.api.schema.responses import AcceptedIngestBody, DocumentListBody, ErrorBody, IngestBody, RevisionListBody
 from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery
 from app.history.forgetting import count_deletion, find_deletable
@@ -161,22 +161,14 @@ async def add_documents(
     return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
 
 
-@reading.get(
-    "",
-    response_model=None,
-    responses=respond_with(DocumentListBody, "The documents.") | fail_with(),
-)
+@reading.get("", **answer_with(DocumentListBody, "The documents."))
 async def list_documents(documents: DocumentsDep, scope: CallerScope, where: WhereQuery = None) -> dict[str, Any]:
     """List the workspace's documents that the caller may read, or those of them whose metadata passes a filter."""
     found = await documents.list(scope.workspace_id, Where.parse_option(where))
     return {"documents": [describe_document(document) for document in found if scope.admits(document.groups)]}
 
 
-@reading.get(
-    "/{document_id}",
-    response_model=None,
-    responses=respond_with(models.Document, "The document.") | fail_with(404),
-)
+@reading.get("/{document_id}", **answer_with(models.Document, "The document.", 404))
 async def get_document(
     document_id: str,
     documents: DocumentsDep,
@@ -188,11 +180,7 @@ async def get_document(
     return describe_document(document) | {"text": await read_revision(documents, scope, document, revision)}
 
 
-@reading.get(
-    "/{document_id}/revisions",
-    response_model=None,
-    responses=respond_with(RevisionListBody, "The revisions.") | fail_with(404),
-)
+@reading.get("/{document_id}/revisions", **answer_with(RevisionListBody, "The revisions.", 404))
 async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
     """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
     await find_document(documents, scope, document_id)
@@ -245,11 +233,7 @@ async def read_revision(documents: DocumentStore, scope: Scope, document: Docume
     return text
 
 
-@writing.patch(
-    "/{document_id}",
-    response_model=None,
-    responses=respond_with(models.Document, "The document.") | fail_with(404),
-)
+@writing.patch("/{document_id}", **answer_with(models.Document, "The document.", 404))
 async def set_groups(
     document_id: str,
     body: GroupsRequest,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from app.api.dependencies import CallerScope, DocumentsDep, IngestionsDep, needs
 from app.api.schema.descriptions import describe_ingestion
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import IngestionListBody
 from askgraph import models
 from domain.errors import UnknownIngestion
@@ -23,11 +23,7 @@ SHOWN_FOR = timedelta(hours=1)
 router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=needs("ingest"))
 
 
-@router.get(
-    "",
-    response_model=None,
-    responses=respond_with(IngestionListBody, "The ingestions.") | fail_with(),
-)
+@router.get("", **answer_with(IngestionListBody, "The ingestions."))
 async def list_ingestions(
     ingestions: IngestionsDep,
     documents: DocumentsDep,
@@ -39,11 +35,7 @@ async def list_ingestions(
     return {"ingestions": [describe_ingestion(each) for each in await _pick_open(documents, scope, found)]}
 
 
-@router.get(
-    "/{ingestion_id}",
-    response_model=None,
-    responses=respond_with(models.Ingestion, "The ingestion's state.") | fail_with(404),
-)
+@router.get("/{ingestion_id}", **answer_with(models.Ingestion, "The ingestion's state.", 404))
 async def get_ingestion(
     ingestion_id: str, ingestions: IngestionsDep, documents: DocumentsDep, scope: CallerScope
 ) -> dict[str, Any]:
@@ -51,11 +43,7 @@ async def get_ingestion(
     return describe_ingestion(await _find(ingestions, documents, scope, ingestion_id))
 
 
-@router.delete(
-    "/{ingestion_id}",
-    response_model=None,
-    responses=respond_with(models.Ingestion, "The ingestion's state now.") | fail_with(404),
-)
+@router.delete("/{ingestion_id}", **answer_with(models.Ingestion, "The ingestion's state now.", 404))
 async def cancel_ingestion(
     ingestion_id: str, ingestions: IngestionsDep, documents: DocumentsDep, scope: CallerScope
 ) -> dict[str, Any]:

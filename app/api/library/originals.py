@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
 from app.api.library.documents import RevisionQuery, find_document, find_revision, read_revision
-from app.api.schema.openapi import fail_with, respond_with, respond_with_text
+from app.api.schema.openapi import answer_with, fail_with, respond_with_text
 from app.api.schema.responses import BlocksBody, FoundWordsListBody
 from app.ingest.page_picture import PictureFormat, has_page_pictures
 from domain.documents import Document, Line, Place
@@ -110,11 +110,7 @@ async def get_page(
     return Response(picture, media_type=f"image/{kind}", headers=headers)
 
 
-@router.get(
-    "/{document_id}/text",
-    response_model=None,
-    responses=respond_with(BlocksBody, "The document's text.") | fail_with(404),
-)
+@router.get("/{document_id}/text", **answer_with(BlocksBody, "The document's text.", 404))
 async def get_blocks(
     document_id: str, documents: DocumentsDep, scope: CallerScope, revision: RevisionQuery = None
 ) -> dict[str, Any]:
@@ -132,11 +128,7 @@ async def get_blocks(
     }
 
 
-@router.get(
-    "/{document_id}/find",
-    response_model=None,
-    responses=respond_with(FoundWordsListBody, "The places.") | fail_with(404),
-)
+@router.get("/{document_id}/find", **answer_with(FoundWordsListBody, "The places.", 404))
 async def find_words(
     document_id: str,
     words: Annotated[str, Query(min_length=1, max_length=200, description="Words that stand one after the other.")],

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from app.api.dependencies import CallerScope, ModesDep, needs, read_services
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import PassageListBody
 from app.api.schema.schemas import WhereQuery
 from app.modes import find_mode
@@ -20,11 +20,7 @@ from nodes.sources.search import search
 router = APIRouter(prefix="/api/search", tags=["documents"], route_class=needs("ask"))
 
 
-@router.get(
-    "",
-    response_model=None,
-    responses=respond_with(PassageListBody, "The passages.") | fail_with(),
-)
+@router.get("", **answer_with(PassageListBody, "The passages."))
 async def search_documents(
     request: Request,
     question: str,

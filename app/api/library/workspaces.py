@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api.dependencies import CallerDep, WorkspacesDep, needs
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import WorkspaceListBody
 from domain.errors import UnknownWorkspace
 from domain.ports.workspaces import WorkspaceSize
@@ -14,11 +14,7 @@ from domain.ports.workspaces import WorkspaceSize
 router = APIRouter(prefix="/api/workspaces", tags=["workspaces"], route_class=needs("ask"))
 
 
-@router.get(
-    "",
-    response_model=None,
-    responses=respond_with(WorkspaceListBody, "The workspaces.") | fail_with(),
-)
+@router.get("", **answer_with(WorkspaceListBody, "The workspaces."))
 async def list_workspaces(caller: CallerDep, workspaces: WorkspacesDep) -> dict[str, Any]:
     """List the workspaces that the caller may enter and that hold something, and always the one that requests enter
     which name none."""

@@ -6,17 +6,13 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api.dependencies import AnswersDep, Workspace, needs
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import CacheCountsBody
 
 router = APIRouter(prefix="/api/cache", tags=["cache"], route_class=needs("debug"))
 
 
-@router.get(
-    "",
-    response_model=None,
-    responses=respond_with(CacheCountsBody, "The counts.") | fail_with(),
-)
+@router.get("", **answer_with(CacheCountsBody, "The counts."))
 async def counts(answers: AnswersDep, workspace: Workspace) -> dict[str, Any]:
     """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
     misses that shared another question's run (`shared`)."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api.dependencies import RunLogDep, Workspace, needs
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with
 from app.api.schema.responses import CostsBody
 from app.history.costs import parse_since, read_costs
 from domain.runs import CostKey
@@ -13,11 +13,7 @@ from domain.runs import CostKey
 router = APIRouter(prefix="/api", tags=["costs"], route_class=needs("debug"))
 
 
-@router.get(
-    "/costs",
-    response_model=None,
-    responses=respond_with(CostsBody, "The costs.") | fail_with(),
-)
+@router.get("/costs", **answer_with(CostsBody, "The costs."))
 async def get_costs(
     log: RunLogDep,
     workspace: Workspace,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.access.keys import make_key, read_expiry
 from app.api.dependencies import CallerDep, KeysDep, SettingsDep, needs
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with, fail_with
 from app.api.schema.responses import KeyListBody, NewKeyBody, RetentionBody
 from app.api.schema.schemas import KeyRequest, NewKeyRequest
 from app.history.retention import read_policy
@@ -25,7 +25,7 @@ async def _administrate(caller: CallerDep) -> None:
 router = APIRouter(prefix="/api", tags=["keys"], route_class=needs("admin"), dependencies=[Depends(_administrate)])
 
 
-@router.get("/keys", response_model=None, responses=respond_with(KeyListBody, "The keys.") | fail_with())
+@router.get("/keys", **answer_with(KeyListBody, "The keys."))
 async def list_keys(keys: KeysDep) -> dict[str, Any]:
     """List the keys, oldest first and without their secrets; also those that were revoked."""
     return {
@@ -40,9 +40,7 @@ async def list_keys(keys: KeysDep) -> dict[str, Any]:
     }
 
 
-@router.post(
-    "/keys", status_code=201, response_model=None, responses=respond_with(NewKeyBody, "The key.", 201) | fail_with()
-)
+@router.post("/keys", **answer_with(NewKeyBody, "The key.", status=201))
 async def create_key(body: NewKeyRequest, request: Request, keys: KeysDep) -> dict[str, Any]:
     """Make a key. Its secret is in this response and nowhere else. From the first key on, every request needs one."""
     key, token = await make_key(keys, body.as_key(expires_at=read_expiry(body.expires)))
@@ -67,7 +65,7 @@ async def revoke_key(key_id: str, keys: KeysDep) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/retention", response_model=None, responses=respond_with(RetentionBody, "The policy.") | fail_with())
+@router.get("/retention", **answer_with(RetentionBody, "The policy."))
 async def get_retention(settings: SettingsDep) -> dict[str, Any]:
     """Say how long conversations are kept, which the settings determine."""
     policy = read_policy(settings)

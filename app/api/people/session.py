@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from app.api.dependencies import COOKIE, CallerDep, get_authenticator, identify, needs
-from app.api.schema.openapi import fail_with, respond_with
+from app.api.schema.openapi import answer_with, fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest
 from domain.people.access import Caller
@@ -31,7 +31,7 @@ async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
     return response
 
 
-@guarded.get("", response_model=None, responses=respond_with(CallerBody, "The caller.") | fail_with())
+@guarded.get("", **answer_with(CallerBody, "The caller."))
 async def get_session(caller: CallerDep) -> dict[str, Any]:
     """Return who sends this request."""
     return _describe(caller)

@@ -51,6 +51,12 @@ def respond_with(model: Any, description: str, status: int = 200) -> Responses:
     return {status: {"model": model, "description": description}}
 
 
+def answer_with(model: Any, description: str, *failures: int, status: int = 200) -> dict[str, Any]:
+    """Return the options of a route that answers with JSON of this type, or fails with one of these statuses."""
+    documented = respond_with(model, description, status) | fail_with(*failures)
+    return {"status_code": status, "response_model": None, "responses": documented}
+
+
 def respond_with_run(model: Any) -> Responses:
     """Document the response of a run: a stream of events, or one answer of this type."""
     headers = {

@@ -24,7 +24,7 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.schema.openapi import fail_with, respond_with, respond_with_run, respond_with_text
+from app.api.schema.openapi import answer_with, fail_with, respond_with_run, respond_with_text
 from app.api.schema.schemas import ThreadId
 from app.history.run_list import RunFigures, list_runs, read_filter, sum_up_runs
 from app.workbench.api.bodies import ManyRunsRequest, ReplayRequest, StateBody, WhatIfRequest, WhyBody
@@ -81,21 +81,13 @@ replaying = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
 
 
-@grouping.get(
-    "/failures",
-    response_model=None,
-    responses=respond_with(Failures, "The groups.") | fail_with(),
-)
+@grouping.get("/failures", **answer_with(Failures, "The groups."))
 async def list_failures(log: RunLogDep, scope: CallerScope, wanted: FilterDep) -> Failures:
     """Group the runs that did not go well by cause, the most frequent first, with the latest examples."""
     return await group_failures(log, scope, wanted)
 
 
-@router.get(
-    "",
-    response_model=None,
-    responses=respond_with(models.RunList, "The runs.") | fail_with(),
-)
+@router.get("", **answer_with(models.RunList, "The runs."))
 async def list_all(
     log: RunLogDep,
     scope: CallerScope,
@@ -109,22 +101,14 @@ async def list_all(
     )
 
 
-@grouping.get(
-    "/figures",
-    response_model=None,
-    responses=respond_with(RunFigures, "The figures.") | fail_with(),
-)
+@grouping.get("/figures", **answer_with(RunFigures, "The figures."))
 async def show_figures(log: RunLogDep, scope: CallerScope, wanted: FilterDep) -> RunFigures:
     """Sum up the runs that a list would show: their number, outcomes, times and cost, by hour or day; and who asked,
     which models were called and which documents cited, for a filter to choose from."""
     return await sum_up_runs(log, scope, wanted)
 
 
-@router.get(
-    "/{run_id}/trace",
-    response_model=None,
-    responses=respond_with(Trace, "The run, step by step.") | fail_with(404, 409),
-)
+@router.get("/{run_id}/trace", **answer_with(Trace, "The run, step by step.", 404, 409))
 async def show_trace(run_id: str, debugger: DebuggerDep, feedback: FeedbackDep, scope: CallerScope) -> Trace:
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
     of every candidate, and the verdicts. Of a run that has not ended, the steps up to now."""
@@ -133,11 +117,7 @@ async def show_trace(run_id: str, debugger: DebuggerDep, feedback: FeedbackDep, 
     return await asyncio.to_thread(trace, run, said.get(run_id))
 
 
-@router.get(
-    "/{run_id}/states/{step}",
-    response_model=None,
-    responses=respond_with(StateBody, "The state.") | fail_with(404, 409),
-)
+@router.get("/{run_id}/states/{step}", **answer_with(StateBody, "The state.", 404, 409))
 async def show_state(
     run_id: str,
     step: Annotated[str, Path(max_length=100, description="`rerank`, `rerank@2`; `__start__`: before the first one.")],
@@ -157,21 +137,13 @@ async def show_state(
     }
 
 
-@router.get(
-    "/{run_id}/why",
-    response_model=None,
-    responses=respond_with(WhyBody, "The decisive facts.") | fail_with(404, 409),
-)
+@router.get("/{run_id}/why", **answer_with(WhyBody, "The decisive facts.", 404, 409))
 async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
     """Say in a few lines why a run ended as it did: what decided, and by how much."""
     return await debugger.explain(scope, run_id)
 
 
-@router.post(
-    "/{run_id}/whatif",
-    response_model=None,
-    responses=respond_with(WhatIf, "What would have changed the end.") | fail_with(404, 409, 429),
-)
+@router.post("/{run_id}/whatif", **answer_with(WhatIf, "What would have changed the end.", 404, 409, 429))
 async def try_whatif(
     request: Request, run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
 ) -> WhatIf | Response:
@@ -182,11 +154,7 @@ async def try_whatif(
     return Response(status_code=GONE) if tried is None else tried
 
 
-@router.get(
-    "/{run_id}/diff/{other_id}",
-    response_model=None,
-    responses=respond_with(RunDifference, "Where they part, and both ends.") | fail_with(404, 409),
-)
+@router.get("/{run_id}/diff/{other_id}", **answer_with(RunDifference, "Where they part, and both ends.", 404, 409))
 async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
     """Compare two runs: the first step where they part, with the state and the call that differ; then how both
     ended, with their time and cost."""
@@ -206,11 +174,7 @@ async def export(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Resp
     return Response(data, media_type="application/octet-stream", headers=headers)
 
 
-@grouping.post(
-    "/replays/plan",
-    response_model=None,
-    responses=respond_with(Plan, "What would be replayed.") | fail_with(),
-)
+@grouping.post("/replays/plan", **answer_with(Plan, "What would be replayed."))
 async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope) -> Plan:
     """Say which runs a change affects, from which step, and what these steps cost then. Nothing is replayed."""
     return await debugger.plan_many(scope, *_read_change(body))
