@@ -2,14 +2,14 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich import markup
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, OverflowMethod
+from rich.table import Column, Table
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -48,9 +48,10 @@ def is_asked(yes: bool) -> bool:
     return not yes and sys.stdin.isatty() and err.is_terminal
 
 
-def new_table(**options: Any) -> Table:
-    """Return a table without lines."""
-    return Table(box=None, pad_edge=False, **options)
+def new_table(*headings: str, right: Collection[str] = (), overflow: OverflowMethod = "ellipsis") -> Table:
+    """Return a table without lines, with these columns; those whose headings are in `right` are flush right."""
+    columns = [Column(name, justify="right" if name in right else "left", overflow=overflow) for name in headings]
+    return Table(*columns, box=None, pad_edge=False)
 
 
 def print_table(table: Table) -> None:

@@ -63,7 +63,7 @@ def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[s
     print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
     print_ingest(IngestReport([taken], 0.0, 1))
-    print_reindexing(Reindexed(model="m", switched=True, chunks=1), "m")
+    print_reindexing("m", Reindexed(model="m", switched=True, chunks=1))
     said = capsys.readouterr().out
     assert "1 thread\n" in said
     assert "1 run;" in said

@@ -1,5 +1,6 @@
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from app.cli.support.options import JsonOption, check_workspace, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_result
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
 from app.evaluation.report import check_folder, list_metrics, write_report
@@ -27,7 +28,8 @@ cli = new_cli()
 
 
 @cli.command("eval")
-def measure(
+@as_command
+async def measure(
     sets: Annotated[
         list[str],
         typer.Argument(
@@ -54,31 +56,23 @@ def measure(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the set's workspace for the next run.")] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Measure how well questions are answered.
 
     Covers retrieval, answers, abstention, citations and routing.
     """
-
-    async def work() -> int:
-        settings = read_settings()
-        profiles = _find_profiles(profile or ["standard"], read_modes(settings))
-        wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
-        check_folder(out)
-        async with open_services(settings) as services:
-            options = Options(workspace, keep)
-            with show_progress() as progress:
-                evaluated = await evaluate(services, wanted, profiles, options, progress)
-            fingerprint = services.runs.fingerprint
-        print_notes(evaluated)
-        page = write_report(evaluated, out, fingerprint)
-        if as_json:
-            print_json(list_metrics(evaluated))
-        else:
-            print_evaluation(evaluated, page)
-        return 0
-
-    run(work())
+    settings = read_settings()
+    profiles = _find_profiles(profile or ["standard"], read_modes(settings))
+    wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
+    check_folder(out)
+    async with open_services(settings) as services:
+        options = Options(workspace, keep)
+        with show_progress() as progress:
+            evaluated = await evaluate(services, wanted, profiles, options, progress)
+        fingerprint = services.runs.fingerprint
+    print_notes(evaluated)
+    page = write_report(evaluated, out, fingerprint)
+    return print_result(partial(print_evaluation, page), evaluated, as_json=as_json, describe=list_metrics)
 
 
 def _find_profiles(names: Sequence[str], modes: dict[str, Profile]) -> list[Profile]:
@@ -95,17 +89,15 @@ def print_notes(evaluated: Sequence[Evaluated]) -> None:
             print(f"{each.set.name}: its documents stay in the workspace {each.kept}.", file=sys.stderr)
 
 
-def print_evaluation(evaluated: Sequence[Evaluated], page: Path) -> None:
+def print_evaluation(page: Path, evaluated: Sequence[Evaluated]) -> None:
     """Print the metrics of each set, a column per profile, and the comparison of the first profile with the others."""
     for each in evaluated:
         _print_wrong(each)
         comparisons = compare(each)
-        table = new_table(title=escape(each.set.name), title_justify="left")
-        table.add_column("metric")
-        for result in each.results:
-            table.add_column(escape(result.profile), justify="right")
-        for comparison in comparisons:
-            table.add_column(escape(f"{comparison.after} − {comparison.before}"), justify="right")
+        figures = [escape(result.profile) for result in each.results]
+        figures += [escape(f"{comparison.after} − {comparison.before}") for comparison in comparisons]
+        table = new_table("metric", *figures, right=figures)
+        table.title, table.title_justify = escape(each.set.name), "left"
         for name in dict.fromkeys(name for result in each.results for name in result.metrics):
             values = [_format(result.metrics.get(name)) for result in each.results]
             table.add_row(name, *values, *(_format(c.differences.get(name), "+") for c in comparisons))

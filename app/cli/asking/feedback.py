@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_result
 from app.history.costs import parse_since
 from app.settings import Settings, read_settings
 from app.support.terminal import count, new_table, out, print_table
@@ -21,7 +20,8 @@ cli = new_cli()
 
 
 @cli.command()
-def feedback(
+@as_command
+async def feedback(
     since: Annotated[str, typer.Option(help="A span such as 24h, 7d or 2w, or a date.")] = "30d",
     rating: Annotated[Rating | None, typer.Option(help="Only thumbs of this kind.")] = None,
     limit: Annotated[int, typer.Option(help="Only this many of the latest.", min=1)] = 200,
@@ -33,24 +33,18 @@ def feedback(
     ] = None,
     workspace: AnyWorkspaceOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Show what readers say of answers, or make an evaluation set of it."""
-
-    async def work() -> int:
-        settings = read_settings()
-        async with open_stores(settings) as stores:
-            rated = await stores.feedback.list(workspace, parse_since(since), limit, rating)
-        if export is not None and not rated:
-            out.print("There is no feedback to export.")
-        elif export is not None:
-            print_export(export, await _export(settings, export, rated))
-        elif as_json:
-            print_json([asdict(each) for each in rated], default=str)
-        else:
-            print_feedback(rated)
-        return 0
-
-    run(work())
+    settings = read_settings()
+    async with open_stores(settings) as stores:
+        rated = await stores.feedback.list(workspace, parse_since(since), limit, rating)
+    if export is not None and not rated:
+        out.print("There is no feedback to export.")
+    elif export is not None:
+        print_export(export, await _export(settings, export, rated))
+    else:
+        print_result(print_feedback, rated, as_json=as_json)
+    return 0
 
 
 async def _export(settings: Settings, folder: Path, rated: Sequence[RatedRun]) -> "Exported":
@@ -78,9 +72,7 @@ def print_export(folder: Path, exported: "Exported") -> None:
 
 def print_feedback(rated: Sequence[RatedRun]) -> None:
     """Print a row per rated answer."""
-    table = new_table()
-    for column in ("time", "workspace", "", "reason", "question", "comment", "run"):
-        table.add_column(column, overflow="fold")
+    table = new_table("time", "workspace", "", "reason", "question", "comment", "run", overflow="fold")
     for each in rated:
         said = each.feedback
         table.add_row(

@@ -5,7 +5,7 @@ from rich.markup import escape
 
 from app.api.schema.descriptions import describe_erasure
 from app.cli.support.options import DryRunOption, JsonOption, WorkspaceOption, YesOption, new_cli
-from app.cli.support.running import print_json, run, run_on_server
+from app.cli.support.running import print_json, print_result, run, run_on_server
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import confirm, count, err, is_asked, out
 from domain.errors import NotFound, UnknownDocument, UnknownThread
@@ -92,10 +92,7 @@ def _preview(erased: dict[str, Any], as_json: bool) -> None:
 
 
 def _report(erased: dict[str, Any], as_json: bool) -> int:
-    if as_json:
-        print_json(erased)
-    else:
-        print_erasure(erased)
+    print_result(print_erasure, erased, as_json=as_json)
     return 1 if erased["found"] else 0
 
 

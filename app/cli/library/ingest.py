@@ -12,7 +12,7 @@ from rich.markup import escape
 from app.api.schema.descriptions import describe_ingest, describe_ingestion
 from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_json, run, run_on_server
+from app.cli.support.running import print_json, print_result, run, run_on_server
 from app.cli.support.server_client import ServerClient
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.files import find_files, report_failure
@@ -225,10 +225,7 @@ def _report_handed_over(handed: HandedOver, workspace_id: str, as_json: bool) ->
 
 
 def _report_ingest(report: IngestReport, as_json: bool) -> int:
-    if as_json:
-        print_json(describe_ingest(report))
-    else:
-        print_ingest(report)
+    print_result(print_ingest, report, as_json=as_json, describe=describe_ingest)
     return 1 if report.failed else 0
 
 

@@ -1,9 +1,10 @@
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_result
 from app.ingest.reindexing import Reindexed
 from app.ingest.reindexing import reindex as embed_again
 from app.settings import read_settings
@@ -14,32 +15,25 @@ cli = new_cli()
 
 
 @cli.command()
-def reindex(
+@as_command
+async def reindex(
     embeddings: Annotated[
         str, typer.Option(help="local, multilingual, openai:MODEL[@DIMENSION], folder:PATH or package:MODULE.")
     ],
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Embed all documents again with another model. This covers all workspaces.
 
     Questions can be asked and documents added meanwhile. An interrupted run continues where it stopped.
     """
-
-    async def work() -> int:
-        settings = read_settings(embeddings=embeddings)
-        async with open_reindexing(settings, settings.embeddings) as (index, embedder):
-            with show_progress() as progress:
-                report = await embed_again(index, embedder, progress)
-        if as_json:
-            print_json(_describe(report))
-        else:
-            print_reindexing(report, embeddings)
-        return 0
-
-    run(work())
+    settings = read_settings(embeddings=embeddings)
+    async with open_reindexing(settings, settings.embeddings) as (index, embedder):
+        with show_progress() as progress:
+            report = await embed_again(index, embedder, progress)
+    return print_result(partial(print_reindexing, embeddings), report, as_json=as_json, describe=_describe)
 
 
-def print_reindexing(report: Reindexed, embeddings: str) -> None:
+def print_reindexing(embeddings: str, report: Reindexed) -> None:
     """Print how much was embedded, its cost, and what to do next."""
     if not report.switched:
         out.print(f"The index already uses {report.model}.")

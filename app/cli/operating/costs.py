@@ -1,11 +1,12 @@
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import choose_output, run, run_on_server
+from app.cli.support.running import print_result, run, run_on_server
 from app.history.costs import parse_since, read_costs
 from app.settings import read_settings
 from app.support.terminal import count, new_table, out, print_table
@@ -27,7 +28,7 @@ def costs(
 ) -> None:
     """Show what answering has cost: runs, calls, tokens, dollars. Cached answers cost nothing."""
 
-    show = choose_output(print_costs, as_json=as_json)
+    show = partial(print_result, print_costs, as_json=as_json)
 
     async def read_here() -> int:
         start = parse_since(since)
@@ -44,10 +45,8 @@ def costs(
 def print_costs(report: Mapping[str, Any]) -> None:
     """Print a row per group and one for the total."""
     total = report["total"]
-    table = new_table()
-    table.add_column(report["by"])
-    for heading in ("runs", "cached", "calls", "tokens in", "tokens out", "US dollars"):
-        table.add_column(heading, justify="right")
+    figures = ("runs", "cached", "calls", "tokens in", "tokens out", "US dollars")
+    table = new_table(report["by"], *figures, right=figures)
     for spent in [*report["costs"], total]:
         name = "all" if spent is total else spent["name"] or "no model"
         counts = [f"{spent[key]:,}" for key in ("runs", "cached", "calls", "input_tokens", "output_tokens")]

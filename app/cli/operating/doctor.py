@@ -1,10 +1,8 @@
-from dataclasses import asdict
-
 import typer
 from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_result, run
 from app.history import state_check
 from app.history.state_check import StateCheck, describe_state_check
 from app.settings import read_settings
@@ -28,10 +26,7 @@ def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
 
     async def work() -> int:
         found = [diagnosis async for diagnosis in examine(read_settings())]
-        if as_json:
-            print_json([asdict(diagnosis) for diagnosis in found])
-        else:
-            print_diagnoses(found)
+        print_result(print_diagnoses, found, as_json=as_json)
         return 1 if any(diagnosis.remedy for diagnosis in found) else 0
 
     run(work())
@@ -47,23 +42,17 @@ def print_diagnoses(found: list[Diagnosis]) -> None:
 
 
 @cli.command("states")
-def check_states(workspace: AnyWorkspaceOption = None, as_json: JsonOption = False) -> None:
+@as_command
+async def check_states(workspace: AnyWorkspaceOption = None, as_json: JsonOption = False) -> int:
     """Load every saved state and list those that this version cannot continue from.
 
     The exit code is 1 if there are any.
     """
-
-    async def work() -> int:
-        async with open_services(read_settings()) as services:
-            with show_progress(transient=True, log=False) as progress:
-                found = await state_check.check_states(services.runs.saved_states, workspace, progress)
-            if as_json:
-                print_json(describe_state_check(found))
-            else:
-                print_state_check(found)
-            return 1 if found.failed else 0
-
-    run(work())
+    async with open_services(read_settings()) as services:
+        with show_progress(transient=True, log=False) as progress:
+            found = await state_check.check_states(services.runs.saved_states, workspace, progress)
+        print_result(print_state_check, found, as_json=as_json, describe=describe_state_check)
+        return 1 if found.failed else 0
 
 
 def print_state_check(found: StateCheck) -> None:

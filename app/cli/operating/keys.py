@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, cast
 
@@ -8,7 +7,7 @@ from rich.markup import escape
 
 from app.access.keys import make_key, read_expiry
 from app.cli.support.options import JsonOption, check_workspace, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_json, print_result
 from app.settings import read_settings
 from app.support.terminal import err, new_table, out, print_table
 from app.wiring.stores import open_stores
@@ -21,7 +20,8 @@ cli = new_cli(no_args_is_help=True, help="Make, list and revoke API keys.")
 
 
 @cli.command()
-def create(
+@as_command
+async def create(
     name: Annotated[str, typer.Argument(help="Who or what uses the key.")],
     right: Annotated[
         list[str] | None, typer.Option(help="ask, ingest, debug or admin; repeatable. [default: ask]")
@@ -44,82 +44,63 @@ def create(
     ] = None,
     dollars_per_day: Annotated[float | None, typer.Option(min=0, max=10**9, help="Dollars that they may cost.")] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Make a key and print it. It is shown this once: only its digest is kept.
 
     From the first key on, every request needs one. Limits that are not given are those of the settings, if any.
     """
-
-    async def work() -> int:
-        for each in workspace or []:
-            check_workspace(each)
-        if not name.strip():
-            raise InputError("A key needs a name.")
-        rights = frozenset(right or ["ask"])
-        if unknown := rights - RIGHTS:
-            raise InputError(f"There is no right {sorted(unknown)[0]!r}. Choose of {', '.join(sorted(RIGHTS))}.")
-        wanted = ApiKey(
-            key_id="",
-            name=name,
-            rights=cast(frozenset[Right], rights),
-            workspaces=frozenset(workspace) if workspace else None,
-            groups=frozenset(group) if group else None,
-            limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
-            expires_at=read_expiry(expires),
-        )
-        async with open_stores(read_settings()) as stores:
-            key, token = await make_key(stores.keys, wanted)
-            await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
-        if as_json:
-            print_json({"key_id": key.key_id, "key": token})
-        else:
-            print(token)
-            err.print("Keep it: it is shown this once. `askgraph serve` takes notice within five seconds.")
-        return 0
-
-    run(work())
+    for each in workspace or []:
+        check_workspace(each)
+    if not name.strip():
+        raise InputError("A key needs a name.")
+    rights = frozenset(right or ["ask"])
+    if unknown := rights - RIGHTS:
+        raise InputError(f"There is no right {sorted(unknown)[0]!r}. Choose of {', '.join(sorted(RIGHTS))}.")
+    wanted = ApiKey(
+        key_id="",
+        name=name,
+        rights=cast(frozenset[Right], rights),
+        workspaces=frozenset(workspace) if workspace else None,
+        groups=frozenset(group) if group else None,
+        limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
+        expires_at=read_expiry(expires),
+    )
+    async with open_stores(read_settings()) as stores:
+        key, token = await make_key(stores.keys, wanted)
+        await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
+    if as_json:
+        print_json({"key_id": key.key_id, "key": token})
+    else:
+        print(token)
+        err.print("Keep it: it is shown this once. `askgraph serve` takes notice within five seconds.")
+    return 0
 
 
 @cli.command("list")
-def list_keys(as_json: JsonOption = False) -> None:
+@as_command
+async def list_keys(as_json: JsonOption = False) -> int:
     """List the keys, without their secrets."""
-
-    async def work() -> int:
-        async with open_stores(read_settings()) as stores:
-            found = await stores.keys.list()
-        if as_json:
-            print_json([asdict(key) for key in found], default=lambda value: _to_json(value))
-        else:
-            _print_keys(found)
-        return 0
-
-    run(work())
+    async with open_stores(read_settings()) as stores:
+        found = await stores.keys.list()
+    return print_result(_print_keys, found, as_json=as_json)
 
 
 @cli.command()
-def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, from `askgraph keys list`.")]) -> None:
+@as_command
+async def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, from `askgraph keys list`.")]) -> int:
     """Revoke a key for good. Every process refuses it within five seconds."""
-
-    async def work() -> int:
-        async with open_stores(read_settings()) as stores:
-            if not await stores.keys.revoke(key_id):
-                raise UnknownKey(f"There is no key {key_id!r}.")
-            await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
-        out.print(f"Revoked {escape(key_id)}.")
-        return 0
-
-    run(work())
-
-
-def _to_json(value: object) -> object:
-    return sorted(value) if isinstance(value, frozenset) else str(value)
+    async with open_stores(read_settings()) as stores:
+        if not await stores.keys.revoke(key_id):
+            raise UnknownKey(f"There is no key {key_id!r}.")
+        await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
+    out.print(f"Revoked {escape(key_id)}.")
+    return 0
 
 
 def _print_keys(keys: Sequence[ApiKey]) -> None:
     now = datetime.now(UTC)
-    table = new_table()
-    for column in ("id", "name", "state", "rights", "workspaces", "groups", "limits", "last used"):
-        table.add_column(column, overflow="fold")
+    headings = ("id", "name", "state", "rights", "workspaces", "groups", "limits", "last used")
+    table = new_table(*headings, overflow="fold")
     for key in keys:
         state = "revoked" if key.revoked_at else "expired" if not key.is_valid(now) else "valid"
         if state == "valid" and key.expires_at:

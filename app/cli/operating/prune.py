@@ -1,10 +1,11 @@
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_result
 from app.history.retention import override_policy, read_policy
 from app.history.retention import prune as delete_old
 from app.settings import read_settings
@@ -16,7 +17,8 @@ cli = new_cli()
 
 
 @cli.command()
-def prune(
+@as_command
+async def prune(
     older_than: Annotated[
         str | None,
         typer.Option(
@@ -34,25 +36,18 @@ def prune(
     workspace: AnyWorkspaceOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; report what would be deleted.")] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Delete old conversations: their states, runs and tapes. Old finished ingestions are deleted too.
 
     Costs stay recorded, and documents stay. Without --workspace, workspaces with a span of their own in
     ASKGRAPH_RETENTION keep at least that. Threads with an unfinished run stay. Questions can be asked meanwhile.
     """
-
-    async def work() -> int:
-        settings = read_settings()
-        policy = override_policy(read_policy(settings), older_than, keep_steps_of, workspace)
-        async with open_stores(settings) as stores, stores.open_retention() as retention:
-            pruned = await delete_old(retention, policy, workspace_id=workspace, dry_run=dry_run)
-            if as_json:
-                print_json(asdict(pruned) | {"dry_run": dry_run})
-            else:
-                print_pruned(pruned, dry_run=dry_run)
-            return 0
-
-    run(work())
+    settings = read_settings()
+    policy = override_policy(read_policy(settings), older_than, keep_steps_of, workspace)
+    async with open_stores(settings) as stores, stores.open_retention() as retention:
+        pruned = await delete_old(retention, policy, workspace_id=workspace, dry_run=dry_run)
+        printer = partial(print_pruned, dry_run=dry_run)
+        return print_result(printer, pruned, as_json=as_json, describe=lambda it: asdict(it) | {"dry_run": dry_run})
 
 
 def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:

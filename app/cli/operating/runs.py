@@ -1,10 +1,11 @@
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import choose_output, run, run_on_server
+from app.cli.support.running import print_result, run, run_on_server
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
 from domain.scope import Scope
 
@@ -30,7 +31,7 @@ def runs(
 ) -> None:
     """List runs that have ended, newest first: question, outcome, time, cost."""
 
-    show = choose_output(print_runs, as_json=as_json)
+    show = partial(print_result, print_runs, as_json=as_json)
     filters: dict[str, Any] = {
         "since": since,
         "until": until,
@@ -56,11 +57,8 @@ def runs(
 
 def print_runs(found: Mapping[str, Any]) -> None:
     """Print a row per run."""
-    table = new_table()
-    for heading in ("run", "started", "mode", "outcome", "confidence", "retries", "ms", "US dollars", "question"):
-        table.add_column(
-            heading, justify="right" if heading in ("confidence", "retries", "ms", "US dollars") else "left"
-        )
+    figures = ("confidence", "retries", "ms", "US dollars")
+    table = new_table("run", "started", "mode", "outcome", *figures, "question", right=figures)
     for each in found["runs"]:
         outcome = each["error"] or each["outcome"] or "-"
         marks = [name for name in ("cached", "replay") if each[name]]

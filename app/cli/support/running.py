@@ -6,8 +6,10 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 
@@ -15,6 +17,9 @@ from domain.errors import AskgraphError, InputError, NotFound
 
 if TYPE_CHECKING:
     from app.cli.support.server_client import ServerClient
+
+Given = ParamSpec("Given")
+"""The options of a command."""
 
 
 def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, needs_data: bool = True) -> NoReturn:
@@ -46,6 +51,16 @@ def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, nee
     except KeyboardInterrupt:
         code = 130
     raise typer.Exit(code)
+
+
+def as_command(work: Callable[Given, Coroutine[Any, Any, int]]) -> Callable[Given, None]:
+    """Make a command of work that needs the data of this machine: `run` it with the command's options."""
+
+    @wraps(work)
+    def begin(*arguments: Given.args, **options: Given.kwargs) -> None:
+        run(work(*arguments, **options))
+
+    return begin
 
 
 def run_on_server(work: Callable[["ServerClient"], int], *, only_named: bool = False) -> None:
@@ -86,19 +101,26 @@ def fail(error: AskgraphError) -> NoReturn:
     raise typer.Exit(2 if isinstance(error, InputError | NotFound) else 1)
 
 
-def print_json(value: Any, **options: Any) -> None:
-    """Print the value as JSON."""
-    print(json.dumps(value, ensure_ascii=False, **options))
+def print_json(value: Any) -> None:
+    """Print the value as JSON: data classes as objects, sets as sorted lists, and times as text."""
+    print(json.dumps(value, ensure_ascii=False, default=_spell))
 
 
-def choose_output(print_text: Callable[[Any], None], *, as_json: bool) -> Callable[[Any], int]:
-    """Return what prints a command's result, as JSON or for people, and returns its exit code."""
+def print_result(
+    print_text: Callable[[Any], None], found: Any, *, as_json: bool, describe: Callable[[Any], Any] | None = None
+) -> int:
+    """Print what a command has found, for people, or as the JSON that `describe` makes of it. Returns the exit code."""
+    if as_json:
+        print_json(found if describe is None else describe(found))
+    else:
+        print_text(found)
+    return 0
 
-    def show(found: Any) -> int:
-        (print_json if as_json else print_text)(found)
-        return 0
 
-    return show
+def _spell(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return sorted(value) if isinstance(value, frozenset) else str(value)
 
 
 def _configure_logging(level: int) -> None:

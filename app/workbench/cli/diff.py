@@ -1,10 +1,11 @@
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import choose_output
+from app.cli.support.running import print_result
 from app.support.terminal import escape, new_table, out, print_table
 from app.workbench.cli.reading_runs import is_file, show_cost, show_there_or_here
 
@@ -21,7 +22,7 @@ def diff(
     """Compare two runs: the first step where they part, and how both ended."""
 
     show_there_or_here(
-        choose_output(print_difference, as_json=as_json),
+        partial(print_result, print_difference, as_json=as_json),
         lambda server: server.get("runs", one, "diff", other, workspace=workspace),
         lambda here: here.diff(one, other, workspace),
         of_files=is_file(one) or is_file(other),
@@ -46,9 +47,7 @@ def print_difference(found: Mapping[str, Any]) -> None:
             out.print(f"  the call that differs: {escape(call['port'])}, {call['method']}, {said[call['kind']]}")
             for line in call["lines"]:
                 out.print(f"    {escape(line)}")
-    table = new_table()
-    for heading in ("", found["one"]["run_id"], found["other"]["run_id"]):
-        table.add_column(heading)
+    table = new_table("", found["one"]["run_id"], found["other"]["run_id"])
     sides = found["one"], found["other"]
     endings = [side["ending"] for side in sides]
     rows: dict[str, list[str]] = {

@@ -1,10 +1,11 @@
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import choose_output
+from app.cli.support.running import print_result
 from app.support.terminal import count, escape, out, shorten
 from app.workbench.cli.reading_runs import show_there_or_here
 
@@ -20,7 +21,7 @@ def failures(
     """Group the runs that did not go well by cause, with examples."""
 
     show_there_or_here(
-        choose_output(print_failures, as_json=as_json),
+        partial(print_result, print_failures, as_json=as_json),
         lambda server: server.get("failures", workspace=workspace, since=since),
         lambda here: here.group_failures(workspace, since),
     )

@@ -6,7 +6,7 @@ from rich.markup import escape
 
 from app.cli.asking.answers import show_events
 from app.cli.support.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
-from app.cli.support.running import run
+from app.cli.support.running import as_command
 from app.settings import read_settings
 from app.support.terminal import err
 from app.wiring.services import open_services
@@ -17,7 +17,8 @@ cli = new_cli()
 
 
 @cli.command()
-def replay(
+@as_command
+async def replay(
     target: Annotated[
         str, typer.Argument(metavar="RUN|THREAD", help="The id of a run or a thread.", callback=check_thread)
     ],
@@ -49,38 +50,34 @@ def replay(
     mode: Annotated[str | None, typer.Option("--mode", "-m", help="Continue in another mode.")] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Run a run again, or continue from a saved state, in a new thread.
 
     With --tape strict nothing is called, and the exit code says whether events and final state equal the recording: 0
     if they do, else 1.
     """
-
-    async def work() -> int:
-        parsed = parse_changes(changes or [])
-        async with open_services(read_settings()) as services:
-            checkpoint, node = _read_beginning(beginning)
-            is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
-            wanted = Replay(
-                workspace,
-                thread_id=None if is_run else target,
-                checkpoint_id=checkpoint,
-                run_id=target if is_run else None,
-                node=node,
-                after=after,
-                changes=parsed,
-                mode=mode,
-                tape=tape,
-            )
-            async with services.make_run_manager() as turns:
-                replayer = services.make_replayer(turns)
-                plan = await replayer.plan(wanted)
-                if beginning or after or parsed or mode:
-                    err.print(f"[dim]{escape(plan.describe())}[/dim]")
-                opened = await replayer.execute(plan)
-                return await show_events(replayer.follow(opened), as_json=as_json)
-
-    run(work())
+    parsed = parse_changes(changes or [])
+    async with open_services(read_settings()) as services:
+        checkpoint, node = _read_beginning(beginning)
+        is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
+        wanted = Replay(
+            workspace,
+            thread_id=None if is_run else target,
+            checkpoint_id=checkpoint,
+            run_id=target if is_run else None,
+            node=node,
+            after=after,
+            changes=parsed,
+            mode=mode,
+            tape=tape,
+        )
+        async with services.make_run_manager() as turns:
+            replayer = services.make_replayer(turns)
+            plan = await replayer.plan(wanted)
+            if beginning or after or parsed or mode:
+                err.print(f"[dim]{escape(plan.describe())}[/dim]")
+            opened = await replayer.execute(plan)
+            return await show_events(replayer.follow(opened), as_json=as_json)
 
 
 def _read_beginning(text: str | None) -> tuple[str | None, str | None]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import choose_output, fail
+from app.cli.support.running import fail, print_result
 from app.support.terminal import escape, new_table, out, print_table, shorten
 from app.workbench.cli.reading_runs import is_file, show_cost, show_ms, show_there_or_here
 from domain.errors import InputError
@@ -31,7 +31,7 @@ def show(
 
     printer = partial(print_trace, node=node, everything=everything, prompts=prompts)
     show_there_or_here(
-        choose_output(printer, as_json=as_json),
+        partial(print_result, printer, as_json=as_json),
         lambda server: server.get("runs", run_id, "trace", workspace=workspace),
         lambda here: here.trace_run(run_id, workspace),
         of_files=is_file(run_id),
@@ -93,9 +93,8 @@ def _print_step(step: Mapping[str, Any], *, everything: bool, prompts: bool) -> 
 
 
 def _print_candidates(candidates: Sequence[Mapping[str, Any]]) -> None:
-    table = new_table()
-    for heading in ("  place", "moved", "dense", "words", "relevance", "passage", "became"):
-        table.add_column(heading, justify="left" if heading in ("passage", "became") else "right")
+    figures = ("  place", "moved", "dense", "words", "relevance")
+    table = new_table(*figures, "passage", "became", right=figures)
     for each in candidates:
         place = each["rerank"]["rank"] or each["fused"]["rank"] or "-"
         moved = "" if each["rerank"]["rank"] is None else f"{each['moved']:+d}" if each["moved"] else "="

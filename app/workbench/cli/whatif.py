@@ -1,10 +1,11 @@
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.support.running import choose_output, fail
+from app.cli.support.running import fail, print_result
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
 from app.workbench.cli.reading_runs import show_there_or_here
 from domain.errors import AskgraphError
@@ -36,7 +37,7 @@ def whatif(
         fail(error)
     body = {"sets": sets, "models": models}
     show_there_or_here(
-        choose_output(print_whatif, as_json=as_json),
+        partial(print_result, print_whatif, as_json=as_json),
         lambda server: server.post("runs", run_id, "whatif", body=body, workspace=workspace),
         lambda here: here.try_variants(run_id, workspace, sets, models=models),
     )
@@ -51,9 +52,8 @@ def print_whatif(tried: Mapping[str, Any]) -> None:
     )
     if not tried["taped"]:
         out.print("[yellow]The run has no tape: every call was made anew, on the documents of today.[/yellow]")
-    table = new_table()
-    for heading in ("what if", "first step", "flips", "outcome", "confidence", "citations", "calls", "answer"):
-        table.add_column(heading, justify="right" if heading == "confidence" else "left")
+    headings = ("what if", "first step", "flips", "outcome", "confidence", "citations", "calls", "answer")
+    table = new_table(*headings, right=["confidence"])
     for each in tried["outcomes"]:
         ending, compared = each["ending"], each["compared"]
         if ending is None:

@@ -1,10 +1,11 @@
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import choose_output
+from app.cli.support.running import print_result
 from app.support.terminal import escape, out
 from app.workbench.cli.reading_runs import is_file, show_there_or_here
 
@@ -22,7 +23,7 @@ def why(
     """Say why a run ended as it did: searches, thresholds, sources, claims and doubts."""
 
     show_there_or_here(
-        choose_output(print_facts, as_json=as_json),
+        partial(print_result, print_facts, as_json=as_json),
         lambda server: server.get("runs", run_id, "why", workspace=workspace),
         lambda here: here.explain(run_id, workspace),
         of_files=is_file(run_id),
