@@ -171,6 +171,7 @@ def test_a_new_thread_or_workspace_is_begun_only_where_that_is_said(home: Path) 
 
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:
+    (home / "mistyped").mkdir()
     for run_it, *arguments in (
         (run_installed, "ask", ""),
         (run, "ask", "How long?", "--mode", "nonsense"),
@@ -180,6 +181,7 @@ def test_mistakes_are_said_in_one_line(home: Path) -> None:
         (run, "ask", "How long?", "--thread", "no such thread"),
         (run, "documents", "-w", "no such/ws"),
         (run, "costs", "--since", "soon"),
+        (run, "sync", "mistyped"),
     ):
         said = run_it(home, *arguments, code=2).stderr.strip()
         assert said.startswith("askgraph: ")

@@ -9,7 +9,7 @@ from rich.markup import escape
 from app.cli.library.ingest import POLL_SECONDS
 from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_json, run
+from app.cli.support.running import as_command, print_json
 from app.cli.support.server_client import ServerClient
 from app.ingest.background import hand_over_content
 from app.ingest.folder import Folder
@@ -40,7 +40,8 @@ cli = new_cli()
 
 
 @cli.command()
-def sync(
+@as_command
+async def sync(
     place: Annotated[
         str, typer.Argument(help="A folder, or the address of a website (https://), bucket (s3://) or WebDAV folder.")
     ],
@@ -56,7 +57,7 @@ def sync(
     pages: Annotated[int, typer.Option("--pages", min=1, help="Read at most this many pages of a website.")] = 1000,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Keep the documents in step with a folder, website, bucket or WebDAV folder.
 
     Files that were added, changed, moved or removed are brought up to date; the rest is not even read. It may be
@@ -79,6 +80,8 @@ def sync(
                 connector, workspace, files, catalog, library, delete=delete, dry_run=dry_run, report=report
             )
             failed = failed or bool(synced.counts["failed"])
+            if not watch and not (sum(synced.counts.values()) or synced.unchanged or synced.kept or synced.passed_over):
+                raise InputError(f"There is no file at {connector.address}. Check the address.")
             if as_json:
                 counts = {"unchanged": synced.unchanged, "kept": synced.kept, "passed_over": synced.passed_over}
                 print_json({"files": [*shown], "dry_run": dry_run, **synced.counts, **counts, "gap": synced.gap})
@@ -88,27 +91,24 @@ def sync(
         await (watch_place(work, connector, WATCH_SECONDS) if watch else work())
         return int(failed)
 
-    async def start() -> int:
-        settings = read_settings()
-        async with open_connector(place, settings, max_pages=pages) as connector:
-            if watch and not isinstance(connector, Folder):
-                raise InputError("--watch follows a folder. Call this for an address now and then, such as by cron.")
-            server = ServerClient.find(settings)
-            if server is not None:
-                async with open_stores(settings) as stores, ParserWorkers() as workers:
-                    via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
-                    return await follow(connector, via, stores.synced, stores.catalog)
-            # Loads the embedding model.
-            from app.wiring.services import open_services
+    settings = read_settings()
+    async with open_connector(place, settings, max_pages=pages) as connector:
+        if watch and not isinstance(connector, Folder):
+            raise InputError("--watch follows a folder. Call this for an address now and then, such as by cron.")
+        server = ServerClient.find(settings)
+        if server is not None:
+            async with open_stores(settings) as stores, ParserWorkers() as workers:
+                via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
+                return await follow(connector, via, stores.synced, stores.catalog)
+        # Loads the embedding model.
+        from app.wiring.services import open_services
 
-            async with open_services(settings) as services:
-                library = services.library
-                here = _Here(library.ingestion, services.audit)
-                code = await follow(connector, here, library.synced, library.documents)
-                await library.wait_for_indexes()
-                return code
-
-    run(start())
+        async with open_services(settings) as services:
+            library = services.library
+            here = _Here(library.ingestion, services.audit)
+            code = await follow(connector, here, library.synced, library.documents)
+            await library.wait_for_indexes()
+            return code
 
 
 @dataclass(frozen=True, slots=True)
