@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -10,29 +10,29 @@ import httpx
 from typing_extensions import Unpack
 
 from askgraph import calls
-from askgraph.calls import AssistantSetup, Call, File, Options, Request
+from askgraph.calls import AssistantSetup, File, Options, Request
 from askgraph.connection import check, explain, http_options, read_target
 from askgraph.embedded import EmbeddedService
 from askgraph.errors import read_error
 from askgraph.following import Following
 from askgraph.frames import Frame
+from askgraph.models import (
+    Answer,
+    Assistant,
+    Document,
+    Erasure,
+    Fact,
+    Feedback,
+    Ingestion,
+    Passage,
+    Run,
+    RunList,
+    Thread,
+    ThreadList,
+)
 
 if TYPE_CHECKING:
     from askgraph.events import Event
-    from askgraph.models import (
-        Answer,
-        Assistant,
-        Document,
-        Erasure,
-        Fact,
-        Feedback,
-        Ingestion,
-        Passage,
-        Run,
-        RunList,
-        Thread,
-        ThreadList,
-    )
 
 Result = TypeVar("Result")
 
@@ -107,7 +107,7 @@ class AsyncClient:
             raise RuntimeError("Without an address, the client has to be entered: async with AsyncClient() as client")
         return self._opened
 
-    async def ask(self, question: str, **options: Unpack[Options]) -> "Answer":
+    async def ask(self, question: str, **options: Unpack[Options]) -> Answer:
         """Ask a question and wait for the answer, however often the connection is cut."""
         from askgraph.events import Done
 
@@ -123,9 +123,9 @@ class AsyncClient:
         """Yield the events of a run, from the beginning or after the event with the id `after`."""
         return self._read_events(Following(workspace or self.workspace, run_id=run_id, after=after))
 
-    async def cancel(self, run_id: str, *, workspace: str | None = None) -> "Run":
+    async def cancel(self, run_id: str, *, workspace: str | None = None) -> Run:
         """Stop a run. The text so far stays."""
-        return await self._do(calls.cancel(run_id, workspace or self.workspace))
+        return await self._do(Run.model_validate, "POST", "runs", run_id, "cancel", workspace=workspace)
 
     async def search(
         self,
@@ -135,13 +135,14 @@ class AsyncClient:
         document_ids: Sequence[str] | None = None,
         where: str | None = None,
         workspace: str | None = None,
-    ) -> "list[Passage]":
+    ) -> list[Passage]:
         """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
-        return await self._do(calls.search(question, workspace or self.workspace, limit, document_ids, where))
+        query = {"question": question, "limit": limit, "document": document_ids, "where": where}
+        return await self._do(calls.list_of(Passage, "passages"), "GET", "search", workspace=workspace, **query)
 
-    async def assistants(self, *, workspace: str | None = None) -> "list[Assistant]":
+    async def assistants(self, *, workspace: str | None = None) -> list[Assistant]:
         """List the workspace's assistants. `ask` takes the name of one as its `mode`."""
-        return await self._do(calls.list_assistants(workspace or self.workspace))
+        return await self._do(calls.list_of(Assistant, "assistants"), "GET", "assistants", workspace=workspace)
 
     async def save_assistant(
         self,
@@ -150,13 +151,16 @@ class AsyncClient:
         assistant_id: str | None = None,
         workspace: str | None = None,
         **setup: Unpack[AssistantSetup],
-    ) -> "Assistant":
+    ) -> Assistant:
         """Make an assistant; with its id, a new version of one, which answers from then on."""
-        return await self._do(calls.save_assistant(name, assistant_id, workspace or self.workspace, setup))
+        body, made = {"name": name, **setup}, Assistant.model_validate
+        if not assistant_id:
+            return await self._do(made, "POST", "assistants", workspace=workspace, body=body)
+        return await self._do(made, "PUT", "assistants", assistant_id, workspace=workspace, body=body)
 
     async def delete_assistant(self, assistant_id: str, *, workspace: str | None = None) -> None:
         """Delete an assistant with all of its versions. What it has answered stays."""
-        await self._do(calls.delete_assistant(assistant_id, workspace or self.workspace))
+        await self._do(calls.read_nothing, "DELETE", "assistants", assistant_id, workspace=workspace)
 
     async def threads(
         self,
@@ -166,19 +170,21 @@ class AsyncClient:
         limit: int = 50,
         after: str | None = None,
         workspace: str | None = None,
-    ) -> "ThreadList":
+    ) -> ThreadList:
         """List conversations, the latest first; `q` is looked for in their titles and questions."""
-        return await self._do(calls.list_threads(workspace or self.workspace, q, mine, limit, after))
+        query = {"q": q, "mine": "true" if mine else None, "limit": limit, "after": after}
+        return await self._do(ThreadList.model_validate, "GET", "threads", workspace=workspace, **query)
 
     async def thread(
         self, thread_id: str, *, limit: int | None = None, before: str | None = None, workspace: str | None = None
-    ) -> "Thread":
+    ) -> Thread:
         """Return a conversation with its last turns, oldest first."""
-        return await self._do(calls.read_thread(thread_id, workspace or self.workspace, limit, before))
+        query = {"limit": limit, "before": before}
+        return await self._do(Thread.model_validate, "GET", "threads", thread_id, workspace=workspace, **query)
 
-    async def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> "Erasure":
+    async def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> Erasure:
         """Erase a conversation, and return the proof."""
-        return await self._do(calls.delete_thread(thread_id, workspace or self.workspace))
+        return await self._do(Erasure.model_validate, "DELETE", "threads", thread_id, workspace=workspace)
 
     async def upload(
         self,
@@ -187,37 +193,40 @@ class AsyncClient:
         groups: Sequence[str] | None = None,
         workspace: str | None = None,
         wait: bool = True,
-    ) -> "list[Ingestion]":
+    ) -> list[Ingestion]:
         """Send files and wait until they are read. The result has an entry for each, whose `report` says what became of
         the file; a file that cannot be read does not stop the others. The name identifies the document: the same name
         replaces it. Without `wait`, return once the server has the files."""
         workspace = workspace or self.workspace
-        sent = [
-            await self._do(await asyncio.to_thread(calls.upload, file, workspace, metadata, groups)) for file in files
-        ]
+        sent = []
+        for file in files:
+            request = await asyncio.to_thread(calls.upload, file, workspace, metadata, groups)
+            sent.append(calls.read_reply(await self.send(request), calls.read_upload))
         return [await self._wait(each, workspace) for each in sent] if wait else sent
 
-    async def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+    async def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> Ingestion:
         """Return how far the reading of a file has come."""
-        return await self._do(calls.read_ingestion(ingestion_id, workspace or self.workspace))
+        return await self._do(Ingestion.model_validate, "GET", "ingestions", ingestion_id, workspace=workspace)
 
-    async def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+    async def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> Ingestion:
         """Give up a file that has not been read yet."""
-        return await self._do(calls.cancel_ingestion(ingestion_id, workspace or self.workspace))
+        return await self._do(Ingestion.model_validate, "DELETE", "ingestions", ingestion_id, workspace=workspace)
 
-    async def documents(self, *, where: str | None = None, workspace: str | None = None) -> "list[Document]":
+    async def documents(self, *, where: str | None = None, workspace: str | None = None) -> list[Document]:
         """List the documents, or those whose metadata fits."""
-        return await self._do(calls.list_documents(workspace or self.workspace, where))
+        read = calls.list_of(Document, "documents")
+        return await self._do(read, "GET", "documents", workspace=workspace, where=where)
 
     async def document(
         self, document_id: str, *, revision: int | None = None, workspace: str | None = None
-    ) -> "Document":
+    ) -> Document:
         """Return a document with its text."""
-        return await self._do(calls.read_document(document_id, workspace or self.workspace, revision))
+        read = Document.model_validate
+        return await self._do(read, "GET", "documents", document_id, workspace=workspace, revision=revision)
 
     async def delete_document(self, document_id: str, *, workspace: str | None = None) -> None:
         """Delete a document."""
-        await self._do(calls.delete_document(document_id, workspace or self.workspace))
+        await self._do(calls.read_nothing, "DELETE", "documents", document_id, workspace=workspace)
 
     async def runs(
         self,
@@ -227,17 +236,18 @@ class AsyncClient:
         limit: int = 50,
         after: str | None = None,
         workspace: str | None = None,
-    ) -> "RunList":
+    ) -> RunList:
         """List runs that have ended, newest first; `where` is a filter such as `outcome == abstained`."""
-        return await self._do(calls.list_runs(workspace or self.workspace, since, where, limit, after))
+        query = {"since": since, "where": where, "limit": limit, "after": after}
+        return await self._do(RunList.model_validate, "GET", "runs", workspace=workspace, **query)
 
-    async def run(self, run_id: str, *, workspace: str | None = None) -> "Run":
+    async def run(self, run_id: str, *, workspace: str | None = None) -> Run:
         """Return a run's status."""
-        return await self._do(calls.read_run(run_id, workspace or self.workspace))
+        return await self._do(Run.model_validate, "GET", "runs", run_id, workspace=workspace)
 
-    async def why(self, run_id: str, *, workspace: str | None = None) -> "list[Fact]":
+    async def why(self, run_id: str, *, workspace: str | None = None) -> list[Fact]:
         """Say why a run ended as it did."""
-        return await self._do(calls.explain_run(run_id, workspace or self.workspace))
+        return await self._do(calls.list_of(Fact, "facts"), "GET", "runs", run_id, "why", workspace=workspace)
 
     async def rate(
         self,
@@ -247,9 +257,11 @@ class AsyncClient:
         reason: Literal["wrong", "incomplete", "not_found", "bad_source", "other"] | None = None,
         comment: str = "",
         workspace: str | None = None,
-    ) -> "Feedback":
+    ) -> Feedback:
         """Say whether an answer helped."""
-        return await self._do(calls.rate(run_id, workspace or self.workspace, rating, reason, comment))
+        body = {"rating": rating, "reason": reason, "comment": comment}
+        read = Feedback.model_validate
+        return await self._do(read, "PUT", "runs", run_id, "feedback", workspace=workspace, body=body)
 
     async def send(self, request: Request) -> bytes:
         """Send any request of the API, and return the content of its response."""
@@ -278,8 +290,18 @@ class AsyncClient:
             except httpx.RequestError as error:
                 following.fail(explain(error, self.url))
 
-    async def _do(self, call: Call[Result]) -> Result:
-        return call.read_reply(await self.send(call.request))
+    async def _do(
+        self,
+        read: Callable[[Any], Result],
+        method: str,
+        *path: str,
+        workspace: str | None,
+        body: Any = None,
+        **query: Any,
+    ) -> Result:
+        """Send a request, and read the reply."""
+        query["workspace"] = workspace or self.workspace
+        return calls.read_reply(await self.send(Request(method, calls.join_path(*path), query, body=body)), read)
 
     async def _read_events(self, following: Following) -> AsyncGenerator["Event"]:
         from askgraph.events import EventReader
@@ -290,8 +312,8 @@ class AsyncClient:
                 if (event := reader.read(frame)) is not None:
                     yield event
 
-    async def _wait(self, ingestion: "Ingestion", workspace: str | None) -> "Ingestion":
+    async def _wait(self, ingestion: Ingestion, workspace: str | None) -> Ingestion:
         while not ingestion.is_ended:
             await asyncio.sleep(POLL_SECONDS)
-            ingestion = await self._do(calls.read_ingestion(str(ingestion.ingestion_id), workspace))
+            ingestion = await self.ingestion(str(ingestion.ingestion_id), workspace=workspace)
         return ingestion

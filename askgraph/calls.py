@@ -1,4 +1,4 @@
-"""What each method of the client sends, and how the reply is read: once, for the client and its async twin."""
+"""What the client and its async twin send, and how replies are read."""
 
 import json
 import mimetypes
@@ -6,26 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
 from askgraph.errors import read_failure, unknown_form
-from askgraph.models import (
-    Assistant,
-    Document,
-    DocumentReport,
-    Erasure,
-    Fact,
-    Feedback,
-    Ingestion,
-    Passage,
-    Run,
-    RunList,
-    Thread,
-    ThreadList,
-)
+from askgraph.models import DocumentReport, Ingestion, Model
 
 Result = TypeVar("Result")
+Kind = TypeVar("Kind", bound=Model)
 
 File: TypeAlias = str | os.PathLike[str] | tuple[str, bytes]
 """A file: its path, or its name and content."""
@@ -102,21 +90,6 @@ class Request:
         return {name: value for name, value in sent.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Result]):
-    """A request, and how its reply, which is JSON, is read."""
-
-    request: Request
-    read: Callable[[Any], Result]
-
-    def read_reply(self, content: bytes) -> Result:
-        """Read the content of the response. Raises `AskgraphError` where it is not as this client knows it."""
-        try:
-            return self.read(json.loads(content) if content else None)
-        except ValueError as error:
-            raise unknown_form(error) from error
-
-
 def join_path(*parts: str) -> str:
     """Return the address below `/api/` that these parts make."""
     return "/api/" + "/".join(quote(part, safe="") for part in parts)
@@ -135,96 +108,15 @@ def follow(run_id: str, workspace: str | None, after: str) -> Request:
     return Request("GET", join_path("runs", run_id, "events"), query={"workspace": workspace}, headers=headers)
 
 
-def cancel(run_id: str, workspace: str | None) -> Call[Run]:
-    """Stop a run."""
-    request = Request("POST", join_path("runs", run_id, "cancel"), query={"workspace": workspace})
-    return Call(request, Run.model_validate)
-
-
-def search(
-    question: str, workspace: str | None, limit: int, document_ids: Sequence[str] | None, where: str | None
-) -> Call[list[Passage]]:
-    """Search without answering."""
-    query = {"question": question, "limit": limit, "document": document_ids, "where": where, "workspace": workspace}
-    return Call(
-        Request("GET", join_path("search"), query=query),
-        lambda reply: [Passage.model_validate(each) for each in reply["passages"]],
-    )
-
-
-def list_assistants(workspace: str | None) -> Call[list[Assistant]]:
-    """List assistants."""
-    return Call(
-        Request("GET", join_path("assistants"), query={"workspace": workspace}),
-        lambda reply: [Assistant.model_validate(each) for each in reply["assistants"]],
-    )
-
-
-def save_assistant(
-    name: str, assistant_id: str | None, workspace: str | None, setup: AssistantSetup
-) -> Call[Assistant]:
-    """Make an assistant, or a new version of one."""
-    path = join_path("assistants", *([assistant_id] if assistant_id else []))
-    request = Request(
-        "PUT" if assistant_id else "POST", path, query={"workspace": workspace}, body={"name": name, **setup}
-    )
-    return Call(request, Assistant.model_validate)
-
-
-def delete_assistant(assistant_id: str, workspace: str | None) -> Call[None]:
-    """Delete an assistant."""
-    return Call(
-        Request("DELETE", join_path("assistants", assistant_id), query={"workspace": workspace}), lambda _: None
-    )
-
-
-def list_threads(workspace: str | None, q: str | None, mine: bool, limit: int, after: str | None) -> Call[ThreadList]:
-    """List conversations."""
-    query = {"workspace": workspace, "q": q, "mine": "true" if mine else None, "limit": limit, "after": after}
-    return Call(Request("GET", join_path("threads"), query=query), ThreadList.model_validate)
-
-
-def read_thread(thread_id: str, workspace: str | None, limit: int | None, before: str | None) -> Call[Thread]:
-    """Read a conversation."""
-    query = {"workspace": workspace, "limit": limit, "before": before}
-    return Call(Request("GET", join_path("threads", thread_id), query=query), Thread.model_validate)
-
-
-def delete_thread(thread_id: str, workspace: str | None) -> Call[Erasure]:
-    """Erase a conversation."""
-    request = Request("DELETE", join_path("threads", thread_id), query={"workspace": workspace})
-    return Call(request, Erasure.model_validate)
-
-
-def list_documents(workspace: str | None, where: str | None) -> Call[list[Document]]:
-    """List documents."""
-    return Call(
-        Request("GET", join_path("documents"), query={"workspace": workspace, "where": where}),
-        lambda reply: [Document.model_validate(each) for each in reply["documents"]],
-    )
-
-
-def read_document(document_id: str, workspace: str | None, revision: int | None) -> Call[Document]:
-    """Read a document with its text."""
-    query = {"workspace": workspace, "revision": revision}
-    return Call(Request("GET", join_path("documents", document_id), query=query), Document.model_validate)
-
-
-def delete_document(document_id: str, workspace: str | None) -> Call[None]:
-    """Delete a document."""
-    request = Request("DELETE", join_path("documents", document_id), query={"workspace": workspace})
-    return Call(request, lambda reply: None)
-
-
 def upload(
     file: File, workspace: str | None, metadata: Mapping[str, Any] | None, groups: Sequence[str] | None
-) -> Call[Ingestion]:
+) -> Request:
     """Send a file, to be read by the server in its own time. Reads the file. Raises `OSError`."""
     name, content = file if isinstance(file, tuple) else (Path(file).name, Path(file).read_bytes())
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     form: dict[str, Any] = {"metadata": None if metadata is None else json.dumps(metadata)}
     form["groups"] = None if groups is None else list(groups)
-    request = Request(
+    return Request(
         "POST",
         join_path("documents"),
         query={"wait": "false", "workspace": workspace},
@@ -232,50 +124,27 @@ def upload(
         files={"files": (name, content, kind)},
         accepts=(422,),
     )
-    return Call(request, _read_upload)
 
 
-def read_ingestion(ingestion_id: str, workspace: str | None) -> Call[Ingestion]:
-    """Read how far the reading of a file has come."""
-    request = Request("GET", join_path("ingestions", ingestion_id), query={"workspace": workspace})
-    return Call(request, Ingestion.model_validate)
+def read_reply(content: bytes, read: Callable[[Any], Result]) -> Result:
+    """Read the content of a response, which is JSON. Raises `AskgraphError` where it is not as this client knows it."""
+    try:
+        return read(json.loads(content) if content else None)
+    except ValueError as error:
+        raise unknown_form(error) from error
 
 
-def cancel_ingestion(ingestion_id: str, workspace: str | None) -> Call[Ingestion]:
-    """Give up a file that has not been read yet."""
-    request = Request("DELETE", join_path("ingestions", ingestion_id), query={"workspace": workspace})
-    return Call(request, Ingestion.model_validate)
+def read_nothing(reply: object) -> None:
+    """Read a reply that says nothing."""
 
 
-def list_runs(workspace: str | None, since: str, where: str | None, limit: int, after: str | None) -> Call[RunList]:
-    """List runs that have ended."""
-    query = {"workspace": workspace, "since": since, "where": where, "limit": limit, "after": after}
-    return Call(Request("GET", join_path("runs"), query=query), RunList.model_validate)
+def list_of(kind: type[Kind], name: str) -> Callable[[Any], list[Kind]]:
+    """Return what reads the list that stands under this name in a reply."""
+    return lambda reply: [kind.model_validate(each) for each in reply[name]]
 
 
-def read_run(run_id: str, workspace: str | None) -> Call[Run]:
-    """Read a run's status."""
-    return Call(Request("GET", join_path("runs", run_id), query={"workspace": workspace}), Run.model_validate)
-
-
-def explain_run(run_id: str, workspace: str | None) -> Call[list[Fact]]:
-    """Read why a run ended as it did."""
-    return Call(
-        Request("GET", join_path("runs", run_id, "why"), query={"workspace": workspace}),
-        lambda reply: [Fact.model_validate(each) for each in reply["facts"]],
-    )
-
-
-def rate(
-    run_id: str, workspace: str | None, rating: Literal["up", "down"], reason: str | None, comment: str
-) -> Call[Feedback]:
-    """Say whether an answer helped."""
-    body = {"rating": rating, "reason": reason, "comment": comment}
-    request = Request("PUT", join_path("runs", run_id, "feedback"), query={"workspace": workspace}, body=body)
-    return Call(request, Feedback.model_validate)
-
-
-def _read_upload(reply: Mapping[str, Any]) -> Ingestion:
+def read_upload(reply: Mapping[str, Any]) -> Ingestion:
+    """Read what became of an upload. Raises the error of one that was refused as a whole."""
     if "error" in reply:
         raise read_failure(reply["error"])
     if reply.get("ingestions"):

@@ -3,7 +3,7 @@
 
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -11,29 +11,29 @@ import httpx
 from typing_extensions import Unpack
 
 from askgraph import calls
-from askgraph.calls import AssistantSetup, Call, File, Options, Request
+from askgraph.calls import AssistantSetup, File, Options, Request
 from askgraph.connection import check, explain, http_options, read_target
 from askgraph.embedded import EmbeddedService
 from askgraph.errors import read_error
 from askgraph.following import Following
 from askgraph.frames import Frame
+from askgraph.models import (
+    Answer,
+    Assistant,
+    Document,
+    Erasure,
+    Fact,
+    Feedback,
+    Ingestion,
+    Passage,
+    Run,
+    RunList,
+    Thread,
+    ThreadList,
+)
 
 if TYPE_CHECKING:
     from askgraph.events import Event
-    from askgraph.models import (
-        Answer,
-        Assistant,
-        Document,
-        Erasure,
-        Fact,
-        Feedback,
-        Ingestion,
-        Passage,
-        Run,
-        RunList,
-        Thread,
-        ThreadList,
-    )
 
 Result = TypeVar("Result")
 
@@ -108,7 +108,7 @@ class Client:
             raise RuntimeError("Without an address, the client has to be entered: with Client() as client")
         return self._opened
 
-    def ask(self, question: str, **options: Unpack[Options]) -> "Answer":
+    def ask(self, question: str, **options: Unpack[Options]) -> Answer:
         """Ask a question and wait for the answer, however often the connection is cut."""
         from askgraph.events import Done
 
@@ -124,9 +124,9 @@ class Client:
         """Yield the events of a run, from the beginning or after the event with the id `after`."""
         return self._read_events(Following(workspace or self.workspace, run_id=run_id, after=after))
 
-    def cancel(self, run_id: str, *, workspace: str | None = None) -> "Run":
+    def cancel(self, run_id: str, *, workspace: str | None = None) -> Run:
         """Stop a run. The text so far stays."""
-        return self._do(calls.cancel(run_id, workspace or self.workspace))
+        return self._do(Run.model_validate, "POST", "runs", run_id, "cancel", workspace=workspace)
 
     def search(
         self,
@@ -136,13 +136,14 @@ class Client:
         document_ids: Sequence[str] | None = None,
         where: str | None = None,
         workspace: str | None = None,
-    ) -> "list[Passage]":
+    ) -> list[Passage]:
         """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
-        return self._do(calls.search(question, workspace or self.workspace, limit, document_ids, where))
+        query = {"question": question, "limit": limit, "document": document_ids, "where": where}
+        return self._do(calls.list_of(Passage, "passages"), "GET", "search", workspace=workspace, **query)
 
-    def assistants(self, *, workspace: str | None = None) -> "list[Assistant]":
+    def assistants(self, *, workspace: str | None = None) -> list[Assistant]:
         """List the workspace's assistants. `ask` takes the name of one as its `mode`."""
-        return self._do(calls.list_assistants(workspace or self.workspace))
+        return self._do(calls.list_of(Assistant, "assistants"), "GET", "assistants", workspace=workspace)
 
     def save_assistant(
         self,
@@ -151,13 +152,16 @@ class Client:
         assistant_id: str | None = None,
         workspace: str | None = None,
         **setup: Unpack[AssistantSetup],
-    ) -> "Assistant":
+    ) -> Assistant:
         """Make an assistant; with its id, a new version of one, which answers from then on."""
-        return self._do(calls.save_assistant(name, assistant_id, workspace or self.workspace, setup))
+        body, made = {"name": name, **setup}, Assistant.model_validate
+        if not assistant_id:
+            return self._do(made, "POST", "assistants", workspace=workspace, body=body)
+        return self._do(made, "PUT", "assistants", assistant_id, workspace=workspace, body=body)
 
     def delete_assistant(self, assistant_id: str, *, workspace: str | None = None) -> None:
         """Delete an assistant with all of its versions. What it has answered stays."""
-        self._do(calls.delete_assistant(assistant_id, workspace or self.workspace))
+        self._do(calls.read_nothing, "DELETE", "assistants", assistant_id, workspace=workspace)
 
     def threads(
         self,
@@ -167,19 +171,21 @@ class Client:
         limit: int = 50,
         after: str | None = None,
         workspace: str | None = None,
-    ) -> "ThreadList":
+    ) -> ThreadList:
         """List conversations, the latest first; `q` is looked for in their titles and questions."""
-        return self._do(calls.list_threads(workspace or self.workspace, q, mine, limit, after))
+        query = {"q": q, "mine": "true" if mine else None, "limit": limit, "after": after}
+        return self._do(ThreadList.model_validate, "GET", "threads", workspace=workspace, **query)
 
     def thread(
         self, thread_id: str, *, limit: int | None = None, before: str | None = None, workspace: str | None = None
-    ) -> "Thread":
+    ) -> Thread:
         """Return a conversation with its last turns, oldest first."""
-        return self._do(calls.read_thread(thread_id, workspace or self.workspace, limit, before))
+        query = {"limit": limit, "before": before}
+        return self._do(Thread.model_validate, "GET", "threads", thread_id, workspace=workspace, **query)
 
-    def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> "Erasure":
+    def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> Erasure:
         """Erase a conversation, and return the proof."""
-        return self._do(calls.delete_thread(thread_id, workspace or self.workspace))
+        return self._do(Erasure.model_validate, "DELETE", "threads", thread_id, workspace=workspace)
 
     def upload(
         self,
@@ -188,33 +194,38 @@ class Client:
         groups: Sequence[str] | None = None,
         workspace: str | None = None,
         wait: bool = True,
-    ) -> "list[Ingestion]":
+    ) -> list[Ingestion]:
         """Send files and wait until they are read. The result has an entry for each, whose `report` says what became of
         the file; a file that cannot be read does not stop the others. The name identifies the document: the same name
         replaces it. Without `wait`, return once the server has the files."""
         workspace = workspace or self.workspace
-        sent = [self._do(calls.upload(file, workspace, metadata, groups)) for file in files]
+        sent = []
+        for file in files:
+            request = calls.upload(file, workspace, metadata, groups)
+            sent.append(calls.read_reply(self.send(request), calls.read_upload))
         return [self._wait(each, workspace) for each in sent] if wait else sent
 
-    def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+    def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> Ingestion:
         """Return how far the reading of a file has come."""
-        return self._do(calls.read_ingestion(ingestion_id, workspace or self.workspace))
+        return self._do(Ingestion.model_validate, "GET", "ingestions", ingestion_id, workspace=workspace)
 
-    def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+    def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> Ingestion:
         """Give up a file that has not been read yet."""
-        return self._do(calls.cancel_ingestion(ingestion_id, workspace or self.workspace))
+        return self._do(Ingestion.model_validate, "DELETE", "ingestions", ingestion_id, workspace=workspace)
 
-    def documents(self, *, where: str | None = None, workspace: str | None = None) -> "list[Document]":
+    def documents(self, *, where: str | None = None, workspace: str | None = None) -> list[Document]:
         """List the documents, or those whose metadata fits."""
-        return self._do(calls.list_documents(workspace or self.workspace, where))
+        read = calls.list_of(Document, "documents")
+        return self._do(read, "GET", "documents", workspace=workspace, where=where)
 
-    def document(self, document_id: str, *, revision: int | None = None, workspace: str | None = None) -> "Document":
+    def document(self, document_id: str, *, revision: int | None = None, workspace: str | None = None) -> Document:
         """Return a document with its text."""
-        return self._do(calls.read_document(document_id, workspace or self.workspace, revision))
+        read = Document.model_validate
+        return self._do(read, "GET", "documents", document_id, workspace=workspace, revision=revision)
 
     def delete_document(self, document_id: str, *, workspace: str | None = None) -> None:
         """Delete a document."""
-        self._do(calls.delete_document(document_id, workspace or self.workspace))
+        self._do(calls.read_nothing, "DELETE", "documents", document_id, workspace=workspace)
 
     def runs(
         self,
@@ -224,17 +235,18 @@ class Client:
         limit: int = 50,
         after: str | None = None,
         workspace: str | None = None,
-    ) -> "RunList":
+    ) -> RunList:
         """List runs that have ended, newest first; `where` is a filter such as `outcome == abstained`."""
-        return self._do(calls.list_runs(workspace or self.workspace, since, where, limit, after))
+        query = {"since": since, "where": where, "limit": limit, "after": after}
+        return self._do(RunList.model_validate, "GET", "runs", workspace=workspace, **query)
 
-    def run(self, run_id: str, *, workspace: str | None = None) -> "Run":
+    def run(self, run_id: str, *, workspace: str | None = None) -> Run:
         """Return a run's status."""
-        return self._do(calls.read_run(run_id, workspace or self.workspace))
+        return self._do(Run.model_validate, "GET", "runs", run_id, workspace=workspace)
 
-    def why(self, run_id: str, *, workspace: str | None = None) -> "list[Fact]":
+    def why(self, run_id: str, *, workspace: str | None = None) -> list[Fact]:
         """Say why a run ended as it did."""
-        return self._do(calls.explain_run(run_id, workspace or self.workspace))
+        return self._do(calls.list_of(Fact, "facts"), "GET", "runs", run_id, "why", workspace=workspace)
 
     def rate(
         self,
@@ -244,9 +256,11 @@ class Client:
         reason: Literal["wrong", "incomplete", "not_found", "bad_source", "other"] | None = None,
         comment: str = "",
         workspace: str | None = None,
-    ) -> "Feedback":
+    ) -> Feedback:
         """Say whether an answer helped."""
-        return self._do(calls.rate(run_id, workspace or self.workspace, rating, reason, comment))
+        body = {"rating": rating, "reason": reason, "comment": comment}
+        read = Feedback.model_validate
+        return self._do(read, "PUT", "runs", run_id, "feedback", workspace=workspace, body=body)
 
     def send(self, request: Request) -> bytes:
         """Send any request of the API, and return the content of its response."""
@@ -275,8 +289,18 @@ class Client:
             except httpx.RequestError as error:
                 following.fail(explain(error, self.url))
 
-    def _do(self, call: Call[Result]) -> Result:
-        return call.read_reply(self.send(call.request))
+    def _do(
+        self,
+        read: Callable[[Any], Result],
+        method: str,
+        *path: str,
+        workspace: str | None,
+        body: Any = None,
+        **query: Any,
+    ) -> Result:
+        """Send a request, and read the reply."""
+        query["workspace"] = workspace or self.workspace
+        return calls.read_reply(self.send(Request(method, calls.join_path(*path), query, body=body)), read)
 
     def _read_events(self, following: Following) -> Generator["Event"]:
         from askgraph.events import EventReader
@@ -287,8 +311,8 @@ class Client:
                 if (event := reader.read(frame)) is not None:
                     yield event
 
-    def _wait(self, ingestion: "Ingestion", workspace: str | None) -> "Ingestion":
+    def _wait(self, ingestion: Ingestion, workspace: str | None) -> Ingestion:
         while not ingestion.is_ended:
             time.sleep(POLL_SECONDS)
-            ingestion = self._do(calls.read_ingestion(str(ingestion.ingestion_id), workspace))
+            ingestion = self.ingestion(str(ingestion.ingestion_id), workspace=workspace)
         return ingestion
