@@ -63,6 +63,19 @@ class CitedPassage(Model):
     """Its text."""
 
 
+class OutsideCall(Model):
+    """The call of a function of an MCP server, of which a citation shows the result."""
+
+    server: str
+    """The name that the deployment gave it."""
+    function: str
+    """Its name on that server."""
+    arguments: str
+    """In JSON."""
+    called_at: str
+    """In ISO 8601, UTC."""
+
+
 class Citation(Source):
     """The place in a document that supports a statement."""
 
@@ -74,6 +87,8 @@ class Citation(Source):
     updated_at: str | None = None
     content_hash: str | None = None
     """SHA-256, in hex, of the file that is cited."""
+    outside: OutsideCall | None = None
+    """Set where `text` came from a function and not from a document; `document_id` is empty then."""
 
 
 class Claim(Model):

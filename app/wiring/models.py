@@ -134,10 +134,7 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
     }
     named = [*tiers.values(), *settings.model_fallbacks]
     if not settings.providers["openai"] and all(split_name(name)[0] == "openai" for name in named):
-        local = (
-            "local (quotes the documents; understands English only; set OPENAI_API_KEY or OPENAI_BASE_URL for written "
-            "answers)"
-        )
+        local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
         yield _Chat(Models(), {"answerer": local})
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
