@@ -66,6 +66,6 @@ async function start() {
   // The server takes the only one of a caller, and else one that they may not be able to enter.
   if (!workspace && own?.length > 1 && !own.includes("default")) location.replace(`/?${new URLSearchParams({ workspace: own[0] })}`);
   setState({ caller, workspaces: own ? own.map((id) => listed.find((each) => each.id === id) ?? { id, documents: 0, threads: 0 }) : listed });
-  if (health.modes) setState({ provider: health.sign_in, hasModel: health.models !== "none", modes: health.modes, mode: health.modes.includes("standard") ? "standard" : health.modes[0] });
+  if (health.modes) setState({ hasModel: health.models !== "none", modes: health.modes, mode: health.modes.includes("standard") ? "standard" : health.modes[0] });
   if (health.problem) setState({ trouble: health.problem });
 }

@@ -63,7 +63,7 @@ type Evidence = { turn: string; marker: number; nth?: number } | { document: str
 type Topic = { question: string; name: string; of: string; document: string };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
-  caller: any; signedOut: boolean; provider: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
+  caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   assistants: Assistant[]; edited: { item: Assistant | null } | null; hasModel: boolean;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;

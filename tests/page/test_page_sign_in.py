@@ -70,6 +70,9 @@ async def test_a_reader_signs_in_at_an_identity_provider(page: Page, servers: Se
             await expect(page.get_by_role("heading", name="Sign-in failed")).to_be_visible()
             await expect(page.locator("body")).to_contain_text("It says: access_denied.")
             provider.refusal = ""
+            for path in ("settings", "debug"):
+                await page.goto(f"{here}/{path}")
+                await expect(link).to_be_visible()
 
             # The way back begins at another site's page, as it does where people type their password.
             provider.asks = True

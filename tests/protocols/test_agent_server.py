@@ -520,8 +520,11 @@ async def test_a_remote_graph_is_used_alone_and_in_somebody_elses_graph(served: 
 async def test_a_body_is_read_as_json_whatever_its_header_says(served: Served) -> None:
     # The API passthrough of Agent Chat UI sends it as plain text.
     async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
-        found = await plain.post("/threads/search", content='{"limit": 1}', headers={"Content-Type": "text/plain"})
+        as_text = {"Content-Type": "text/plain"}
+        found = await plain.post("/threads/search", content='{"limit": 1}', headers=as_text)
+        made = await plain.post("/assistants", content='{"graph_id": "fast", "name": "desk"}', headers=as_text)
     assert (found.status_code, len(found.json())) == (200, 1)
+    assert (made.status_code, made.json()["name"]) == (200, "desk")
 
 
 async def test_notes_that_could_not_be_sent_back_are_refused(served: Served) -> None:

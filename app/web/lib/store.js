@@ -6,7 +6,6 @@ import { useLayoutEffect, useReducer, useRef } from "../vendor/preact-htm.js";
 let state = {
   caller: null,
   signedOut: false,
-  provider: false,
   trouble: "",
   status: "",
   offline: false,

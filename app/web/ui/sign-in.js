@@ -1,12 +1,12 @@
-import { html, useState } from "../vendor/preact-htm.js";
-import { attempt, request, sending } from "../lib/api.js";
+import { html, useEffect, useState } from "../vendor/preact-htm.js";
+import { attempt, fetchJson, request, sending } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
-import { useStore } from "../lib/store.js";
 
 /** Asks for a key. The server keeps it in a cookie that no script can read. */
 export function SignIn() {
   const [refused, setRefused] = useState("");
-  const provider = useStore((state) => state.provider);
+  const [hasProvider, setHasProvider] = useState(false);
+  useEffect(() => void fetchJson("/readyz").catch((error) => error.body ?? {}).then((health) => setHasProvider(Boolean(health.sign_in))), []);
   const signIn = async (event) => {
     event.preventDefault();
     const key = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("key");
@@ -24,7 +24,7 @@ export function SignIn() {
         <input id="key" name="key" type="password" autocomplete="current-password" required autofocus />
         <button class="main" type="submit">${phrase("sign_in.title")}</button>
       </form>
-      ${provider && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>${phrase("sign_in.account")}</a></p>`}
+      ${hasProvider && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>${phrase("sign_in.account")}</a></p>`}
       <p role="alert" class="wrong">${refused}</p>
     </section>`;
 }

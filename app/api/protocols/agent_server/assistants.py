@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep, Workspace
-from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, MakingRoute, name_assistant
+from app.api.protocols.agent_server.protocol import PREFIX, name_assistant, route_for
 from app.api.schema.schemas import VersionRequest
 from app.assistants import Assistants, WorkspaceModes, unknown_assistant
 from app.drawing.diagram import read_graph
@@ -19,8 +19,8 @@ from domain.assistants import Assistant, Draft, Setup
 from domain.errors import Forbidden, InputError, NameTaken, UnknownAssistant, UnknownMode
 from domain.profile import Profile
 
-router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
-making = APIRouter(prefix=PREFIX, route_class=MakingRoute, include_in_schema=False)
+router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
+making = APIRouter(prefix=PREFIX, route_class=route_for("ingest"), include_in_schema=False)
 
 EPOCH = "1970-01-01T00:00:00+00:00"
 """Modes are settings, and have no time of their own."""

@@ -6,11 +6,13 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.protocols.refusing import refuse_in
 from domain.errors import AskgraphError
+from domain.people.access import Right
 
 PREFIX = "/langgraph"
 
@@ -24,21 +26,17 @@ def _refuse_ours(error: AskgraphError, status: int) -> Response:
     return refuse(status, error.message)
 
 
-class AgentServerRoute(refuse_in(_refuse_invalid, _refuse_ours)):  # type: ignore[misc]
-    """Gives errors the protocol's form, and reads every body as JSON: Agent Chat UI's passthrough sends it as text."""
+def route_for(right: Right = "ask", *others: Right) -> type[APIRoute]:
+    """Make the class of routes that need this right, or one of the others. It gives errors the protocol's form, and
+    reads every body as JSON: Agent Chat UI's passthrough sends it as text."""
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        others = [header for header in scope["headers"] if header[0] != b"content-type"]
-        scope["headers"] = [*others, (b"content-type", b"application/json")]
-        await super().handle(scope, receive, send)
+    class AgentServerRoute(refuse_in(_refuse_invalid, _refuse_ours, *others, right=right)):  # type: ignore[misc]
+        async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+            headers = [header for header in scope["headers"] if header[0] != b"content-type"]
+            scope["headers"] = [*headers, (b"content-type", b"application/json")]
+            await super().handle(scope, receive, send)
 
-
-MakingRoute = refuse_in(_refuse_invalid, _refuse_ours, right="ingest")
-"""The same for what makes and changes assistants, which the audit log records."""
-
-ErasingRoute = refuse_in(_refuse_invalid, _refuse_ours, "admin")
-"""The same for what erases: it is open to the right `admin` too, and recorded in the audit log."""
+    return AgentServerRoute
 
 
 def refuse(status: int, detail: str) -> Response:

@@ -59,13 +59,13 @@ class Rewriting:
         await self._write(thread, start, origin, messages)
 
     async def take_back(self, thread: ClientThread, runs: Sequence[RunStatus], manager: RunManager) -> None:
-        """Go on from before the first of these runs, of which some were cancelled, once they have ended. Those that had
+        """Go on from before the first of these runs, which were cancelled, once they have ended. Those that had
         ended before stay as they are, and all stay recorded."""
         unfinished = [run for run in runs if run.ended is None]
         if not unfinished:
             return
         for run in unfinished:
-            await stop(manager, run.request.workspace_id, run.request.run_id)
+            await wait_for_end(manager, run.request.workspace_id, run.request.run_id)
         first = min(unfinished, key=lambda run: run.accepted_at)
         part, run_id = first.request.thread_id, first.request.run_id
         states = self._reader.states
@@ -98,9 +98,8 @@ class Rewriting:
         await self._reader.client_threads.branch(scope.workspace_id, thread.thread_id, part, start or "")
 
 
-async def stop(manager: RunManager, workspace_id: str, run_id: str) -> None:
-    """Stop a run, and wait for its end. Raises what `RunManager.stop` raises."""
-    await manager.stop(workspace_id, run_id)
+async def wait_for_end(manager: RunManager, workspace_id: str, run_id: str) -> None:
+    """Wait for the end of a run. Raises what `RunManager.follow_run` raises."""
     async with aclosing(await manager.follow_run(workspace_id, run_id)) as events:
         async for _ in events:
             pass

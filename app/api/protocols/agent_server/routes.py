@@ -4,9 +4,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.protocols.agent_server import assistants, runs, threads
-from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, refuse
+from app.api.protocols.agent_server.protocol import PREFIX, refuse, route_for
 
-rest = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+rest = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
 
 
 @rest.api_route("/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])

@@ -13,7 +13,7 @@ from app.answering.manager import RunManager
 from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, begins_run, get_run_manager, read_services
 from app.api.protocols.agent_server.beginning import Beginning, Started
-from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_graph
+from app.api.protocols.agent_server.protocol import PREFIX, locate, name_graph, route_for
 from app.api.protocols.agent_server.reading import ThreadReader
 from app.api.protocols.agent_server.requests import RunRequest
 from app.api.protocols.agent_server.rewriting import Rewriting
@@ -26,7 +26,7 @@ from domain.people.access import Caller
 from domain.runs import RunState, RunStatus
 from domain.scope import Scope
 
-router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
 
 CancelAction = Literal["interrupt", "rollback"]
 

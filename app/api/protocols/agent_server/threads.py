@@ -11,17 +11,17 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerDep, CallerScope, get_run_manager, read_services
-from app.api.protocols.agent_server.protocol import PREFIX, AgentServerRoute, ErasingRoute, refuse
+from app.api.protocols.agent_server.protocol import PREFIX, refuse, route_for
 from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
 from app.api.protocols.agent_server.requests import CheckpointPlace, RunInput
-from app.api.protocols.agent_server.rewriting import Rewriting, stop
+from app.api.protocols.agent_server.rewriting import Rewriting, wait_for_end
 from app.api.schema.schemas import ThreadId
 from domain.errors import InputError
 from domain.history.client_threads import ClientThread, ThreadOrder
 from domain.scope import Scope
 
-router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
-erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)
+router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
+erasing = APIRouter(prefix=PREFIX, route_class=route_for("ask", "admin"), include_in_schema=False)
 
 
 def _refuse_unreadable(notes: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, 
 async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> Response:
     """Erase a thread with its branches. Needs the right `admin`, unless the caller has begun it."""
     services = read_services(request)
-    reader = ThreadReader.of(request, scope)
+    reader, manager = ThreadReader.of(request, scope), get_run_manager(request)
     thread = await reader.client_threads.read(scope.workspace_id, thread_id)
     everything = Scope(scope.workspace_id)
     if thread is None or not await reader.queue.list_turns(everything, thread_id, 1):
@@ -185,7 +185,8 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
             await services.runs.threads.require_own(caller, scope, part)
     for part in thread.parts:
         for run in await reader.queue.list_unfinished(scope.workspace_id, part):
-            await stop(get_run_manager(request), scope.workspace_id, run.request.run_id)
+            await manager.stop(scope.workspace_id, run.request.run_id)
+            await wait_for_end(manager, scope.workspace_id, run.request.run_id)
     await services.make_forgetting().forget_thread(scope.workspace_id, thread.thread_id)
     return Response(status_code=204)
 

@@ -58,7 +58,7 @@ function Work({ turn: { tools, state, text } }) {
 /** A function from outside has the name SERVER__FUNCTION. @param {string} name */
 function nameTool(name) {
   const [server, ...rest] = name.split("__");
-  return rest.length ? phrase("tools.outside", { server: visible(server), function: visible(rest.join("__")) }) : phrase(`tools.${name}`) || visible(name);
+  return rest.length ? phrase("tools.outside", { server: visible(server), function: visible(rest.join("__")) }) : phrase(`tools.${name}`);
 }
 
 /** The words of a call that say what is looked for, and where; all of what leaves for outside. @param {ToolUse} tool */
