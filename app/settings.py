@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(None, validation_alias=AliasChoices("DATABASE_URL"))
     """An external Postgres with pgvector; unset: an embedded one."""
     redis_url: SecretStr | None = Field(None, validation_alias=AliasChoices("REDIS_URL"))
-    """An external Redis or Valkey; unset: an embedded one."""
+    """An external Redis or Valkey, one server or a cluster; unset: an embedded one."""
     pgvectorstore: Path | None = None
     """A TOML file that says which table of langchain-postgres' `PGVectorStore` is the library, in place of what
     askgraph ingests (`app/adapters/pgvectorstore/`)."""

@@ -51,7 +51,7 @@ async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back
 ) -> None:
     redis_server = RedisServer(relay.url, timeout_seconds=10, pause_seconds=0)
     cache = RedisAnswerCache(redis_server)
-    with caplog.at_level(logging.INFO, logger="app.adapters.redis"):
+    with caplog.at_level(logging.INFO, logger="askgraph.redis"):
         assert await get(cache, KEY) is None
         await cache.put(KEY, ANSWER)
         await cache.forget("a")
@@ -91,12 +91,12 @@ async def test_what_is_known_of_the_documents_is_forgotten_by_a_change(
 ) -> None:
     async with Redis.from_url(redis_url) as client:
         for workspace_id in ("a", None):
-            await client.mset({"askgraph::corpus:a": "1", "askgraph::corpus:b": "1"})
+            await client.mset({"{askgraph}::corpus:a": "1", "{askgraph}::corpus:b": "1"})
             async with answers.changing(workspace_id):
                 assert [key for key in await client.keys("*") if b"changes" in key]
             assert not [key for key in await client.keys("*") if b"changes" in key]
-            assert not await client.exists("askgraph::corpus:a")
-            assert await client.exists("askgraph::corpus:b") == (workspace_id is not None)
+            assert not await client.exists("{askgraph}::corpus:a")
+            assert await client.exists("{askgraph}::corpus:b") == (workspace_id is not None)
 
 
 async def test_calls_that_come_together_get_their_own_replies(redis_server: RedisServer, redis_url: str) -> None:

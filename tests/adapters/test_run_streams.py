@@ -171,7 +171,7 @@ async def test_a_refusal_is_said_once(
 ) -> None:
     append(other_streams, "r", make_events(2, 1))
     await other_streams.flush("r")
-    with caplog.at_level(logging.WARNING, logger="app.adapters.redis"):
+    with caplog.at_level(logging.WARNING, logger="askgraph.redis"):
         for event in make_events(1, 5):
             streams.append("r", event)
             await streams.flush("r")

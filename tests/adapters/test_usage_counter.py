@@ -25,8 +25,8 @@ async def test_a_minute_a_day_and_a_lost_run_end(
     await usage.count_request("ann", LIMITS)
     await usage.end_run("ann", "run", 7, 0.1)
     async with Redis.from_url(redis_url) as client:
-        assert 86_400 < await client.ttl("askgraph::used:ann") <= 90_000
-        await client.hset("askgraph::used:ann", mapping={"minute_ends": 1, "day_ends": 1})
+        assert 86_400 < await client.ttl("{askgraph}::used:ann") <= 90_000
+        await client.hset("{askgraph}::used:ann", mapping={"minute_ends": 1, "day_ends": 1})
     counted, used = read(await usage.count_request("ann", LIMITS))
     assert (counted, used.requests, used.runs, used.tokens, used.dollars) == (True, 1, 0, 0, 0.0)
 

@@ -11,12 +11,12 @@ from datetime import timedelta
 from typing import cast
 from uuid import uuid4
 
-from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.connection import PREFIX, RedisServer
 from app.support.cancelling import end_tasks
 from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
 from domain.scope import Scope
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("askgraph.redis")
 
 LEAD_SECONDS = 300
 """Seconds after which a run stops leading although nobody released it, because its process died."""
@@ -100,7 +100,7 @@ class RedisAnswerCache:
         """`namespace` separates databases that share the server."""
         self._server = server
         self._redis = server.client
-        self._prefix = f"askgraph:{namespace}"
+        self._prefix = f"{PREFIX}:{namespace}"
         self._ttl = ttl
         self._epochs = uuid4().hex
         """Prefix of this object's epochs, which are counted: no epoch comes twice."""

@@ -1,4 +1,4 @@
-"""Connections to Redis or Valkey, and working without it while it does not answer."""
+"""Connections to Redis or Valkey, one server or a cluster, and working without it while it does not answer."""
 
 import asyncio
 import hashlib
@@ -7,16 +7,25 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool, Connection, ConnectionPool, Redis, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from app.support.cancelling import end_tasks
 from domain.errors import ConfigurationError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("askgraph.redis")
 
 TIMEOUT_SECONDS = 0.5
 """Time limit for connecting and for each reply: what a dead server may cost one answer."""
@@ -27,11 +36,71 @@ CONNECTIONS = 16
 BATCH = 64
 """Most calls sent together, so that the first does not wait long for the last."""
 
+PREFIX = "{askgraph}"
+"""Begins every key. A cluster keeps all keys with the same word in braces on one of its servers, so that a script may
+use any of them together."""
+NO_KEY = f"{PREFIX}:none"
+"""A key that does not exist."""
+
+_ELSEWHERE = (AskError, ClusterDownError, ReadOnlyError, TryAgainError)
+
 Result = TypeVar("Result")
+Pool = TypeVar("Pool", bound=ConnectionPool)
+
+
+class _ToOwner(Connection):
+    """Leads to that server of a cluster which holds our keys, also after they have moved. A server that belongs to no
+    cluster holds them itself."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._address = self.host, self.port
+
+    async def _connect(self) -> None:
+        self.host, self.port = self._address
+        await super()._connect()  # type: ignore[no-untyped-call]
+
+    async def on_connect_check_health(self, check_health: bool = True) -> None:
+        await super().on_connect_check_health(check_health)
+        try:
+            await self._ask_for_owner()
+        except MovedError as moved:
+            await self.disconnect(nowait=True)
+            self.host, self.port = moved.host or self.host, moved.port
+            await super()._connect()  # type: ignore[no-untyped-call]
+            await super().on_connect_check_health(check_health)
+            await self._ask_for_owner()
+
+    async def _ask_for_owner(self) -> None:
+        await self.send_command("EXISTS", NO_KEY, check_health=False)
+        await super().read_response()
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        try:
+            return await super().read_response(*args, **options)
+        except _ELSEWHERE as error:
+            # The next connection finds the new owner.
+            await self.disconnect(nowait=True)
+            raise RedisConnectionError(str(error)) from error
+
+
+class _ToOwnerOverTls(_ToOwner, SSLConnection):
+    pass
+
+
+def open_pool(kind: type[Pool], redis_url: str, **options: Any) -> Pool:
+    """Return a pool of connections to the server that holds our keys. Raises `ValueError` for an address that is not
+    valid."""
+    pool = kind.from_url(redis_url, **options)
+    if issubclass(pool.connection_class, Connection):
+        is_encrypted = issubclass(pool.connection_class, SSLConnection)
+        pool.connection_class = _ToOwnerOverTls if is_encrypted else _ToOwner
+    return pool
 
 
 class RedisServer:
-    """One server, shared by all its users. No call raises if the server does not answer: see `attempt`.
+    """One server, or that of a cluster which holds our keys, shared by all its users. No call raises if it does not
+    answer: see `attempt`.
 
     Raises `ConfigurationError` for an address that is not valid.
     """
@@ -40,7 +109,8 @@ class RedisServer:
         self, redis_url: str, *, timeout_seconds: float = TIMEOUT_SECONDS, pause_seconds: float = PAUSE_SECONDS
     ) -> None:
         try:
-            pool = BlockingConnectionPool.from_url(
+            pool = open_pool(
+                BlockingConnectionPool,
                 redis_url,
                 max_connections=CONNECTIONS,
                 # Seconds that a caller waits for a free connection, while earlier callers use them.
@@ -92,7 +162,7 @@ class RedisServer:
             result = await call()
         except (RedisError, OSError) as error:
             if not self._gone:
-                logger.warning("Redis does not answer; continuing without it: %s", error)
+                logger.warning("Redis does not answer; continuing without it: %s", str(error) or type(error).__name__)
             self._gone = True
             self._paused_until = time.monotonic() + self._pause_seconds
             return None

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.connection import PREFIX, RedisServer
 
 _TTL = timedelta(days=30)
 
@@ -40,4 +40,4 @@ class RedisConversations:
         await self._redis.attempt(delete)
 
     def _locate(self, key: str) -> str:
-        return f"askgraph:{self._namespace}:conversation:{key}"
+        return f"{PREFIX}:{self._namespace}:conversation:{key}"

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from redis.exceptions import ResponseError
 
-from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.connection import NO_KEY, PREFIX, RedisServer
 from app.adapters.redis.streams import events_key
 from domain.history.erasure import Needles
 from domain.ports.answers import AnswerCache
@@ -14,9 +14,7 @@ from domain.ports.answers import AnswerCache
 REWRITE_SECONDS = 60.0
 """Longest wait until the server has written its log anew."""
 
-_ALL = "askgraph:*"
-_NO_KEY = "askgraph:none"
-"""Does not exist; the server refuses to delete nothing."""
+_ALL = f"{PREFIX}:*"
 
 
 class RedisEraser:
@@ -29,7 +27,8 @@ class RedisEraser:
 
     async def erase(self, workspace_id: str, run_ids: Sequence[str], *, dry_run: bool = False) -> int:
         async def drop() -> int:
-            events = [*(events_key(run_id) for run_id in run_ids), _NO_KEY]
+            # The server refuses to delete nothing.
+            events = [*(events_key(run_id) for run_id in run_ids), NO_KEY]
             return int(await (self._redis.exists if dry_run else self._redis.unlink)(*events))
 
         answers = await self._answers.count_stored(workspace_id)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.connection import PREFIX, RedisServer
 from domain.people.limits import NO_LIMITS, Limits, Used
 
 RUN_SECONDS = 900
@@ -53,7 +53,7 @@ class RedisUsageCounter:
     """Implements `domain.ports.keys.UsageCounter`. `namespace` identifies the database that holds the keys."""
 
     def __init__(self, server: RedisServer, namespace: str = "") -> None:
-        self._prefix = f"askgraph:{namespace}"
+        self._prefix = f"{PREFIX}:{namespace}"
         self._line = server.open_line(_COUNT)
 
     async def count_request(self, caller: str, limits: Limits) -> tuple[bool, Used] | None:

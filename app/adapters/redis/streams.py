@@ -8,16 +8,16 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
-from redis.asyncio import Redis
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from app.adapters.redis.connection import TIMEOUT_SECONDS, RedisServer
+from app.adapters.redis.connection import PREFIX, TIMEOUT_SECONDS, RedisServer, open_pool
 from app.support.cancelling import end_tasks
 from domain.execution.streams import StreamedEvent
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("askgraph.redis")
 
 KEPT_SECONDS = 3600
 """Seconds that a stream is kept after its last event. A client that returns later finds the outcome in the run's
@@ -75,7 +75,8 @@ class RedisRunStreams:
     ) -> None:
         self._server = server
         self._line = server.open_line(APPEND)
-        self._waiting = Redis.from_url(
+        waiting = open_pool(
+            ConnectionPool,
             redis_url,
             max_connections=FOLLOWERS,
             socket_connect_timeout=TIMEOUT_SECONDS,
@@ -84,6 +85,7 @@ class RedisRunStreams:
             # Followers retry by themselves.
             retry=Retry(NoBackoff(), 0),
         )
+        self._waiting = Redis.from_pool(waiting)
         self._gather_seconds = gather_seconds
         self._kept_events = kept_events
         self._bound = pending
@@ -227,4 +229,4 @@ class RedisRunStreams:
 
 def events_key(run_id: str) -> str:
     """Return the key of a run's stream."""
-    return f"askgraph:events:{run_id}"
+    return f"{PREFIX}:events:{run_id}"
