@@ -59,6 +59,12 @@ async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) ->
     assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == "9999"
 
 
+async def test_a_role_that_may_not_create_pgvector_is_told_who_may(servers: Servers) -> None:
+    async with create_database(servers, "template0") as url:
+        with pytest.raises(ConfigurationError, match=r'create extension "vector"\. A superuser prepares'):
+            await upgrade(url)
+
+
 async def test_upgrading_is_no_news(bare_url: str) -> None:
     code = (
         "import asyncio, logging, sys; from app.adapters.postgres.migrations import upgrade; "

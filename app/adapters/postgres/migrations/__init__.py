@@ -84,6 +84,11 @@ def _upgrade(database_url: str) -> None:
     try:
         with _one_at_a_time:
             command.upgrade(config, "head")
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as error:
+        raise ConfigurationError(
+            f"The database schema could not be created: {error.diag.message_primary}. A superuser prepares the "
+            "database once: it belongs to the role of DATABASE_URL, and has pgvector (CREATE EXTENSION vector)."
+        ) from error
     except OperationalError as error:
         raise DatabaseUnavailable(f"The database could not be prepared: {error.orig}") from error
     except CommandError as error:
