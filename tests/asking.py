@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from pydantic import SecretStr
@@ -15,7 +16,10 @@ from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
+from domain.history.run_lists import RunFilter
 from domain.profile import MODES, Profile
+from domain.runs import RunRecord
+from domain.scope import Scope
 from graphs.answer import AnswerGraph
 from nodes.wording.notices import read_catalogue
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -50,6 +54,13 @@ async def serve_models(
         for name, content in documents.items():
             await services.library.ingestion.add("default", name, content)
         yield services, server
+
+
+async def list_thread(services: Services, thread_id: str) -> list[RunRecord]:
+    """The records of a thread, oldest first."""
+    listed = await services.runs.log.list_runs(Scope("default"), RunFilter(datetime.min.replace(tzinfo=UTC)))
+    read = [await services.runs.log.get("default", run.run_id) for run in listed if run.thread_id == thread_id]
+    return [record for record in reversed(read) if record]
 
 
 def routing(question: str = QUESTION, route: str = "needs_retrieval") -> str:

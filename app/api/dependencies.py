@@ -17,7 +17,6 @@ from app.access.refusals import RefusalLog
 from app.answering.admission import Admission
 from app.answering.following import follow_for_request
 from app.answering.manager import RunManager
-from app.answering.parts import RunParts
 from app.api.perimeter.auditing import describe_refusal, record_change, status_of_exception
 from app.api.perimeter.fields import refuse_unknown_fields
 from app.api.perimeter.json_bodies import JsonRequest
@@ -288,7 +287,6 @@ PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]
 RendererDep = Annotated[PageRenderer, Depends(_provide_renderer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
-RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]
 SignInDep = Annotated[SignIn | None, Depends(_pick(lambda services: services.identities.sign_in))]
 WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]

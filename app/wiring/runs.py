@@ -79,7 +79,6 @@ class RunServices:
     conversations: ConversationIndex
     assistants: AssistantStore
     feedback: FeedbackStore
-    """None where runs are not traced."""
     usage: UsageCounter
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""

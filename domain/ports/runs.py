@@ -34,10 +34,6 @@ class RunLog(Protocol):
 
     async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None: ...
 
-    async def list_thread(self, workspace_id: str, thread_id: str, limit: int | None = None) -> list[RunRecord]:
-        """Oldest first; the first `limit`, or all."""
-        ...
-
     async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
         """Return the runs of the asker's workspace that pass, newest first, as far as the asker may read what they were
         shown."""

@@ -21,7 +21,7 @@ from domain.people.access import Caller
 from domain.people.limits import Limits
 from domain.ports.answers import AnswerCounts
 from domain.scope import Scope
-from tests.asking import QUESTION, ask
+from tests.asking import QUESTION, ask, list_thread
 
 FOLLOW_UP = "And how long does its battery last?"
 
@@ -84,7 +84,7 @@ async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with_anywhere(
         assert "Falke" in follow_up["standalone_question"]
         steps = await other.make_history_reader().read("default", hit["thread_id"])
         assert [step["node"] for step in steps].count("cache") == 1
-        runs = await other.runs.log.list_thread("default", hit["thread_id"])
+        runs = await list_thread(other, hit["thread_id"])
         assert [run.cached for run in runs] == [True, False]
 
 
@@ -103,7 +103,7 @@ async def test_its_state_is_what_langgraph_would_save(services: Services, first:
 async def test_hits_that_come_together_are_all_on_record(services: Services, first: list[Event]) -> None:
     manager = services.make_run_manager()
     for hit, _ in await asyncio.gather(*(give(manager) for _ in range(20))):
-        [run] = await services.runs.log.list_thread("default", hit["thread_id"])
+        [run] = await list_thread(services, hit["thread_id"])
         assert run.run_id == hit["run_id"]
     assert await services.runs.answers.count("default") == AnswerCounts(hits=20, misses=1, shared=0)
 
@@ -124,7 +124,7 @@ async def test_a_hit_is_on_record_although_its_process_was_killed_right_after(
     assert hit["cached"]
     status = await services.make_run_manager().read_status("default", hit["run_id"])
     assert (status.state, status.ended) == ("done", hit)
-    [run] = await services.runs.log.list_thread("default", hit["thread_id"])
+    [run] = await list_thread(services, hit["thread_id"])
     assert (run.run_id, run.cached) == (hit["run_id"], True)
     [turn] = (await services.runs.states.read("default", hit["thread_id"])).values["turns"]
     assert (turn["run_id"], turn["question"], turn["answer"]) == (hit["run_id"], QUESTION, hit["answer"])

@@ -17,7 +17,7 @@ from app.wiring.services import Services, open_services
 from askgraph.frames import read_frames
 from domain.errors import DatabaseUnavailable
 from domain.events import Event, Failed
-from tests.asking import ask, with_models
+from tests.asking import ask, list_thread, with_models
 from tests.http_client import run_app
 from tests.wire.openai import serve_openai
 
@@ -357,8 +357,7 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
             return {"type": "http.request", "body": json.dumps(message).encode(), "more_body": False}
         # Until the run is under way, or over already.
         while not (  # noqa: ASYNC110 - what is waited for happens in the database
-            await services.runs.queue.list_unfinished("default", "left")
-            or await services.runs.log.list_thread("default", "left")
+            await services.runs.queue.list_unfinished("default", "left") or await list_thread(services, "left")
         ):
             await asyncio.sleep(0.001)
         return {"type": "http.disconnect"}
@@ -370,7 +369,7 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
     async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
         async with run_app(make_app(services)) as app:
             await app(scope, receive, send)
-        (run,) = await services.runs.log.list_thread("default", "left")
+        (run,) = await list_thread(services, "left")
         status = await services.runs.queue.get("default", run.run_id)
         assert status is not None
         assert status.state == state

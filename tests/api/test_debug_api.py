@@ -15,7 +15,7 @@ from app.wiring.services import Services, open_services
 from app.workbench.fleet.fleet import make_variant
 from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, list_thread, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.http_client import open_client
 from tests.wire.openai import serve_openai
@@ -74,7 +74,7 @@ async def test_many_runs_are_planned_replayed_and_stopped(services: Services, cl
     assert (names[0], set(names[1:-1]), names[-1]) == ("plan", {"progress"}, "report")
     report = json.loads(streamed.rpartition("data: ")[2])["report"]
     assert (report["tried"], [row["run_id"] for row in report["runs"]]) == (1, [done["run_id"]])
-    assert await services.runs.log.list_thread("default", done["thread_id"]) != []
+    assert await list_thread(services, done["thread_id"]) != []
     assert (await client.get("/api/runs", params={"where": "replay = true"})).json()["runs"] == []
 
     for wrong, says in (

@@ -86,13 +86,6 @@ class RunLogContract:
         await keep(queue, run)
         assert await runs.get("a", run.run_id) == run
 
-    async def test_lists_a_thread_oldest_first(self, runs: RunLog, queue: RunQueue) -> None:
-        await keep(queue, ANSWER)
-        await keep(queue, GREETING)
-        await keep(queue, replace(GREETING, run_id="run-3", thread_id="thread-2"))
-        assert await runs.list_thread("a", "thread-1") == [GREETING, ANSWER]
-        assert await runs.list_thread("a", "thread-3") == []
-
     async def test_lists_runs_newest_first_as_the_filter_and_the_groups_say(
         self, runs: RunLog, queue: RunQueue
     ) -> None:
@@ -117,7 +110,6 @@ class RunLogContract:
     async def test_workspaces_do_not_see_each_other(self, runs: RunLog, queue: RunQueue) -> None:
         await keep(queue, GREETING)
         assert await runs.get("b", GREETING.run_id) is None
-        assert await runs.list_thread("b", GREETING.thread_id) == []
         await keep(queue, replace(GREETING, workspace_id="b", thread_id="thread-2", question="Other"))
         assert await runs.get("a", GREETING.run_id) == GREETING
 

@@ -67,7 +67,7 @@ class ServedRunsContract:
         many = [serve(number) for number in range(50)]
         await asyncio.gather(*map(served.keep, many))
         for run in many:
-            assert await runs.list_thread("a", run.request.thread_id) == [run.record]
+            assert await runs.get("a", run.record.run_id) == run.record
 
     async def test_one_that_cannot_be_stored_fails_alone(self, served: ServedRuns, runs: RunLog) -> None:
         bad, good = serve(1, question="How long \0?"), serve(2)

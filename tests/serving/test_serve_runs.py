@@ -18,6 +18,7 @@ from app.settings import Settings
 from app.wiring.services import Services
 from domain.execution.streams import order_of
 from domain.runs import RunStatus
+from tests.asking import list_thread
 from tests.conftest import find_programs
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -133,7 +134,7 @@ async def check_whole(services: Services, run: Read) -> RunStatus:
     [turn] = next(step["changed"]["turns"] for step in reversed(steps) if "turns" in step["changed"])
     assert (turn["run_id"], turn["answer"]) == (run.run_id, done["answer"])
     assert [step["node"] for step in steps if not step["next"]] == ["generate"]
-    assert [record.run_id for record in await services.runs.log.list_thread("default", run.thread_id)] == [run.run_id]
+    assert [record.run_id for record in await list_thread(services, run.thread_id)] == [run.run_id]
     status = await services.runs.queue.get("default", run.run_id)
     assert status is not None
     return status

@@ -9,7 +9,7 @@ from app.wiring.services import Services
 from domain.errors import ThreadBusy
 from domain.people.access import OWNER
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import ask
+from tests.asking import ask, list_thread
 
 
 @pytest.mark.usefixtures("library")
@@ -32,4 +32,4 @@ async def test_of_two_who_run_a_branch_at_once_one_does(services: Services) -> N
         ended, _ = await collect(read_events(manager.follow(accepted)))
     assert ended["type"] == "done"
     assert ended["run_id"] == made.values["run_id"]
-    assert len(await services.runs.log.list_thread("default", made.thread_id)) == 1
+    assert len(await list_thread(services, made.thread_id)) == 1

@@ -17,7 +17,7 @@ from domain.errors import StateError
 from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from domain.state import STATE_VERSION
-from tests.asking import LARGE, QUESTION, ask, with_models
+from tests.asking import LARGE, QUESTION, ask, list_thread, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.wire.openai import serve_openai
 
@@ -38,7 +38,7 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
     await ask(services, "Hello there!")
     battery = await ask(services, "How long does the battery of the Amsel last?")
     parrots = await ask(services, "What does the zoo in Lisbon charge for parrots?")
-    before = await services.runs.log.list_thread("default", first["thread_id"])
+    before = await list_thread(services, first["thread_id"])
 
     # What is erased between plan and replay has a row that says so.
     keep = make_variant({"profile.rerank.keep": 6}, None)
@@ -64,7 +64,7 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
     assert strict["share_changed"] == round(2 / 3, 4)
     assert {row["run_id"] for row in strict["runs"]} == {first["run_id"], battery["run_id"], parrots["run_id"]}
     assert (await replay_all(services, {}, "fast"))["tried"] == 3
-    assert await services.runs.log.list_thread("default", first["thread_id"]) == before
+    assert await list_thread(services, first["thread_id"]) == before
     assert first["standalone_question"] == QUESTION
     with pytest.raises(StateError, match="only knobs"):
         make_variant({"confidence": 0.1}, None)

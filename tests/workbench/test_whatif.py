@@ -13,7 +13,7 @@ from domain.events import Done
 from domain.people.access import Caller
 from domain.people.limits import Limits
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, list_thread, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.wire.openai import serve_openai
 
@@ -29,7 +29,7 @@ def find(tried: WhatIf, label: str) -> Outcome:
 @pytest.mark.usefixtures("library")
 async def test_the_source_that_carries_the_answer_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     done = await ask(services, limit=2)
-    before = await services.runs.log.list_thread("default", done["thread_id"])
+    before = await list_thread(services, done["thread_id"])
     tried = await try_all(services, done, sets=[{"question": "How long does the battery of the Falke last?"}])
     first = tried["outcomes"][0]
     assert (first["kind"], first["compared"], first["made"]) == (
@@ -51,7 +51,7 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
         "nothing", "documents", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"
     }  # fmt: skip
     # Nothing was stored.
-    assert await services.runs.log.list_thread("default", done["thread_id"]) == before
+    assert await list_thread(services, done["thread_id"]) == before
     monkeypatch.setattr(whatif, "TOTAL_SECONDS", 0.1)
     async with AsyncExitStack() as others:
         for _ in range(services.admission.preparing):

@@ -1,16 +1,15 @@
 """The documents of the table, for lists; the table cannot be changed from here."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from app.adapters.pgvectorstore.table import Table
-from domain.documents import Arrival, Document, Place, Revision
+from domain.documents import Document, Place, Revision
 from domain.errors import InputError, UnknownDocument
 from domain.library.browsing import Browsed, View
-from domain.library.metadata import Metadata
 from domain.library.where import EVERYTHING, Where
-from domain.ports.documents import DocumentContent, StoredAs
 from domain.scope import Scope
 
 _UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,45 +24,14 @@ class PgVectorStoreDocuments:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    async def number_arrival(self, workspace_id: str) -> Arrival:
-        # The first call of every ingestion, so that it fails before anything is read or embedded.
-        raise InputError(_READ_ONLY)
+    async def _refuse(self, *given: Any, **named: Any) -> Any:
+        raise InputError(
+            "The documents are in a table that another application fills; askgraph only reads it. Change them there."
+        )
 
-    async def confirm(
-        self,
-        workspace_id: str,
-        document: Document,
-        arrival: Arrival,
-        metadata: Metadata,
-        groups: Sequence[str] | None = None,
-    ) -> bool:
-        raise InputError(_READ_ONLY)
-
-    async def set_metadata(
-        self,
-        workspace_id: str,
-        document: Document,
-        arrival: Arrival,
-        metadata: Metadata,
-        groups: Sequence[str] | None = None,
-    ) -> Document | None:
-        raise InputError(_READ_ONLY)
-
-    async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
-        raise InputError(_READ_ONLY)
-
-    async def find(
-        self,
-        workspace_id: str,
-        source: str,
-        *,
-        asking: frozenset[str] | None = None,
-        groups: Collection[str] | None = None,
-    ) -> Document | None:
-        raise InputError(_READ_ONLY)
-
-    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[Sequence[str]]]:
-        raise InputError(_READ_ONLY)
+    # The first call of every ingestion: it fails before anything is read or embedded.
+    number_arrival = _refuse
+    confirm = set_metadata = set_groups = find = find_groups = keep_original = replace = load = delete = clear = _refuse
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         return next(iter(await self._list(Scope(workspace_id, (document_id,)))), None)
@@ -116,21 +84,6 @@ class PgVectorStoreDocuments:
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()
 
-    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
-        raise InputError(_READ_ONLY)
-
-    async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
-        raise InputError(_READ_ONLY)
-
-    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> Sequence[Document]:
-        raise InputError(_READ_ONLY)
-
-    async def delete(self, workspace_id: str, document_id: str) -> bool:
-        raise InputError(_READ_ONLY)
-
-    async def clear(self, workspace_id: str) -> None:
-        raise InputError(_READ_ONLY)
-
     async def is_untouched(self, workspace_id: str) -> bool:
         return False
 
@@ -167,6 +120,3 @@ class PgVectorStoreDocuments:
             )
             for row in rows
         ]
-
-
-_READ_ONLY = "The documents are in a table that another application fills; askgraph only reads it. Change them there."

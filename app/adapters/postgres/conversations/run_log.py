@@ -5,7 +5,6 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, LiteralString
 
-from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.library.filters import write_test
@@ -32,12 +31,6 @@ _FIND_ORIGIN: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND mode = %(mode)s AND answer = %(answer)s AND NOT cached
         AND forked_from IS NULL AND error IS NULL AND started_at < %(before)s
     ORDER BY started_at DESC LIMIT 1
-"""
-
-_LIST_THREAD_RUNS: LiteralString = f"""
-    SELECT {RUN_COLUMNS} FROM runs
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-    ORDER BY started_at, run_id LIMIT %(limit)s
 """
 
 _GET_TAPE: LiteralString = """
@@ -136,24 +129,19 @@ class PostgresRunLog:
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(_GET_RUN, run_id=run_id)
-        return _read_run(row) if row else None
+        return RunRecord(**row) if row else None
 
     async def find_origin(self, cached: RunRecord) -> RunRecord | None:
         async with open_session(self._pool, cached.workspace_id) as session:
             row = await session.fetch_one(
                 _FIND_ORIGIN, mode=cached.mode, answer=cached.answer, before=cached.started_at
             )
-        return _read_run(row) if row else None
+        return RunRecord(**row) if row else None
 
     async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(_GET_TAPE, run_id=run_id)
         return row["tape"] if row else None
-
-    async def list_thread(self, workspace_id: str, thread_id: str, limit: int | None = None) -> list[RunRecord]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_THREAD_RUNS, thread_id=thread_id, limit=limit)
-        return [_read_run(row) for row in rows]
 
     async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
         after_at, after_id = wanted.after or (None, None)
@@ -191,7 +179,3 @@ def list_columns(record: RunRecord) -> dict[str, Any]:
     """Return the record's values by column."""
     values = {name: getattr(record, name) for name in _FIELDS}
     return {name: Jsonb(value) if isinstance(value, list | dict) else value for name, value in values.items()}
-
-
-def _read_run(row: DictRow) -> RunRecord:
-    return RunRecord(**row)
