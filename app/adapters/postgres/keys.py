@@ -6,7 +6,7 @@ from typing import Any, LiteralString
 
 from psycopg.rows import DictRow
 
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.people.access import ApiKey
 from domain.people.limits import Limits
 
@@ -92,10 +92,9 @@ class PostgresKeyStore:
     async def is_empty(self) -> bool:
         return not await self._fetch("SELECT 1 FROM api_keys LIMIT 1")
 
-    async def _fetch(self, query: LiteralString, **params: object) -> Sequence[DictRow]:
-        with translated_errors():
-            async with borrow(self._pool, ALL_WORKSPACES) as connection:
-                return await (await connection.execute(query, params)).fetchall()
+    async def _fetch(self, query: LiteralString, **params: Any) -> Sequence[DictRow]:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            return await session.fetch(query, **params)
 
 
 def _write(key: ApiKey) -> dict[str, Any]:

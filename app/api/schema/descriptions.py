@@ -6,6 +6,7 @@ module imports little, because commands that only read do.
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from domain.documents import Citation, Document, IngestReport, Revision
@@ -16,21 +17,19 @@ from domain.library.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
 
 
+def _write(value: Document | Revision | Conversation | Feedback) -> dict[str, Any]:
+    """Return the fields, with times in ISO 8601."""
+    return {name: each.isoformat() if isinstance(each, datetime) else each for name, each in asdict(value).items()}
+
+
 def describe_document(document: Document) -> dict[str, Any]:
     """Describe a document as a `Document`."""
-    return asdict(document) | {
-        "created_at": document.created_at.isoformat(),
-        "updated_at": document.updated_at.isoformat(),
-        "revised_at": document.revised_at and document.revised_at.isoformat(),
-    }
+    return _write(document)
 
 
 def describe_revision(revision: Revision) -> dict[str, Any]:
     """Describe a revision as a `RevisionBody`."""
-    return asdict(revision) | {
-        "created_at": revision.created_at.isoformat(),
-        "superseded_at": revision.superseded_at and revision.superseded_at.isoformat(),
-    }
+    return _write(revision)
 
 
 def describe_erasure(erasure: Erasure) -> dict[str, Any]:
@@ -98,17 +97,12 @@ _UNSENT = ("chunk_id", "chunk_index", "updated_at", "content_hash")
 
 def describe_conversation(thread: Conversation) -> dict[str, Any]:
     """Describe a conversation as a `ThreadSummary`."""
-    return asdict(thread) | {"created_at": thread.created_at.isoformat(), "updated_at": thread.updated_at.isoformat()}
+    return _write(thread)
 
 
 def describe_feedback(feedback: Feedback) -> dict[str, Any]:
     """Describe what a reader says of an answer as a `Feedback`, without the reader."""
-    return {
-        "rating": feedback.rating,
-        "reason": feedback.reason,
-        "comment": feedback.comment,
-        "given_at": feedback.given_at.isoformat(),
-    }
+    return {name: value for name, value in _write(feedback).items() if name != "given_by"}
 
 
 def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:

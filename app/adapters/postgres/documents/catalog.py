@@ -128,24 +128,8 @@ def read_document(row: DictRow | None) -> Document | None:
     """Return the document of a row of `DOCUMENT_COLUMNS`, or None for no row."""
     if row is None:
         return None
-    return Document(
-        id=str(row["document_id"]),
-        workspace_id=row["workspace_id"],
-        source=row["source"],
-        title=row["title"],
-        media_type=row["media_type"],
-        content_hash=row["content_hash"],
-        pages=row["pages"],
-        characters=row["characters"],
-        chunks=row["chunks"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        metadata=row["metadata"],
-        revision=row["revision"],
-        revised_at=row["revised_at"],
-        to_embed=row["to_embed"],
-        groups=tuple(row["groups"]),
-    )
+    columns = dict(row)
+    return Document(id=str(columns.pop("document_id")), groups=tuple(columns.pop("groups")), **columns)
 
 
 def read_line(line: Sequence[float]) -> Line:
