@@ -1,7 +1,6 @@
 """Computing over the tables of documents."""
 
 import asyncio
-import os
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from domain.errors import CalculationError
 from domain.ports.calculation import Value
 from domain.scope import Scope
 from tests.contracts.calculator import FILES, SCOPE, CalculatorContract
+from tests.ingest.test_parser_workers import list_processes
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
 
@@ -71,15 +71,15 @@ async def impatient(services: Services, parser_processes: None) -> AsyncIterator
 async def test_a_query_without_end_is_stopped_and_costs_nobody_else_anything(
     impatient: SqliteCalculator, tables: dict[str, str], sql: str
 ) -> None:
-    others = _list_workers()
+    others = list_processes()
     await impatient.calculate(SCOPE, "SELECT 1", [])
-    [worker] = _list_workers() - others
+    [worker] = list_processes() - others
     began = time.monotonic()
     with pytest.raises(CalculationError, match="took"):
         await impatient.calculate(SCOPE, sql, [tables["rain.csv"]])
     assert time.monotonic() - began < 20
     assert (await impatient.calculate(SCOPE, "SELECT 1", [])).rows == ((1,),)
-    assert worker in _list_workers()
+    assert worker in list_processes()
 
 
 @in_one_loop
@@ -90,13 +90,13 @@ async def test_memory_is_limited_and_a_query_that_is_left_ends_its_worker(
     async with aclosing(SqliteCalculator(services.library.search, at_once=1, seconds=60)) as calculator:
         with pytest.raises(CalculationError):
             await calculator.calculate(SCOPE, sorting, [])
-        assert sum(_read_memory(worker) for worker in _list_workers()) < 256_000
+        assert sum(_read_memory(worker) for worker in list_processes()) < 256_000
         waiting = asyncio.create_task(calculator.calculate(SCOPE, f"{ENDLESS} SELECT count(*) FROM c", []))
         await asyncio.sleep(0.5)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert _list_workers() == set()
+        assert list_processes() == set()
 
 
 def test_the_service_never_loads_the_parser() -> None:
@@ -205,19 +205,6 @@ def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() ->
 )
 def test_figures_and_dates_are_read_out_of_text(text: str, number: float | None, day: str | None) -> None:
     assert (find_number(text), find_day(text)) == (number, day)
-
-
-def _list_workers() -> set[int]:
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().split(b"\0")
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if b"app.ingest.parser_process" in command and parent == os.getpid():
-            found.add(int(process.name))
-    return found
 
 
 def _read_memory(process: int) -> int:

@@ -20,7 +20,7 @@ from app.adapters.postgres.row_security import OF_THREAD, OF_WORKSPACE
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
 from domain.people.access import Caller
-from tests.api.test_matrix import ENDPOINTS, HARMLESS, OPEN, Service, fill, never, settle
+from tests.api.test_matrix import ENDPOINTS, HARMLESS, OPEN, Service, fill, fill_in, never, settle
 from tests.http_client import open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -131,17 +131,6 @@ def complete(ids: Mapping[str, str]) -> dict[str, str]:
         "chat": ids.get("chat", ids["thread"]),
         "name": ids.get("name", "vault.md"),
     }
-
-
-def fill_in(value: Any, values: Mapping[str, str]) -> Any:
-    match value:
-        case dict():
-            return {key: fill_in(part, values) for key, part in value.items()}
-        case list():
-            return [fill_in(part, values) for part in value]
-        case str() if value.startswith("$"):
-            return values[value[1:]]
-    return value
 
 
 def put(body: Any, path: list[str], value: Any) -> None:

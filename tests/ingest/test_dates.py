@@ -4,7 +4,6 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,10 @@ from app.wiring.services import Services
 from domain.scope import Scope
 from nodes.prompting.messages import show_sources
 from nodes.sources.sourcing import make_source
+from tests.ingest.readers.test_office_readers import pack, save
 
 MADE, CHANGED = datetime(2023, 4, 5, 9, tzinfo=UTC), datetime(2024, 2, 3, 9, tzinfo=UTC)
 MARCH = datetime(2021, 3, 9, 12, tzinfo=UTC).timestamp()
-
-
-def save(document: Any) -> bytes:
-    buffer = io.BytesIO()
-    document.save(buffer)
-    return buffer.getvalue()
 
 
 def make_office(document: Any) -> bytes:
@@ -57,20 +51,12 @@ def make_workbook() -> bytes:
     parts = unzip(save(workbook))
     # openpyxl writes the time of saving, whatever it was told.
     core = re.sub(rb"(modified [^>]*>)[^<]*", rb"\g<1>2024-02-03T09:00:00Z", parts["docProps/core.xml"])
-    return make_zip(parts | {"docProps/core.xml": core})
+    return pack(parts | {"docProps/core.xml": core})
 
 
 def unzip(data: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
-
-
-def make_zip(parts: Mapping[str, bytes | str]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in parts.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
 
 
 def make_pdf(made: datetime | None = MADE) -> bytes:
@@ -108,13 +94,13 @@ RTF = rb"{\rtf1{\info{\creatim\yr2023\mo4\dy5\hr9}{\revtim\yr2024\mo2\dy3\hr9}}F
         ("a.docx", make_office(make_docx()), "2024-02-03"),
         ("a.pptx", make_office(make_deck()), "2024-02-03"),
         ("a.xlsx", make_workbook(), "2024-02-03"),
-        ("a.odt", make_zip(ODT), "2024-02-03"),
+        ("a.odt", pack(ODT), "2024-02-03"),
         ("a.html", HTML, "2024-02-03"),
         ("a.rtf", RTF, "2024-02-03"),
         ("a.docx", save(make_docx()), None),  # python-docx states the day of its template
         ("a.pptx", save(make_deck()), None),
         ("a.pdf", make_pdf(datetime(2093, 1, 1, tzinfo=UTC)), None),
-        ("a.odt", make_zip({name: part for name, part in ODT.items() if name != "meta.xml"}), None),
+        ("a.odt", pack({name: part for name, part in ODT.items() if name != "meta.xml"}), None),
         ("a.txt", b"Dated 2024-02-03.", None),
     ],
 )

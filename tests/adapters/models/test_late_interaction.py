@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -39,13 +39,6 @@ def passage(chunk_id: str, text: str) -> Passage:
 
 
 PASSAGES = [passage("unrelated", UNRELATED), passage("answer", ANSWER), passage("related", RELATED)]
-
-
-@pytest.fixture(scope="module")
-def embedder() -> Iterator[OnnxEmbedder]:
-    embedder = OnnxEmbedder.load()
-    yield embedder
-    embedder.close()
 
 
 class TestLateInteractionReranker(RerankerContract):

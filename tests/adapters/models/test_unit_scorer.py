@@ -1,6 +1,6 @@
 """Scoring units by the token vectors that are stored for their chunks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,13 +35,6 @@ TEXT = (
     + "The caretaker keeps the log of all alarms."
 )
 ANSWER = "Smoke detectors are tested once a month by the caretaker."
-
-
-@pytest.fixture(scope="module")
-def embedder() -> Iterator[OnnxEmbedder]:
-    embedder = OnnxEmbedder.load()
-    yield embedder
-    embedder.close()
 
 
 class Stored(NoTokens):

@@ -3,6 +3,7 @@
 import io
 import time
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from email.message import EmailMessage
@@ -28,7 +29,7 @@ def save(document: Any) -> bytes:
     return buffer.getvalue()
 
 
-def pack(parts: dict[str, bytes | str]) -> bytes:
+def pack(parts: Mapping[str, bytes | str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in parts.items():

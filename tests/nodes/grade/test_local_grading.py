@@ -1,7 +1,5 @@
 """Estimating whether sources hold the answer."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
@@ -25,13 +23,6 @@ HANDBOOK = [
     "New colleagues meet their mentor, Ada Brandt, on the first day.",
     "Expenses up to 50 euros need no approval; larger ones are approved by the team lead.",
 ]
-
-
-@pytest.fixture(scope="module")
-def embedder() -> Iterator[OnnxEmbedder]:
-    embedder = OnnxEmbedder.load()
-    yield embedder
-    embedder.close()
 
 
 def source(text: str, score: float = 0.5, dense: float | None = 0.5, number: int = 1) -> Source:
