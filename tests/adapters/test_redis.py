@@ -63,6 +63,26 @@ async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back
     await redis_server.close()
 
 
+async def test_a_primary_that_has_become_a_standby_is_one_that_is_gone(
+    redis_url: str, relay: Relay, caplog: pytest.LogCaptureFixture
+) -> None:
+    await relay.open()
+    redis_server = RedisServer(relay.url, timeout_seconds=10, pause_seconds=0)
+    cache = RedisAnswerCache(redis_server)
+    async with Redis.from_url(redis_url) as client:
+        with caplog.at_level(logging.INFO, logger="askgraph.redis"):
+            await cache.put(KEY, ANSWER)
+            await client.replicaof("127.0.0.1", "1")
+            try:
+                for _ in range(2):
+                    await cache.put(KEY, ANSWER)
+            finally:
+                await client.replicaof("NO", "ONE")
+            assert await get(cache, KEY) == ANSWER
+    assert [r.levelname for r in caplog.records] == ["WARNING", "INFO"]
+    await redis_server.close()
+
+
 async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
     """A server that accepts and never replies: only the first call may wait for it."""
     accepted = 0
