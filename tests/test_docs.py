@@ -16,8 +16,8 @@ from app.cli import cli
 from app.evaluation.sets import read_sets
 from app.modes import read_modes
 from app.settings import read_settings
-from app.settings_reference import render_page
 from tests.http_client import describe_api
+from tests.settings_reference import render_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -147,7 +147,7 @@ def test_the_workflow_of_the_explain_page_is_one() -> None:
 
 def test_the_page_of_settings_is_what_the_code_says() -> None:
     page = (ROOT / "docs" / "operations" / "settings.md").read_text("utf-8")
-    assert page == render_page(), "run: python -m app.settings_reference > docs/operations/settings.md"
+    assert page == render_page(), "run: python -m tests.settings_reference > docs/operations/settings.md"
 
 
 def test_every_page_of_operations_is_in_its_index() -> None:

@@ -1,4 +1,4 @@
-"""Renders the page of settings: `python -m app.settings_reference > docs/operations/settings.md`."""
+"""Renders the page of settings: `python -m tests.settings_reference > docs/operations/settings.md`."""
 
 import ast
 import inspect
@@ -25,7 +25,7 @@ SECTIONS = {
 
 _BEFORE = """# Settings
 
-Everything is set in the environment. Made by `python -m app.settings_reference`, which a test compares.
+Everything is set in the environment. Made by `python -m tests.settings_reference`, which a test compares.
 """
 
 _AFTER = """
