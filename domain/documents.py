@@ -70,6 +70,14 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """Words of a file that nobody sees, so that they are not in the document's text, and why: "in a hidden row"."""
+
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """The content of a file, as a reader extracts it. `text` is Markdown in the form that `domain/text/blocks.py`
     describes. `sections` cover `text` in order; `lines` is empty where the file
@@ -85,7 +93,9 @@ class ParsedDocument:
     """Metadata that the file has in itself, such as front matter."""
     links: tuple[Link, ...] = ()
     unseen_words: int = 0
-    """Words that were left out because nobody sees them: hidden, white on white, off the page."""
+    """Number of the words that were left out because nobody sees them: hidden, white on white, off the page."""
+    unseen: tuple[Unseen, ...] = ()
+    """The first of these words."""
     notes: tuple[str, ...] = ()
     """Remarks for whoever added the file, in whole sentences."""
 

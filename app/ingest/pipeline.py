@@ -245,7 +245,7 @@ class Ingestion:
             return DocumentReport(source, "superseded", note=error.message)
         if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
-        notes = [*content.parsed.notes, _note_unseen(content.parsed.unseen_words)]
+        notes = [*content.parsed.notes, _note_unseen(content.parsed.unseen_words, document.id)]
         if is_stored_first and not later:
             notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
         return DocumentReport(
@@ -338,8 +338,9 @@ def _spell(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, str]:
     }
 
 
-def _note_unseen(words: int) -> str | None:
-    """Say that hidden words were left out; None where there were none."""
+def _note_unseen(words: int, document_id: str) -> str | None:
+    """Say that hidden words were left out, and what shows them; None where there were none."""
     if not words:
         return None
-    return f"{words:,} word{'s' if words != 1 else ''} that cannot be seen {'were' if words != 1 else 'was'} left out."
+    left_out = "1 word that cannot be seen was" if words == 1 else f"{words:,} words that cannot be seen were"
+    return f"{left_out} left out; `askgraph documents --unseen {document_id}` shows which."

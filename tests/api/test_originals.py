@@ -183,6 +183,19 @@ async def test_the_text_comes_in_blocks_with_their_places(client: httpx.AsyncCli
     assert items["page"] is None
 
 
+async def test_the_words_that_nobody_sees_are_shown_on_request(client: httpx.AsyncClient) -> None:
+    page = b"<p>Seen.</p><p hidden>secret <b>words</b></p>"
+    answer = await client.post("/api/documents", files={"files": ("a.html", page)})
+    [report] = answer.json()["documents"]
+    document = report["document_id"]
+    assert report["note"].startswith("2 words that cannot be seen were left out; ")
+    response = await client.get(f"/api/documents/{document}/unseen")
+    expected = {"words": 2, "unseen": [{"text": "secret words", "why": "in a hidden part of the page"}]}
+    assert response.json() == expected
+    await client.delete(f"/api/documents/{document}")
+    assert (await client.get(f"/api/documents/{document}/unseen")).status_code == 404
+
+
 async def test_blocks_of_a_pdf_have_pages(client: httpx.AsyncClient) -> None:
     document = await add(client, "manual.pdf", MANUAL)
     blocks = (await client.get(f"/api/documents/{document}/text")).json()["blocks"]

@@ -10,6 +10,7 @@ from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
+from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import (
     AnswersDep,
     CallerDep,
@@ -18,6 +19,7 @@ from app.api.dependencies import (
     DryRun,
     IngestionDep,
     IngestionsDep,
+    OriginalsDep,
     SettingsDep,
     Workspace,
     needs,
@@ -32,13 +34,21 @@ from app.api.schema.descriptions import (
     describe_revision,
 )
 from app.api.schema.openapi import answer_with, fail_with, respond_with
-from app.api.schema.responses import AcceptedIngestBody, DocumentListBody, ErrorBody, IngestBody, RevisionListBody
+from app.api.schema.responses import (
+    AcceptedIngestBody,
+    DocumentListBody,
+    ErrorBody,
+    IngestBody,
+    RevisionListBody,
+    UnseenBody,
+)
 from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery
 from app.history.forgetting import count_deletion, find_deletable
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.metadata.sidecars import read_metadata
 from app.ingest.reading import check_file
+from app.ingest.unseen import describe_unseen
 from app.ingest.uploads import SMALL
 from askgraph import models
 from domain.documents import Document, DocumentReport, IngestReport, check_groups
@@ -186,6 +196,17 @@ async def list_revisions(document_id: str, documents: DocumentsDep, scope: Calle
     await find_document(documents, scope, document_id)
     revisions = await documents.list_revisions(scope, document_id)
     return {"revisions": [describe_revision(revision) for revision in revisions]}
+
+
+@writing.get("/{document_id}/unseen", **answer_with(UnseenBody, "The words.", 404))
+async def get_unseen(
+    request: Request, document_id: str, documents: DocumentsDep, originals: OriginalsDep, scope: CallerScope
+) -> Any:
+    """Return the words of the document's file that its text leaves out because nobody sees them, and where they are:
+    the first 20,000 characters of them. The file is read anew for it."""
+    document = await find_document(documents, scope, document_id)
+    reading = describe_unseen(document, originals, read_services(request).library.parsers)
+    return await work_while_connected(request, reading) or Response(status_code=GONE)
 
 
 async def find_document(documents: DocumentStore, scope: Scope, document_id: str) -> Document:

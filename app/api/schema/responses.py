@@ -58,6 +58,24 @@ class RevisionListBody(TypedDict):
     revisions: list[RevisionBody]
 
 
+class UnseenPart(TypedDict):
+    """Words of a file that nobody sees."""
+
+    text: str
+    """The words."""
+    why: str
+    """Where they are, such as "in a hidden row"."""
+
+
+class UnseenBody(TypedDict):
+    """The words of a file that its document's text leaves out because nobody sees them."""
+
+    words: int
+    """How many there are."""
+    unseen: list[UnseenPart]
+    """The first of them."""
+
+
 class BlockBody(TypedDict):
     """A block of a document's text."""
 

@@ -1,16 +1,18 @@
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from pydantic import TypeAdapter
 from rich.markup import escape
 
 from app.cli.support.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
 from app.settings import read_settings
-from app.support.terminal import new_table, print_table
-from app.wiring.stores import open_catalog
+from app.support.terminal import count, new_table, out, print_table
+from app.wiring.stores import open_catalog, open_stores
 from domain.documents import Document
+from domain.errors import UnknownDocument
 from domain.library.metadata import Metadata
 from domain.library.where import Scalar, Where
 
@@ -21,8 +23,22 @@ cli = new_cli()
 
 
 @cli.command()
-def documents(where: WhereOption = None, workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
+def documents(
+    where: WhereOption = None,
+    unseen: Annotated[
+        str | None, typer.Option(metavar="ID", help="Show which words of this document's file nobody sees, instead.")
+    ] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
     """List the documents."""
+
+    def show_unseen_there(server: "ServerClient") -> int:
+        return _print_unseen(server.get("documents", str(unseen), "unseen", workspace=workspace), as_json)
+
+    if unseen is not None:
+        run_on_server(show_unseen_there, only_named=True)
+        run(_show_unseen(workspace, unseen, as_json))
 
     async def work() -> int:
         async with open_catalog(read_settings()) as catalog:
@@ -46,6 +62,27 @@ def documents(where: WhereOption = None, workspace: WorkspaceOption = "default",
 
     run_on_server(list_there, only_named=True)
     run(work())
+
+
+async def _show_unseen(workspace_id: str, document_id: str, as_json: bool) -> int:
+    from app.ingest.parser_workers import ParserWorkers
+    from app.ingest.unseen import describe_unseen
+
+    async with open_stores(read_settings()) as stores, ParserWorkers() as workers:
+        document = await stores.catalog.get(workspace_id, document_id)
+        if document is None:
+            raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+        return _print_unseen(await describe_unseen(document, stores.originals, workers), as_json)
+
+
+def _print_unseen(found: dict[str, Any], as_json: bool) -> int:
+    if as_json:
+        print_json(found)
+        return 0
+    out.print(f"{count(found['words'], 'word')} that cannot be seen")
+    for each in found["unseen"]:
+        out.print(f"{escape(each['why'])}: {escape(each['text'])}")
+    return 0
 
 
 def print_documents(documents: Sequence[Document]) -> None:

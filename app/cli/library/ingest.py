@@ -255,7 +255,11 @@ def print_ingest(report: IngestReport) -> None:
         else:
             pages = f", {count(d.pages, 'page')}" if d.pages else ""
             note = f" ({escape(d.note)})" if d.note else ""
-            out.print(f"{d.status:<10} {escape(d.source)}: {count(d.chunks, 'chunk')}, {d.embedded} new{pages}{note}")
+            # Rows of a table that are the same make chunks with the same text, which is embedded once.
+            what = "different" if d.status == "added" and d.embedded < d.chunks else "new"
+            out.print(
+                f"{d.status:<10} {escape(d.source)}: {count(d.chunks, 'chunk')}, {d.embedded} {what}{pages}{note}"
+            )
     taken = len(report.documents) - len(report.failed)
     rate = f" ({report.chunks / report.seconds:.0f} chunks/s)" if report.seconds and report.chunks else ""
     counts = [count(taken, "document"), f"{count(report.chunks, 'chunk')} written", f"{len(report.failed)} failed"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from domain.documents import Link, ParsedDocument, Section
+from domain.documents import Link, ParsedDocument, Section, Unseen
 
 _REPLACED = str.maketrans(
     {
@@ -22,6 +22,8 @@ _REPLACED = str.maketrans(
 _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
 
+MOST_UNSEEN = 20_000
+UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
 _DEEPEST_HEADING = 6
 
@@ -78,8 +80,8 @@ class Assembly:
     """
 
     def __init__(self) -> None:
-        self.unseen_words = 0
-        """Words that a reader has left out because nobody sees them."""
+        self._unseen_words = 0
+        self._unseen: list[Unseen] = []
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
@@ -95,6 +97,17 @@ class Assembly:
         """The start of the last term, or of those that share its line, and the number of containers around it."""
         self._item = (0, False)
         """The depth of the last item, and whether it is a step."""
+
+    def leave_out(self, text: str, why: str) -> None:
+        """Count words that nobody sees, and keep the first `MOST_UNSEEN` characters of them. `why` goes on "words" in a
+        sentence, such as "in a hidden row"."""
+        text = squeeze(text)
+        self._unseen_words += len(text.split())
+        text = text[: max(0, MOST_UNSEEN - sum(len(each.text) for each in self._unseen))]
+        if text and self._unseen and self._unseen[-1].why == why:
+            text = f"{self._unseen.pop().text} {text}"
+        if text:
+            self._unseen.append(Unseen(text, why))
 
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within
@@ -223,7 +236,8 @@ class Assembly:
             media_type="",
             sections=tuple(Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)),
             links=tuple(self._links),
-            unseen_words=self.unseen_words,
+            unseen_words=self._unseen_words,
+            unseen=tuple(self._unseen),
         )
 
     def _open(self, first: str, rest: str) -> None:

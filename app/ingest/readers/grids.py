@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from app.ingest.readers.assembly import Assembly, squeeze
 from domain.errors import OversizedDocument
@@ -16,24 +17,30 @@ table, so a longer one would take more of a chunk (500 characters) than the rows
 
 _NUMBER = re.compile(r"[^\w\s]{0,3}\s?\d[\d.,:/ \u00a0'+-]*\s?[^\w\s]{0,3}")
 """A number, amount, percentage, date or time."""
+_DATE = re.compile(r"(?:19|20)\d\d(?:[-/]\d\d(?:-\d\d)?)?")
+_MOST_NOTES = 8
+"""Rows of several cells above a header."""
+_SAMPLE = 50
+"""Rows from which it is told what a column holds."""
 _DISTINCT = 0.9
 """Share of the rows whose names have to differ."""
 _SHORTEST_NAME = 4
 """Letters that names of rows have on average; codes have fewer."""
 
 Row = Sequence[str]
+_Table = tuple[list[int], list[list[str]]]
+"""The numbers of its columns, and its rows."""
 
 
-def add_grid(assembly: Assembly, rows: Sequence[Row]) -> None:
-    """Append a grid. Empty rows separate tables; a row of one cell above a table is its caption, elsewhere a
-    paragraph."""
-    held: list[Row] = []
-    for row in [*rows, ()]:
-        if any(row):
-            held.append(row)
-        elif held:
-            _add_island(assembly, _drop_empty_columns(held))
-            held = []
+def add_grid(assembly: Assembly, rows: Iterable[Row]) -> None:
+    """Append a grid. Empty rows separate tables, and so do empty columns between tables that have headers of their own.
+    What stands above a header, and rows of one cell apart from a table, are paragraphs. What goes on below an empty
+    row in the columns of the table above has its header."""
+    above: _Table | None = None
+    for island in _split_rows(rows):
+        for part in _split_columns(island):
+            for table in _split_rows(part):
+                above = _add_island(assembly, table, above)
 
 
 def add_table(assembly: Assembly, rows: Sequence[Row], *, has_header: bool) -> None:
@@ -41,31 +48,33 @@ def add_table(assembly: Assembly, rows: Sequence[Row], *, has_header: bool) -> N
     width = max(map(len, rows), default=0)
     if width == 0:
         return
-    cells = [[_escape(cell) for cell in row] + [""] * (width - len(row)) for row in rows]
+    rows = [[*row, *[""] * (width - len(row))] for row in rows]
     if width == 1:
-        assembly.add_block("\n".join(f"- {row[0]}" for row in cells if row[0]))
-    elif has_header and len(cells) > 1 and len(" | ".join(cells[0])) > WIDEST_HEADER:
-        _add_records(assembly, cells[0], cells[1:])
+        assembly.add_block("\n".join(f"- {squeeze(row[0])}" for row in rows if any(row)))
+    elif has_header and len(rows) > 1 and len(" | ".join(rows[0])) > WIDEST_HEADER:
+        _add_records(assembly, rows[0], rows[1:])
     else:
-        lines = [" | ".join(row).rstrip() for row in cells]
-        if has_header:
-            lines.insert(1, " | ".join(["---"] * width))
-        assembly.add_block("\n".join(lines))
+        assembly.add_table(rows, headers=int(has_header))
 
 
 def has_header(rows: Sequence[Row]) -> bool:
-    """Return True if the first row names the columns: all cells but the first are filled, different, and no numbers."""
-    if len(rows) < 2:
-        return False
-    first = [cell.strip() for cell in rows[0]]
-    names = first if first[:1] != [""] else first[1:]
+    """Return True if the first row names the columns: its names differ or stand above figures, and are no numbers but
+    years and dates above what is neither. The first column may lack a name, as may those filled here and there."""
+    width = max(map(len, rows), default=0)
+    names = [cell.strip() for cell in rows[0]] + [""] * (width - len(rows[0])) if len(rows) > 1 else []
+    named = [name for name in names if name]
     return (
-        len(first) == max(map(len, rows))
-        and all(names)
-        and len(set(names)) == len(names)
-        and not any(_NUMBER.fullmatch(name) for name in names[:1])
-        and (not any(_NUMBER.fullmatch(name) for name in names) or _is_all_years(names[1:]))
+        len(named) > 0
+        and (len(named) == len(set(named)) or _has_figures(rows[1:]))
+        and 2 * sum(map(bool, names[1:])) >= width - 1
+        and not _NUMBER.fullmatch(names[0])
+        and all(_is_name(name, rows, place) for place, name in enumerate(names) if place)
     )
+
+
+def is_figure(cell: str) -> bool:
+    """Return True for a number, an amount, a percentage or a time, which is no year or date that may be a name."""
+    return _NUMBER.fullmatch(cell) is not None and not _DATE.fullmatch(cell)
 
 
 def check_cells(count: int) -> None:
@@ -74,35 +83,103 @@ def check_cells(count: int) -> None:
         raise OversizedDocument(f"The file has more than {MAX_CELLS:,} cells. Split it.")
 
 
-def _is_all_years(names: Sequence[str]) -> bool:
-    return all(re.fullmatch(r"(?:19|20)\d\d", name) or not _NUMBER.fullmatch(name) for name in names)
+def _is_name(name: str, rows: Sequence[Row], place: int) -> bool:
+    if name and not _NUMBER.fullmatch(name):
+        return True
+    below = [row[place] for row in rows[1:] if place < len(row) and row[place]]
+    if not name:
+        return 2 * len(below) < len(rows)
+    return _DATE.fullmatch(name) is not None and not any(map(_DATE.fullmatch, below))
 
 
-def _add_island(assembly: Assembly, rows: list[Row]) -> None:
-    """Append rows between which none is empty."""
-    start = 0
-    while start < len(rows) and _is_single(rows[start]):
-        start += 1
-    table = rows[start:]
-    if len(table) == 0 and start > 2:  # a single column
-        add_table(assembly, [[next(filter(None, row))] for row in rows], has_header=False)
-        return
-    for row in rows[:start]:
-        assembly.add_block(squeeze(" ".join(row)))
-    if table:
-        add_table(assembly, table, has_header=has_header(table))
+def _split_rows(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield the rows between empty ones, of the same length."""
+    for is_filled, held in groupby(rows, any):
+        if is_filled:
+            island = list(held)
+            width = max(map(len, island))
+            yield [[*row, *[""] * (width - len(row))] for row in island]
+
+
+def _split_columns(rows: list[Row]) -> list[list[Row]]:
+    """Return the tables between empty columns; all as one where a part has no header of its own, or has figures where
+    the names of its rows would stand."""
+    parts: list[list[Row]] = []
+    for is_filled, run in groupby(enumerate(map(any, zip(*rows, strict=True))), lambda each: each[1]):
+        places = [place for place, _ in run] if is_filled else []
+        if places:
+            # Of the other columns blanks remain, so that columns keep their numbers.
+            parts.append([[*[""] * places[0], *row[places[0] : places[-1] + 1]] for row in rows])
+
+    tables = [_drop_empty_columns([row for row in part if any(row)])[1] for part in parts if len(parts) > 1]
+    headers = [_find_header(table) if len(table[0]) > 1 else None for table in tables]
+    names = [table[header + 1][0] for header, table in zip(headers, tables, strict=True) if header is not None]
+    return parts if 0 < len(names) == len(tables) and not any(map(is_figure, names[1:])) else [rows]
+
+
+def _find_header(rows: Sequence[Row]) -> int | None:
+    """Return the first row that can be a header. Where rows of several cells stand above it, there must be figures
+    below."""
+    notes = 0
+    for number, row in enumerate(rows):
+        if _is_single(row):
+            continue
+        if has_header(rows[number:]) and (not notes or _has_figures(rows[number + 1 :])):
+            return number
+        notes += 1
+        if all(row) or notes > _MOST_NOTES:
+            break
+    return None
+
+
+def _add_island(assembly: Assembly, rows: list[Row], above: _Table | None) -> _Table | None:
+    """Append rows between which none is empty. Returns the table that they are, or the one above."""
+    places, table = _drop_empty_columns(rows)
+    header = _find_header(table)
+    if header is None and above and _goes_on(places, table, above):
+        columns, (names, *_) = above
+        shown = [[row[place] if place < len(row) else "" for place in columns] for row in rows]
+        add_table(assembly, [names, *shown], has_header=True)
+        return above
+    start = header
+    if start is None:
+        start = next((number for number, row in enumerate(table) if not _is_single(row)), len(table))
+        if start == len(table) > 2:  # a single column
+            add_table(assembly, [[next(filter(None, row))] for row in table], has_header=False)
+            return above
+    for row in table[:start]:
+        assembly.add_block(squeeze(" ".join(dict.fromkeys(row))))
+    places, table = _drop_empty_columns(rows[start:]) if start < len(rows) else ([], [])
+    add_table(assembly, table, has_header=header is not None)
+    return above if header is None else (places, table[:_SAMPLE])
+
+
+def _goes_on(places: Sequence[int], rows: Sequence[Row], above: _Table) -> bool:
+    """Return True if the rows fill columns of the table above with the same kinds of cells, and one with figures."""
+    columns, known = above
+    if len(places) < 2 or not {*places} <= {*columns}:
+        return False
+    kinds = [_is_numeric(column) for column in zip(*rows, strict=True)]
+    return any(kinds) and kinds == [_is_numeric([row[columns.index(place)] for row in known[1:]]) for place in places]
+
+
+def _has_figures(rows: Sequence[Row]) -> bool:
+    return any(map(_is_numeric, zip(*rows, strict=False)))
+
+
+def _is_numeric(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells[:_SAMPLE] if cell]
+    return 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in filled) > len(filled)
 
 
 def _is_single(row: Row) -> bool:
     return sum(map(bool, row)) == 1
 
 
-def _drop_empty_columns(rows: Sequence[Row]) -> list[Row]:
-    """Drop the columns without any content, and make all rows equally long."""
-    width = max(map(len, rows))
-    padded = [[*row, *[""] * (width - len(row))] for row in rows]
-    filled = [column for column in range(width) if any(row[column] for row in padded)]
-    return [[row[column] for column in filled] for row in padded]
+def _drop_empty_columns(rows: Sequence[Row]) -> _Table:
+    """Return the columns that hold anything, and the rows of these."""
+    filled = [place for place, column in enumerate(zip(*rows, strict=True)) if any(column)]
+    return filled, [[row[place] for place in filled] for row in rows]
 
 
 def _add_records(assembly: Assembly, header: Row, rows: Sequence[Row]) -> None:
@@ -114,8 +191,8 @@ def _add_records(assembly: Assembly, header: Row, rows: Sequence[Row]) -> None:
         columns = enumerate(zip(header, row, strict=True), start=1)
         items = [f"- {column or f'Column {place}'}: {cell}" for place, (column, cell) in columns if cell]
         if items:
-            assembly.add_block(f"{name}:")
-            assembly.add_block("\n".join(items), gap="\n")
+            assembly.add_block(f"{squeeze(name)}:")
+            assembly.add_block("\n".join(map(squeeze, items)), gap="\n")
 
 
 def _find_name_column(rows: Sequence[Row]) -> int | None:
@@ -135,8 +212,3 @@ def _find_name_column(rows: Sequence[Row]) -> int | None:
         if best is None or (is_name, said) > best:
             best, found = (is_name, said), column
     return found
-
-
-def _escape(cell: str) -> str:
-    """Return a cell on one line, without what would look like the border of a cell."""
-    return squeeze(cell).replace(" | ", " / ").replace("|", "/")

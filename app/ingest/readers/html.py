@@ -305,7 +305,7 @@ class _Walk:
                 continue
             if _is_hidden(node):
                 if not _is_navigation(node):
-                    self.assembly.unseen_words += len(node.text().split())
+                    self.assembly.leave_out(node.text(), "in a hidden part of the page")
                 continue
             is_outermost = node.tag in _LINKED and not self.lists and not self.tables
             if is_outermost and (_is_contents(node) or _turns_pages(node, self.neighbours)):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
-from app.ingest.readers.assembly import Assembly, clean, squeeze
+from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, clean, squeeze
 from app.ingest.readers.grids import add_table, check_cells
 from domain.documents import ParsedDocument
 from domain.errors import EncryptedDocument
@@ -209,7 +209,7 @@ class _Reader:
             words.append(child.tail or "")
 
     def _note(self, element: etree._Element) -> None:
-        self.assembly.unseen_words += len("".join(element.itertext()).split())
+        self.assembly.leave_out("".join(element.itertext()), UNSEEN_LETTERS)
 
 
 def _read_count(stated: str | None) -> int:

@@ -37,7 +37,9 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
     assembly = Assembly()
     for number, slide in enumerate(presentation.slides, start=1):
         if slide._element.get("show") in ("0", "false"):
-            assembly.unseen_words += sum(len((t.text or "").split()) for t in slide._element.iter(qn("a:t")))
+            assembly.leave_out(
+                " ".join(t.text or "" for t in slide._element.iter(qn("a:t"))), f"on hidden slide {number}"
+            )
         else:
             _add_slide(assembly, slide, number)
     return assembly.finish(None, source)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from app.ingest.readers.assembly import Assembly, clean, squeeze
+from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, clean, squeeze
 from app.ingest.readers.grids import add_table, check_cells
 from domain.documents import ParsedDocument
 from domain.text.surrogates import join_surrogates
@@ -156,7 +156,7 @@ class _Reader:
         self._end_paragraph()
         self._end_table()
         self._end_list()
-        self.assembly.unseen_words = len("".join(self._unseen).split())
+        self.assembly.leave_out("".join(self._unseen), UNSEEN_LETTERS)
 
     def _control(self, word: bytes, number: int | None) -> None:
         state = self._state

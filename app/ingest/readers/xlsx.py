@@ -2,22 +2,33 @@
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from itertools import chain, groupby
+from typing import IO, Any
 
 import openpyxl
 from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+from openpyxl.worksheet.cell_range import CellRange
 
 from app.ingest.readers.archives import open_archive
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
-from app.ingest.readers.grids import add_grid, check_cells
+from app.ingest.readers.grids import add_grid, check_cells, is_figure
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
 
 MAX_ROWS = 1_048_576
 """Largest number of rows of all sheets together, empty ones included. Excel's own limit for one sheet."""
+
+_MOST_GROUPS = 4
+"""Rows of a header, one above the other."""
+_UNSOLVED = (
+    "Cells with formulas are empty, because the file holds no results of theirs: open it in a spreadsheet program, and "
+    "save it there."
+)
 
 _PLACES = re.compile(r"(?P<whole>[#0?,]{0,99}[#0?])(?:\.(?P<places>[0?#]{1,99}))?")
 _IGNORED = re.compile(r"\[(?!\$)[^\]]{0,99}\]|_.|\*.")
@@ -27,24 +38,34 @@ _SCIENTIFIC_BELOW, _SCIENTIFIC_FROM = 1e-9, 1e15
 
 
 def read_xlsx(source: str, data: bytes) -> ParsedDocument:
-    """Read a workbook's visible sheets, with the results of formulas that were stored with it.
+    """Read what a workbook shows, with the results of formulas that were stored with it. Rows that are folded in or
+    filtered out are read; those that are hidden, columns and sheets are not.
 
     Raises `OversizedDocument`, `UnreadableDocument`, and openpyxl's errors for malformed parts.
     """
     open_archive(data, "Excel file").close()
     workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     assembly = Assembly()
-    rows_left = MAX_ROWS
+    rows_left, unsolved = MAX_ROWS, 0
     for sheet in workbook.worksheets:  # without sheets that are charts
-        rows = [*_read_rows(sheet, rows_left)]
+        with sheet._get_source() as content:
+            parser = _SheetParser(sheet, content)
+            rows = _read_rows(sheet, parser, rows_left)
         rows_left -= len(rows)
         if sheet.sheet_state != "visible":
-            assembly.unseen_words += sum(len(cell.split()) for row in rows for cell in row)
+            assembly.leave_out(" ".join(cell for row in rows.values() for cell in row), "on a hidden sheet")
             continue
-        if any(any(row) for row in rows):
+        unsolved += parser.unsolved
+        stated = {*rows}
+        _leave_out_hidden(rows, parser, assembly)
+        _spread_merged(rows, parser.merged_cells.mergeCell if parser.merged_cells else ())
+        if any(map(any, rows.values())):
             assembly.add_heading(2, sheet.title)
-            add_grid(assembly, rows)
-    return assembly.finish(squeeze(workbook.properties.title or "") or name_title(source), source)
+            # What the file does not state between two rows is empty.
+            gaps = ([[], rows[number]] if number - 1 not in stated else [rows[number]] for number in sorted(rows))
+            add_grid(assembly, chain.from_iterable(gaps))
+    document = assembly.finish(squeeze(workbook.properties.title or "") or name_title(source), source)
+    return replace(document, notes=(_UNSOLVED,) if unsolved else ())
 
 
 def show_value(value: Any, number_format: str) -> str:
@@ -69,16 +90,106 @@ def show_value(value: Any, number_format: str) -> str:
             return squeeze(str(value))
 
 
-def _read_rows(sheet: ReadOnlyWorksheet, rows_left: int) -> Iterator[list[str]]:
-    sheet.reset_dimensions()  # the size that the file states need not be true
-    cells = 0
-    row: tuple[ReadOnlyCell, ...]
-    for number, row in enumerate(sheet.iter_rows(), start=1):
-        if number > rows_left:
+class _SheetParser(WorkSheetParser):  # type: ignore[misc]
+    def __init__(self, sheet: ReadOnlyWorksheet, content: IO[bytes]) -> None:
+        book = sheet.parent
+        formats = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
+        super().__init__(content, sheet._shared_strings, data_only=True, epoch=book.epoch, **formats)
+        self.unsolved = 0
+        """Formulas whose results are not stored."""
+
+    def parse_cell(self, element: Any) -> dict[str, Any]:
+        cell: dict[str, Any] = super().parse_cell(element)
+        # A formula whose result is an empty text says that it is a text.
+        self.unsolved += cell["data_type"] == "n" and cell["value"] is None and element.find(FORMULA_TAG) is not None
+        return cell
+
+
+def _read_rows(sheet: ReadOnlyWorksheet, parser: _SheetParser, most: int) -> dict[int, list[str]]:
+    """Return the rows that the file states, by their numbers from 1."""
+    rows: dict[int, list[str]] = {}
+    count = 0
+    for number, cells in parser.parse():
+        row = rows[number] = [""] * max((cell["column"] for cell in cells), default=0)
+        count += len(row)
+        check_cells(count)
+        if len(rows) > most:
             raise OversizedDocument(f"The Excel file has more than {MAX_ROWS:,} rows. Split it.")
-        cells += len(row)
-        check_cells(cells)
-        yield [show_value(cell.value, getattr(cell, "number_format", "")) for cell in row]
+        for cell in cells:
+            shown = ReadOnlyCell(sheet, **cell)
+            row[shown.column - 1] = show_value(shown.value, shown.number_format)
+    return rows
+
+
+def _leave_out_hidden(rows: dict[int, list[str]], parser: _SheetParser, assembly: Assembly) -> None:
+    filtered = getattr(parser, "auto_filter", None)
+    range_of = CellRange(filtered.ref) if filtered and filtered.filterColumn else None
+    for number in [number for number in rows if _is_hidden(parser.row_dimensions.get(str(number), {}))]:
+        if not range_of or not range_of.min_row <= number <= range_of.max_row:
+            assembly.leave_out(" ".join(rows.pop(number)), "in a hidden row")
+    for column in filter(_is_hidden, parser.column_dimensions.values()):
+        left, right = int(column["min"]) - 1, int(column["max"])
+        for row in rows.values():
+            assembly.leave_out(" ".join(row[left:right]), "in a hidden column")
+            row[left:right] = [""] * len(row[left:right])
+
+
+def _is_hidden(stated: Mapping[str, str]) -> bool:
+    return stated.get("hidden") in ("1", "true") and stated.get("outlineLevel", "0") == "0"
+
+
+def _spread_merged(rows: dict[int, list[str]], merged: Sequence[CellRange]) -> None:
+    """Repeat each merged cell in the rows and columns that it spans, so that each row can be read alone, unless it is
+    alone in its rows, as a title is. The names of groups of columns are put before the names of the columns."""
+    groups = _find_groups(rows, merged)
+    for number in sorted(groups):
+        below = rows.setdefault(number + 1, [])
+        for place, text in enumerate(rows.pop(number)):
+            if text:
+                end = groups[number].get(place, place + 1)
+                below += [""] * (end - len(below))
+                for column in [column for column in range(place, end) if below[column]] or [place]:
+                    below[column] = f"{text} {below[column]}".rstrip()
+    count = 0
+    for span in merged:
+        left, right = span.min_col - 1, span.max_col
+        text = next(iter(rows.get(span.min_row, [])[left:right]), "")
+        beside = rows.get(span.min_row - 1) or rows.get(span.max_row + 1, [])
+        # Among notes a cell is merged to be longer, and stands above or below nothing of the kind.
+        if text and (right - left == 1 or (right <= len(beside) and all(beside[left:right]))):
+            for number in range(span.min_row, span.max_row + 1):
+                count += right - left
+                check_cells(count)
+                row = rows.get(number, [])
+                if any(row[:left]) or any(row[right:]):
+                    row += [""] * (left - len(row))
+                    row[left:right] = [text] * (right - left)
+
+
+def _find_groups(rows: Mapping[int, list[str]], merged: Sequence[CellRange]) -> dict[int, dict[int, int]]:
+    """Return, by its number, each row with names of groups above names of columns: where each group begins, and before
+    which column it ends. The rows' own names stand to their left."""
+    groups: dict[int, dict[int, int]] = {}
+    for top, spans in groupby(sorted(merged, key=lambda each: each.min_row), lambda each: each.min_row):
+        row = rows.get(top, [])
+        wide = [span for span in spans if span.max_col > span.min_col and any(row[span.min_col - 1 : span.min_col])]
+        ends = {span.min_col - 1: span.max_col for span in wide}
+        bottom = max((span.max_row for span in wide), default=top)
+        first, *others = [rows.get(bottom + number, []) for number in range(1, _MOST_GROUPS)]
+        grouped = {place for start, end in ends.items() for place in range(start, end)}
+        if (
+            (top - 1 in groups or sum(map(bool, rows.get(top - 1, ()))) < 2)
+            and not all(top - number in groups for number in range(1, _MOST_GROUPS))
+            and bottom - top < _MOST_GROUPS
+            and any(sum(map(bool, first[start:end])) > 1 for start, end in ends.items())
+            and any(any(other[: min(ends)]) for other in (first, *others))
+            and not any(map(is_figure, first))
+            and not any(
+                row[place] and first[place] for place in range(min(len(row), len(first))) if place not in grouped
+            )
+        ):
+            groups |= dict.fromkeys(range(top, bottom + 1), ends)
+    return groups
 
 
 def _show_number(value: float, number_format: str) -> str:

@@ -1,5 +1,6 @@
 """The parts of a PDF page, from pieces of a line to the finished page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ class Page:
     lines: list[PageLine]
     is_picture: bool
     """True if it has an image and hardly any text."""
-    unseen_words: int = 0
+    unseen: Sequence[str] = ()
     """Words that nobody sees, which are not among the lines."""
     is_scan: bool = False
     """True if text recognition reads it, where that is installed."""

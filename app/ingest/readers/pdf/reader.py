@@ -175,16 +175,16 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
             if level is not None:
                 heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
                 assembly.open_section(level, heading, opened)
+    for number, page in enumerate(pages, start=1):
+        assembly.leave_out(" ".join(page.unseen), f"hidden on page {number}")
     # Without a stated title, the file's name beats the largest line, which is often "Form 10-K" or a logo.
     document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source)
     sections = tuple(part for section in document.sections for part in leave_out(section, margins))
-    unseen = sum(page.unseen_words for page in pages)
     return replace(
         document,
         sections=sections,
         lines=tuple(placed),
         pages=len(pages),
-        unseen_words=unseen,
         notes=describe_scans(pages),
     )
 

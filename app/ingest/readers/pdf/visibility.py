@@ -34,19 +34,18 @@ class Visibility:
         self._pictures: list[_Rectangle] | None = None
         self._shown: NDArray[np.uint8] | None = None
 
-    def blank_unseen(self, characters: str) -> tuple[str, int]:
-        """Return the page's characters, with blanks for words that nobody sees, and the number of these words."""
-        count = 0
+    def blank_unseen(self, characters: str) -> tuple[str, list[str]]:
+        """Return the page's characters, with blanks for words that nobody sees, and these words."""
+        unseen: list[str] = []
 
         def blank(word: re.Match[str]) -> str:
-            nonlocal count
             # Boxes to tick and rules are often drawn by other means than their characters.
             if not any(map(str.isalnum, word[0])) or not self._is_unseen(word.start()):
                 return word[0]
-            count += 1
+            unseen.append(word[0])
             return " " * len(word[0])
 
-        return _WORD.sub(blank, characters), count
+        return _WORD.sub(blank, characters), unseen
 
     def _is_unseen(self, index: int) -> bool:
         box = raw.FS_RECTF()

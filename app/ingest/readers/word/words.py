@@ -6,7 +6,7 @@ from typing import Any
 
 from docx.oxml.ns import qn
 
-from app.ingest.readers.assembly import BREAK, Assembly, clean
+from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, clean
 
 _SMALLEST = 2
 """Size of type, in half points, below which nobody reads it."""
@@ -85,7 +85,7 @@ class WordReader:
         return is_white and on_white and not has_shading(properties) and properties.find(qn("w:highlight")) is None
 
     def _note(self, text: str) -> None:
-        self._assembly.unseen_words += len(text.split())
+        self._assembly.leave_out(text, UNSEEN_LETTERS)
 
 
 def is_bold(element: Any) -> bool:
