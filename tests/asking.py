@@ -18,7 +18,7 @@ from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.history.run_lists import RunFilter
 from domain.profile import MODES, Profile
-from domain.runs import RunRecord
+from domain.runs import Lease, RunRecord
 from domain.scope import Scope
 from graphs.answer import AnswerGraph
 from nodes.wording.notices import read_catalogue
@@ -61,6 +61,11 @@ async def list_thread(services: Services, thread_id: str) -> list[RunRecord]:
     listed = await services.runs.log.list_runs(Scope("default"), RunFilter(datetime.min.replace(tzinfo=UTC)))
     read = [await services.runs.log.get("default", run.run_id) for run in listed if run.thread_id == thread_id]
     return [record for record in reversed(read) if record]
+
+
+async def refuse_run(lease: Lease) -> None:
+    """What a worker does with runs where there should be none."""
+    raise AssertionError("nobody has asked anything")
 
 
 def routing(question: str = QUESTION, route: str = "needs_retrieval") -> str:

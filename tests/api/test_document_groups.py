@@ -16,7 +16,7 @@ from app.wiring.services import Services
 from domain.documents import check_groups
 from domain.errors import InputError
 from domain.people.access import Caller
-from domain.runs import Lease
+from tests.asking import refuse_run
 from tests.http_client import open_client
 
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -84,10 +84,6 @@ async def test_a_caller_gives_only_groups_of_their_own(client: httpx.AsyncClient
     assert await read_groups(client, document_id) == ["staff"]
 
 
-async def _refuse(lease: Lease) -> None:
-    raise AssertionError("nobody has asked anything")
-
-
 async def try_name(client: httpx.AsyncClient, name: str) -> list[Sequence[Any]]:
     """Do whatever an ordinary key can do with a name, and return all that comes back, without what is made by chance:
     ids become numbers in their order, and times and the name go."""
@@ -141,7 +137,7 @@ async def test_a_name_that_a_hidden_document_has_is_like_a_free_one(
     await client.delete(f"/api/documents/{gone}")
     before = (await client.get(f"/api/documents/{hidden}")).json()
     callers.groups = frozenset({"staff"})
-    async with services.runs.queue.work(_refuse):
+    async with services.runs.queue.work(refuse_run):
         free = await try_name(client, "free.md")
         assert [each[0] for each in free if isinstance(each[0], int) and each[0] >= 500] == []
         assert await try_name(client, "hidden.md") == free

@@ -12,7 +12,7 @@ import pytest
 from app.access.authentication import Authenticator
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.runs import Lease
+from tests.asking import refuse_run
 from tests.conftest import HANDBOOK, MANUAL
 
 
@@ -28,12 +28,8 @@ async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
-async def _refuse(lease: Lease) -> None:
-    raise AssertionError("nobody has asked anything")
-
-
 def work(services: Services) -> AbstractAsyncContextManager[None]:
-    return services.runs.queue.work(_refuse)
+    return services.runs.queue.work(refuse_run)
 
 
 async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes], **data: str) -> httpx.Response:

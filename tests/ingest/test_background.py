@@ -12,15 +12,11 @@ from app.ingest.background import hand_over
 from app.ingest.queue_progress import QueueProgress
 from app.wiring.services import Services, open_services
 from domain.library.ingestions import IngestionStatus
-from domain.runs import Lease
+from tests.asking import refuse_run
 from tests.conftest import HANDBOOK, MANUAL
 from tests.ingest import stuck_parser
 
 pytestmark = pytest.mark.usefixtures("parser_processes")
-
-
-async def _refuse(lease: Lease) -> None:
-    raise AssertionError("nobody has asked anything")
 
 
 async def test_files_are_handed_over_and_read_by_a_worker(
@@ -54,7 +50,7 @@ async def test_files_are_handed_over_and_read_by_a_worker(
     (folder / "a.md").unlink()
     second = await services.library.ingestions.accept("default", "later.md", MANUAL)
     await services.library.ingestions.accept("other", "of another workspace.md", MANUAL)
-    async with services.runs.queue.work(_refuse), asyncio.timeout(20):
+    async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
         while {status.state for status in await services.library.ingestions.list("default", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         while not any(told.startswith("Files read: 3, in") for told in caplog.messages):  # noqa: ASYNC110
@@ -106,12 +102,12 @@ async def test_a_process_that_ends_hands_back_the_file_it_reads(
     accepted = await queue.accept("default", "notes.md", HANDBOOK)
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "prepare", stuck_parser.prepare)
-        async with asyncio.timeout(20), services.runs.queue.work(_refuse):
+        async with asyncio.timeout(20), services.runs.queue.work(refuse_run):
             while (await _get(queue, accepted)).state != "running":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             await parsers.close()
     assert (await _get(queue, accepted)).state == "running", "it is not the file's fault"
-    async with open_services(services.settings) as other, other.runs.queue.work(_refuse), asyncio.timeout(20):
+    async with open_services(services.settings) as other, other.runs.queue.work(refuse_run), asyncio.timeout(20):
         while (await _get(queue, accepted)).state != "done":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 

@@ -9,7 +9,7 @@ from app.wiring.services import Services
 from domain.documents import Document
 from domain.library.metadata import Metadata
 from domain.library.where import Where
-from domain.runs import Lease
+from tests.asking import refuse_run
 
 TODAY = datetime.now(UTC).date().isoformat()
 GUIDE = b"---\ntitle: Field guide\nteam: hr\nyear: 2023\n---\n# Guide\n\nThe mast is oiled in March.\n"
@@ -75,7 +75,7 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
     guide.write_bytes(GUIDE)
     (tmp_path / "guide.md.meta.json").write_text('{"region": "eu"}')
     await hand_over(queue, services.library.parsers, "w", [tmp_path], max_bytes=10_000, metadata={"draft": True})
-    async with services.runs.queue.work(_refuse), asyncio.timeout(20):
+    async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
         while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     assert (await read(services, str(guide))).metadata == {
@@ -86,7 +86,3 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
         "draft": True,
         "file_date": TODAY,
     }
-
-
-async def _refuse(lease: Lease) -> None:
-    raise AssertionError("nobody has asked anything")

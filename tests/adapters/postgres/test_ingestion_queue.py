@@ -26,7 +26,7 @@ from domain.errors import EmbedderUnavailable, InputError
 from domain.library.ingestions import IngestionProgress, IngestionStatus
 from domain.ports.documents import ChunkVectors
 from domain.ports.ingestions import Ingest
-from domain.runs import Lease
+from tests.asking import refuse_run
 from tests.conftest import HANDBOOK, MANUAL
 
 CONTENT = bytes(range(256))
@@ -52,10 +52,7 @@ async def start(
 
 
 def work(queue: PostgresRunQueue) -> AbstractAsyncContextManager[None]:
-    async def refuse(lease: Lease) -> None:
-        raise AssertionError("nobody has asked anything")
-
-    return queue.work(refuse, drain_seconds=0)
+    return queue.work(refuse_run, drain_seconds=0)
 
 
 def fall_silent(queue: PostgresRunQueue) -> None:
