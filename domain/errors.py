@@ -1,73 +1,5 @@
 """The exceptions that askgraph raises on purpose.
 
-::
-
-    AskgraphError
-    ├── InputError                 the request is wrong; asking again unchanged is useless
-    │   ├── QuestionError          empty, too long, or not text
-    │   ├── UnknownMode
-    │   ├── AssistantError         an assistant that cannot be made like this
-    │   │   └── NameTaken
-    │   ├── FilterError            a filter over document metadata that cannot be used
-    │   ├── MetadataError          metadata that cannot be stored
-    │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
-    │   ├── CalculationError       a query over tables that cannot be answered
-    │   ├── NotOnTape              a replay asks for what the run did not
-    │   └── DocumentError          a file that cannot become a document
-    │       ├── UnreadableDocument     damaged, or not readable at all
-    │       ├── EncryptedDocument
-    │       ├── EmptyDocument
-    │       ├── ScannedDocument        pages, but no text on them
-    │       ├── OversizedDocument
-    │       ├── CostlyDocument         reading it takes too much time or memory
-    │       ├── MistypedDocument       the content is not what the name says
-    │       └── UnsupportedDocument
-    ├── Unauthenticated            no key, or one that is not valid
-    │   └── SignInFailed           the identity provider, or the browser's way back from it
-    ├── Forbidden                  the caller lacks a right
-    ├── OverLimit                  the caller has used up what they may use for now
-    │   ├── RateLimited            requests of this minute
-    │   ├── TooManyRuns            questions at once
-    │   └── BudgetSpent            tokens or dollars of this day
-    ├── NotFound
-    │   ├── UnknownWorkspace       or one that is not the caller's
-    │   ├── UnknownDocument
-    │   ├── MissingOriginal        the file of a document, or a page of it, is not there
-    │   ├── UnknownThread
-    │   ├── UnknownRun
-    │   ├── UnknownIngestion
-    │   ├── UnknownTape
-    │   ├── UnknownKey
-    │   ├── UnknownAssistant
-    │   └── UnknownCheckpoint
-    ├── DamagedState               a saved state cannot be read; its thread cannot go on from there
-    ├── Superseded                 a later version of the document is stored, or another worker has this one
-    ├── RunLost                    the processes that executed it died, one after the other
-    ├── ThreadBusy                 the thread's other question is not answered yet
-    ├── Unavailable                a part we depend on did not answer; asking again may help
-    │   ├── RenderingBusy          the caller waits for too many pages of PDFs
-    │   ├── Saturated              this process has as much to do as it can
-    │   │   └── TooManyUploads     it receives as many bytes as it can, of all callers or of this one
-    │   ├── Draining               this process is about to end; another one takes questions
-    │   ├── DatabaseUnavailable
-    │   │   ├── DatabaseFull       its disk is full; somebody has to make room
-    │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
-    │   ├── CacheUnavailable
-    │   ├── IdentityProviderUnavailable   its keys are needed to know who asks
-    │   ├── StorageUnavailable     the S3-compatible storage that keeps original files
-    │   ├── EmbedderUnavailable
-    │   │   └── EmbedderReplaced   the documents were embedded anew, with a model that this process does not use
-    │   └── ModelUnavailable
-    │       ├── ModelTimeout
-    │       └── OverBudget         the run may ask no model any more; ends a judgement, never a run
-    ├── ModelError                 the model answered, but not with something usable
-    │   ├── ModelRefused           the provider's content filter
-    │   ├── ModelRejectedKey
-    │   ├── ContextTooLong
-    │   ├── ModelReplyCut          the stream ended before the model said it was finished
-    │   └── UnsupportedAnswer      its sources say nothing of it; ends a draft, never a run
-    └── ConfigurationError         a setting is wrong; the process cannot start like this
-
 A class's docstring is its default message, so every error says something useful to a user even when raised
 bare. `code` is the stable name that the API and the event stream carry. Adapters translate their driver's
 errors into these at the edge; `app/api/perimeter/errors.py` alone maps them to HTTP.
@@ -93,6 +25,7 @@ class AskgraphError(Exception):
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
 
 
+# Asking again unchanged is useless.
 class InputError(AskgraphError):
     """The request is not valid."""
 
@@ -357,6 +290,7 @@ class ModelTimeout(ModelUnavailable):
     """The language model took too long. Try again in a moment."""
 
 
+# Ends a judgement, never a run.
 class OverBudget(ModelUnavailable):
     """The run has spent its budget."""
 
@@ -388,6 +322,7 @@ class ModelReplyCut(ModelError):
     retryable = True
 
 
+# Ends a draft, never a run.
 class UnsupportedAnswer(ModelError):
     """The sources support nothing of what the language model wrote."""
 
