@@ -31,7 +31,7 @@ _RECALLED = 5000
 """Limit, in characters, of a text whose blocks are kept: sources are shorter, documents longer."""
 _NARROWEST = 40
 """Length, in characters, below which no line was broken by a margin."""
-_MOST_LABELS = 2
+_MOST_LABELS = 3
 """Limit of lines without cells between two rows of a table."""
 _MOST_CAPTIONS = 3
 """Limit of short lines above a table that count as its caption, its period and its unit."""

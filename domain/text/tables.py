@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-_VALUE = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
+_VALUE = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[$€£¥\s]*[—–-]$")
 """The beginning of a cell that holds a value. Years, dates and ordinals stand in headers, so they do not count."""
 _RULE = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
 _ROW = re.compile(r"[ \t]*\|.*\||.*[ \t]\|(?:[ \t]|$)")

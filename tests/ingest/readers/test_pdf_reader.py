@@ -133,7 +133,7 @@ def draw_rows(rows: Sequence[tuple[str, ...]], columns: tuple[float, ...]) -> Ca
 def test_cells_of_a_row_stay_on_one_line_and_apart() -> None:
     rows = [("Quantity", "2024", "2025"), ("Rain in mm", "812", "790"), ("Days with snow", "31", "(12)")]
     document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 240, 420))))
-    assert [line for line in document.text.split("\n") if line] == [" | ".join(row) for row in rows]
+    assert document.text.split("\n") == [" | ".join(row) for row in (rows[0], ("---",) * 3, *rows[1:])]
     check_lines(document)
     assert len(document.lines) == 3
     check_box(find(document, "812").box, 60, 120, 360 + measure("790"))
@@ -151,6 +151,83 @@ def test_a_cell_that_almost_fills_its_column_is_parted_from_the_next() -> None:
     rows = [("Short", "one"), (full, "two"), ("Brief", "three")]
     document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, edge))))
     assert document.text.split("\n") == ["Short | one", f"{full} | two", "Brief | three"]
+
+
+def centre(x: float, y: float, text: str) -> Callable[[FPDF], None]:
+    return write(x - measure(text) / 2, y, text)
+
+
+def test_the_lines_of_a_header_are_one_row_that_names_every_column() -> None:
+    """They are drawn cell by cell, as reports do, and what spans columns is said in each."""
+    document = read_document(
+        "a.pdf",
+        make_pdf(
+            draw_all(
+                write(60, 60, "Rain was measured by hand at each of the three stations (in mm):"),
+                centre(275, 96, "Summer 2024"), centre(455, 96, "Summer 2025"),
+                write(60, 126, "Station"),
+                *(centre(x, y, line) for x in (230, 410) for y, line in ((112, "Mean of a"), (126, "day"))),
+                *(centre(x, y, line) for x in (320, 500) for y, line in ((112, "Longest"), (126, "shower"))),
+                *(centre(x, 146, cell) for x, cell in ((230, "2.5"), (320, "31.0"), (410, "2.0"), (500, "28.5"))),
+                write(60, 146, "Harbour"),
+            )
+        ),
+    )  # fmt: skip
+    caption, header, rule, row = document.text.replace("\n\n", "\n").split("\n")
+    assert caption.endswith("(in mm):")
+    assert header.split(" | ") == [
+        "Station",
+        *(f"Summer {year} {name}" for year in (2024, 2025) for name in ("Mean of a day", "Longest shower")),
+    ]
+    assert rule == " | ".join(["---"] * 5)
+    assert row == "Harbour | 2.5 | 31.0 | 2.0 | 28.5"
+    check_lines(document)
+    box = find(document, "Mean").box  # round all of its lines
+    assert box["y"] * HEIGHT / 100 < 96 < 126 < (box["y"] + box["height"]) * HEIGHT / 100
+
+
+def test_a_title_and_labels_are_no_header() -> None:
+    steps = [
+        centre((510 + measure("2025")) / 2, 60, "Falke Weather Station, report of the year, not audited"),
+        write(300, 76, "2024"), write(450, 76, "2025"),
+        write(60, 92, "Water"),
+        *draw_cells([("Rain in mm", "812", "790"), ("Days with snow", "31", "12")], (60, 300, 450), 108),
+    ]  # fmt: skip
+    text = read_document("a.pdf", make_pdf(draw_all(*steps))).text
+    assert text.endswith(" | 2024 | 2025\n--- | --- | ---\nWater\nRain in mm | 812 | 790\nDays with snow | 31 | 12")
+
+
+def draw_cells(
+    rows: Sequence[tuple[str, ...]], columns: tuple[float, ...], top: float, pitch: float = 16
+) -> list[Callable[[FPDF], None]]:
+    return [
+        write(columns[c], top + pitch * r, cell) for r, row in enumerate(rows) for c, cell in enumerate(row) if cell
+    ]
+
+
+def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
+    rows = [("Rain", "1.5", "2.5", "3.5"), ("Snow", "", "", "4.5"), ("Hail", "0.5", "", ""), ("", "2.0", "2.5", "8.0")]
+    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 200, 300, 400), 100)))).text
+    assert text.split("\n") == ["Rain | 1.5 | 2.5 | 3.5", "Snow |  |  | 4.5", "Hail | 0.5", " | 2.0 | 2.5 | 8.0"]
+
+
+def test_a_row_of_words_above_the_first_figures_is_no_header() -> None:
+    rows = [("Support", "Basic", "Full"), ("Reached by", "mail", "telephone"), ("Gauges", "10", "50")]
+    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 300, 400), 100, pitch=20)))).text
+    assert text.split("\n")[2:] == ["Reached by | mail | telephone", "Gauges | 10 | 50"]
+
+
+def test_the_lines_of_a_label_belong_to_its_row() -> None:
+    rows = [("Rain", "1.5", "2"), ("hail", "2.5", "3"), ("Fog", "3.5", "4")]
+    steps = draw_cells(rows, (60, 300, 400), 100, pitch=32)
+    text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], write(60, 118, "Snow and"), *steps[3:]))).text
+    assert text.split("\n") == ["Rain | 1.5 | 2", "Snow and hail | 2.5 | 3", "Fog | 3.5 | 4"]
+
+
+def test_amounts_are_parted_however_near_they_stand() -> None:
+    rows = [("Sales", "$ 3,226.8 $ 2,729.4"), ("Costs", "$ 762.7 $ 650.0")]
+    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 300), 100)))).text
+    assert text.split("\n") == ["Sales | $ 3,226.8 | $ 2,729.4", "Costs | $ 762.7 | $ 650.0"]
 
 
 def test_a_gap_in_running_text_is_no_cell() -> None:

@@ -6,6 +6,7 @@ the baseline changes. That order is kept because it is right for columns.
 
 import ctypes
 import re
+from itertools import pairwise
 
 import pypdfium2
 from pypdfium2 import raw
@@ -20,6 +21,8 @@ _HYPHEN = "\x02"
 """PDFium's code for a hyphen at the end of a line; it omits the line break after it."""
 _LINE = re.compile(r"[^\r\n\x02]+\x02?|\x02")
 _WORD = re.compile(r"[^\s\x02]+")
+_AMOUNT = re.compile(r"[\d)%] [$€£¥]")
+"""The beginning of an amount after another figure, which is another cell's however small the gap."""
 _DEVICE_SIZE = 10_000_000
 """Side of the imaginary device on which PDFium shows the page: its mapping returns whole numbers."""
 _BOLD_FONT = re.compile(rb"bold|black|heavy|semi|demi|cmbx", re.IGNORECASE)
@@ -75,28 +78,29 @@ def read_runs(characters: str, text_page: raw.FPDF_TEXTPAGE, view: View) -> list
         if line[0].isspace():
             continue
         run: Run | None = None
-        cuts: list[tuple[int, float, float]] = []
+        starts: list[int] = []
         for word in _WORD.finditer(characters, line.start(), line.end()):
             # The first and last characters of its words enclose a line; asking for every box would take twice as long.
             for index in (word.start(), word.end() - 1) if len(word[0]) > 1 else (word.start(),):
                 if not read_box(text_page, index, reference):
                     continue
                 left, top, right, bottom = view.show(box)
+                gap = (left - run.right) / (bottom - top) if run is not None and bottom > top else 0.0
                 if run is None:
-                    run = Run("", left, top, right, bottom)
-                    cuts = [(line.start(), left, 0.0)]
-                elif index == word.start() and left - run.right > NARROW_GAP * (bottom - top) > 0:
-                    gap = (left - run.right) / (bottom - top)
+                    run = Run("", left, top, right, bottom, pieces=[Piece("", left, top, right, bottom)])
+                    starts = [line.start()]
+                elif index == word.start() and (gap > NARROW_GAP or _AMOUNT.match(characters, index - 2)):
                     run.tabular |= gap > WIDE_GAP
-                    cuts.append((index, left, gap))
+                    run.pieces.append(Piece("", left, top, right, bottom, gap))
+                    starts.append(index)
+                run.pieces[-1] = run.pieces[-1].join(Piece("", left, top, right, bottom))
                 run.left, run.top = min(run.left, left), min(run.top, top)
                 run.right, run.bottom = max(run.right, right), max(run.bottom, bottom)
                 run.heights.append(bottom - top)
         if run is None:
             continue
-        ends = [start for start, _, _ in cuts[1:]] + [line.end()]
-        texts = [_tidy(characters[start:end]) for (start, _, _), end in zip(cuts, ends, strict=True)]
-        run.pieces = [Piece(text, left, gap) for text, (_, left, gap) in zip(texts, cuts, strict=True) if text]
+        texts = [_tidy(characters[start:end]) for start, end in pairwise([*starts, line.end()])]
+        run.pieces = [piece._replace(text=text) for text, piece in zip(texts, run.pieces, strict=True) if text]
         run.text = " ".join(piece.text for piece in run.pieces)
         if run.text:
             ends_of_line = (next(_WORD.finditer(characters, line.start(), line.end())).start(), word.end() - 1)

@@ -9,7 +9,7 @@ from app.ingest.readers.pdf.page import Page, PageLine
 
 LONGEST_HEADING = 150
 
-_LARGER = 1.15
+LARGER = 1.15
 """A line whose type is this many times the height of the body's is a heading."""
 _CENTRED = 2
 """Largest distance of a centred line's middle from the page's, in percent of the page's width."""
@@ -41,7 +41,7 @@ def reads_like_heading(text: str) -> bool:
 
 def _find_headings(lines: list[PageLine], body: float) -> Iterator[int]:
     """Yield the indexes of lines that look like headings, given the height of the body's type."""
-    smallest = _LARGER * max(body, _measure_body([lines]))  # an annex may be set in larger type throughout
+    smallest = LARGER * max(body, _measure_body([lines]))  # an annex may be set in larger type throughout
     short = [reads_like_heading(line.text) for line in lines]
     bold: list[bool] = []
     for line, is_short in zip(lines, short, strict=True):

@@ -12,8 +12,22 @@ class Piece(NamedTuple):
 
     text: str
     left: float
-    gap: float
+    top: float
+    right: float
+    bottom: float
+    gap: float = 0.0
     """Width of the gap before it, in heights of the type."""
+
+    def join(self, other: "Piece") -> "Piece":
+        """Return both as one."""
+        return Piece(
+            f"{self.text} {other.text}".strip(),
+            min(self.left, other.left),
+            min(self.top, other.top),
+            max(self.right, other.right),
+            max(self.bottom, other.bottom),
+            self.gap,
+        )
 
 
 @dataclass(slots=True)
@@ -27,6 +41,8 @@ class Run:
     bottom: float
     heights: list[float] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
+    cells: list[Piece] = field(default_factory=list)
+    """The cells, if it is the row of a table."""
     tabular: bool = False
     """True if it contains a gap that is wider than a space can be."""
     bold: bool = False

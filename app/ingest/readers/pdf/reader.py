@@ -2,7 +2,6 @@
 
 import re
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pypdfium2
@@ -12,6 +11,7 @@ from app.ingest.metadata.dates import state_day
 from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.characters import View, read_characters, read_runs
+from app.ingest.readers.pdf.columns import align_tables
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
 from app.ingest.readers.pdf.margins import RunningLines, leave_out
 from app.ingest.readers.pdf.page import Page, PageLine
@@ -132,6 +132,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
             if sum(len(run.text) for run in scan.runs) > characters:
                 runs, view = join_rows(scan.runs), scan.view
         separate_cells(runs)
+        runs = align_tables(runs)
         return Page(lay_out(runs, view), is_picture, unseen, scanned, doubtful)
     finally:
         text_page.close()
@@ -153,20 +154,17 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
     for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
         heading, opened = "", 0
         level: int | None = None
-        is_marked = False
         for index, (line, following) in enumerate(zip(page.lines, [*page.lines[1:], None], strict=False)):
             before, level = level, found.get(index)
             continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
             text = _BULLET.sub("- ", _rejoin_word(line.text, following, words))
             mark, gap = "", line.gap
-            if continued:
-                gap = " " if is_marked and gap else gap
-            else:
-                gap = "\n\n" if is_marked else gap
-                # A heading between two rows is a label within their table, which a mark would cut.
-                is_marked = level is not None and not _stands_in_table(page.lines, index)
-                if is_marked and level is not None:
-                    mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
+            if level is not None and not continued:
+                mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
+            elif level is not None:
+                gap = " " if gap else gap
+            elif before is not None:
+                gap = "\n\n"
             start = assembly.add_block(mark + text, gap=gap)
             end = start + len(mark) + len(text)
             placed.append(Line(start + len(mark), end, number, line.box))
@@ -187,10 +185,6 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
         pages=len(pages),
         notes=describe_scans(pages),
     )
-
-
-def _stands_in_table(lines: Sequence[PageLine], index: int) -> bool:
-    return 0 < index < len(lines) - 1 and lines[index - 1].has_cells and lines[index + 1].has_cells
 
 
 def _collect_words(pages: list[Page]) -> frozenset[str]:

@@ -190,7 +190,9 @@ def _find_angle(quads: Any) -> float:
 def _make_run(text: str, quad: Any, score: float) -> Run:
     (left, top), (right, bottom) = quad.min(axis=0).tolist(), quad.max(axis=0).tolist()
     height = min(math.dist(quad[0], quad[3]), math.dist(quad[0], quad[1]))  # the line may run up or down the page
-    return Run(text, left, top, right, bottom, [height], [Piece(text, left, 0.0)], confidence=float(score))
+    return Run(
+        text, left, top, right, bottom, [height], [Piece(text, left, top, right, bottom)], confidence=float(score)
+    )
 
 
 def _even_out(runs: Sequence[Run]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from app.ingest.readers.pdf.page import Piece, Run
+from domain.text.tables import is_value
 
 WIDE_GAP = 1.5
 """A gap of more heights of the type than this is wider than a space can be."""
@@ -32,7 +33,12 @@ def join_rows(runs: Iterable[Run]) -> list[Run]:
             row.bold &= run.bold
             row.confidence = min(filter(None, (row.confidence, run.confidence)), default=None)
             row.text += " " + run.text
-            row.pieces += [piece._replace(gap=piece.gap or gap) for piece in run.pieces]
+            first, *others = run.pieces
+            if gap > NARROW_GAP:
+                row.pieces.append(first._replace(gap=gap))
+            else:
+                row.pieces[-1] = row.pieces[-1].join(first)
+            row.pieces += others
             row.left, row.top = min(row.left, run.left), min(row.top, run.top)
             row.right, row.bottom = max(row.right, run.right), max(row.bottom, run.bottom)
             row.heights += run.heights
@@ -63,8 +69,8 @@ def separate_cells(runs: Sequence[Run]) -> None:
             any(len(rows[k]) > 1 for k in near[i])
             or sum(_FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
         ):
+            run.cells, run.tabular = cells, True
             run.text = " | ".join(cell.text for cell in cells)
-            run.tabular = True
 
 
 def _continues(row: Run, run: Run) -> bool:
@@ -88,18 +94,23 @@ def _find_cells(run: Run, columns: frozenset[int]) -> list[Piece]:
     """
     cells = run.pieces[:1]
     for piece in run.pieces[1:]:
-        separate = piece.gap > WIDE_GAP or (
-            piece.gap > NARROW_GAP
-            and (
-                round(piece.left) in columns
-                or (piece.text[0] in "$€£¥(0123456789—–" and _FIGURE.fullmatch(cells[-1].text) is not None)
-            )
-        )
+        is_after_figure = piece.text[0] in "$€£¥(0123456789—–" and _FIGURE.fullmatch(cells[-1].text) is not None
+        separate = piece.gap > WIDE_GAP or is_after_figure or (piece.gap > NARROW_GAP and round(piece.left) in columns)
         if not separate or _is_same_cell(cells, piece, run):
-            cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {piece.text}")
+            cells[-1] = cells[-1].join(piece)
         else:
             cells.append(piece)
     return cells
+
+
+def is_figure(text: str) -> bool:
+    """Return True if a cell is a figure. Years and dates are none, because they stand in headers."""
+    return _FIGURE.fullmatch(text) is not None and is_value(text)
+
+
+def has_figures(run: Run) -> bool:
+    """Return True for a row with a figure, its first cell aside."""
+    return any(is_figure(cell.text) for cell in run.cells[1:])
 
 
 def _is_same_cell(cells: Sequence[Piece], piece: Piece, run: Run) -> bool:
