@@ -400,6 +400,25 @@ def test_running_titles_and_page_numbers_belong_to_no_section() -> None:
     assert searched.split() == " ".join(said).split()
 
 
+def test_a_table_of_contents_belongs_to_no_section() -> None:
+    """Its lines name pages on which their words stand; those of another table, which also rise, do not."""
+    chapters = ["Rain", "Snow and ice", "Wind", "Hail"]
+    contents = [write(60, 100 + 20 * n, f"{n + 1}. {name} ........ {n + 1}") for n, name in enumerate(chapters)]
+    counts = [
+        write(60, 400 + 20 * n, f"Gauges at the {name.lower()} station: {n + 1}") for n, name in enumerate(chapters)
+    ]
+    bodies = [
+        draw_all(write(60, 100, f"{n + 1}. {name}", 16), write(60, 140, f"How {name.lower()} is measured by hand."), *counts[4 * (n < 3) :])
+        for n, name in enumerate(chapters)
+    ]  # fmt: skip
+    document = read_document("a.pdf", make_pdf(draw_all(write(60, 60, "What is in here"), *contents), *bodies))
+    held = "".join(document.text[section.start : section.end] for section in document.sections)
+    assert "....." in document.text
+    assert "....." not in held
+    assert all(f"How {name.lower()} is measured" in held for name in chapters)
+    assert "Gauges at the hail station: 4" in held
+
+
 @pytest.mark.parametrize(
     ("metadata", "title"),
     [

@@ -1,9 +1,10 @@
-"""Running titles and page numbers: lines that many pages repeat at their upper or lower edge."""
+"""Lines that answer no question: running titles, page numbers, and tables of contents."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from app.ingest.readers.pdf.page import Page, PageLine
 from domain.documents import Section
@@ -12,6 +13,16 @@ _MARGIN_LINES = 2
 """Lines at the top and at the bottom of a page that may be running titles or page numbers."""
 _OFTEN = 4
 """Pages that must repeat a line for it to be a running title."""
+_FEWEST = 4
+"""Entries of a table of contents on a page. Fewer lines may end in such numbers by chance."""
+_DRIFT = 5
+"""Distances that page numbers may differ by: a printed page may fill more than one of the file's."""
+_PAGE = re.compile(r"[\s.|…·_](\d{1,4})$")
+"""The end of an entry."""
+_MOST_PLACES = 20
+"""Pages on which the heading that an entry names may stand, or a line like it."""
+_LONGEST = 20
+"""Words of an entry that are compared with the document's lines."""
 
 
 class RunningLines:
@@ -34,6 +45,42 @@ class RunningLines:
         return _is_at_margin(lines, index) and any(
             self._counts[key] >= _OFTEN for key in _make_keys(lines[index], page)
         )
+
+
+def find_contents(pages: Sequence[Page]) -> list[range]:
+    """Return the lines of each page that are a table of contents, by their indexes.
+
+    Their numbers rise, and most are those of pages on which the rest of the line stands, if as many pages are added to
+    each as come before page 1, or a few more.
+    """
+    places: defaultdict[str, set[int]] = defaultdict(set)
+    for number, page in enumerate(pages, start=1):
+        for line in page.lines:
+            places[_bare(line.text)].add(number)
+    found = []
+    for page in pages:
+        entries: dict[int, tuple[list[str], int]] = {}
+        for i, line in enumerate(page.lines):
+            end = _PAGE.search(line.text, max(0, len(line.text) - 5))
+            if end and int(end[1]) <= len(pages):
+                entries[i] = line.text[: end.start()].split()[-_LONGEST:], int(end[1])
+        named: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        if all(before <= after for (_, before), (_, after) in pairwise(entries.values())):
+            for i, (words, stated) in entries.items():
+                # A heading may have its number on a line of its own.
+                ends = (places.get(_bare(" ".join(words[k:])), ()) for k in range(len(words)))
+                for place in {place for end in ends if len(end) <= _MOST_PLACES for place in end}:
+                    for distance in range(_DRIFT):
+                        named[place - stated - distance][i] = place
+        most = max((len(set(each.values())) for each in named.values()), default=0)
+        is_contents = most >= _FEWEST and most * 2 >= len({stated for _, stated in entries.values()})
+        found.append(range(min(entries), max(entries) + 1) if is_contents else range(0))
+    return found
+
+
+def _bare(text: str) -> str:
+    """Return the letters and digits of a text, to compare it by."""
+    return re.sub(r"[\W_]", "", text).casefold()
 
 
 def leave_out(section: Section, spans: Sequence[tuple[int, int]]) -> Iterator[Section]:

@@ -13,7 +13,7 @@ from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.characters import View, read_characters, read_runs
 from app.ingest.readers.pdf.columns import align_tables
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
-from app.ingest.readers.pdf.margins import RunningLines, leave_out
+from app.ingest.readers.pdf.margins import RunningLines, find_contents, leave_out
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.paragraphs import lay_out
 from app.ingest.readers.pdf.scans import can_recognise, describe_scans, is_scan, recognise, refuse_many
@@ -150,6 +150,7 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
     words = _collect_words(pages)
     levels = rank_headings(pages)
     running = RunningLines(pages)
+    contents = find_contents(pages)
     margins: list[tuple[int, int]] = []
     for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
         heading, opened = "", 0
@@ -168,7 +169,7 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
             start = assembly.add_block(mark + text, gap=gap)
             end = start + len(mark) + len(text)
             placed.append(Line(start + len(mark), end, number, line.box))
-            if running.holds(page.lines, index, number):
+            if index in contents[number - 1] or running.holds(page.lines, index, number):
                 margins.append((start, end))
             if level is not None:
                 heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
