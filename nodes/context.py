@@ -7,7 +7,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
+
+import orjson
 
 from domain.documents import Candidate, Source
 from domain.errors import StateError
@@ -184,4 +187,10 @@ def scope_of(state: Mapping[str, Any]) -> Scope:
 
 def profile_of(state: Mapping[str, Any]) -> Profile:
     """Return the profile of this run."""
-    return Profile.model_validate(state["profile"])
+    return _read_profile(orjson.dumps(state["profile"]))
+
+
+@lru_cache
+def _read_profile(written: bytes) -> Profile:
+    # Steps and edges ask for it twenty times in a turn, and turns share few profiles.
+    return Profile.model_validate_json(written)

@@ -234,19 +234,21 @@ def _find_best(
 ) -> Passage | None:
     best: Passage | None = None
     most = -math.inf
+    speak, announce = [not _is_caption(unit) for unit in units], [_announces(unit) for unit in units]
+    goes_on = [False, *(_goes_on(unit, following, listed=listed) for unit, following in pairwise(units))]
+    probable = shares.tolist()
     for first, unit in enumerate(units):
         share, says = 0.0, False
         count = count_words(unit.introduction) + count_words(unit.text) + 1
         for last in range(first, len(units)):
-            other = last > first and not _goes_on(units[last - 1], units[last], listed=listed)
-            if other or any(p.first <= last <= p.last for p in taken):
+            if (last > first and not goes_on[last]) or any(p.first <= last <= p.last for p in taken):
                 break
             count += added[last] if last > first else 0
             if count > budget and (last > first or taken):
                 break
-            share += float(shares[last])
-            says = says or not _is_caption(units[last])
-            if says and not _announces(units[last]) and share - cost * count > most:
+            share += probable[last]
+            says = says or speak[last]
+            if says and not announce[last] and share - cost * count > most:
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best

@@ -33,14 +33,11 @@ Ranking = list[tuple[Passage, float]]
 def find_names(text: str) -> Iterator[str]:
     """Yield every run of up to eight words that begins with a capital or a digit. Most are no titles; the library knows
     which are."""
-    words = list(_WORD.finditer(text))
-    for first, word in enumerate(words):
-        if not (word.group()[0].isupper() or word.group()[0].isdigit()):
-            continue
-        for last in range(first, min(first + _LONGEST, len(words))):
-            if last > first and _BREAK.search(text, words[last - 1].end(), words[last].start()):
-                break
-            yield text[word.start() : words[last].end()]
+    for part in _BREAK.split(text):
+        spans = [word.span() for word in _WORD.finditer(part)]
+        for first, (start, _) in enumerate(spans):
+            if part[start].isupper() or part[start].isdigit():
+                yield from (part[start:end] for _, end in spans[first : first + _LONGEST])
 
 
 async def find_linked(

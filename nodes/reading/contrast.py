@@ -14,7 +14,7 @@ from math import fsum
 from pathlib import Path
 
 from domain.text.terms import STOP_WORDS
-from nodes.reading.words import read_keys, tokenize
+from nodes.reading.words import find_keys, read_keys, tokenize
 
 _DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
 
@@ -51,7 +51,7 @@ def find_contradiction(question: str, sentences: Sequence[str]) -> float:
     if not sentences or _OPEN.search(question) is None:
         return 0.0
     nearest = find_nearest(question, sentences)
-    same = share_matter(set(read_keys(question)), set(read_keys(nearest)))
+    same = share_matter(find_keys(question), find_keys(nearest))
     if (same and denies(question, nearest)) or has_opposite(question, nearest):
         return 1.0
     return SWAPPED if _has_swap(read_keys(question), read_keys(nearest)) else 0.0
@@ -59,7 +59,7 @@ def find_contradiction(question: str, sentences: Sequence[str]) -> float:
 
 def has_opposite(text: str, sentence: str) -> bool:
     """Return True where the text has the opposite of a word of a sentence about the same matter."""
-    own, others = set(read_keys(text)), set(read_keys(sentence))
+    own, others = find_keys(text), find_keys(sentence)
     opposed = {key for key in own - others if not (others - own).isdisjoint(_read_opposites().get(key, ()))}
     return bool(opposed) and share_matter(own, others | opposed)
 
@@ -80,7 +80,7 @@ def denies(text: str, sentence: str) -> bool:
 def find_nearest(text: str, sentences: Sequence[str]) -> str:
     """Return the first of the sentences that have most words of the text, by weight."""
     weights = {key: SEARCHED_FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, key in tokenize(text)}
-    return max(sentences, key=lambda sentence: fsum(weights.get(key, 0.0) for key in set(read_keys(sentence))))
+    return max(sentences, key=lambda sentence: fsum(map(weights.__getitem__, weights.keys() & find_keys(sentence))))
 
 
 def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
@@ -109,7 +109,7 @@ def _read_opposites() -> dict[str, set[str]]:
     """Return the opposites of each key."""
     opposites: dict[str, set[str]] = {}
     for line in tomllib.loads(_DATA.read_text(encoding="utf-8"))["opposites"].strip().splitlines():
-        one, other = (set(read_keys(side)) for side in line.split("|"))
+        one, other = map(find_keys, line.split("|"))
         for keys, against in ((one, other), (other, one)):
             for key in keys:
                 opposites.setdefault(key, set()).update(against)

@@ -50,16 +50,21 @@ def read_name_line(unit: Unit) -> str:
 def find_named(question: str, unit: Unit, language: Language) -> tuple[frozenset[str], bool | None]:
     """Return the terms of the names of the unit's place that the question has in full, and whether the innermost of its
     places is among these; None where that is a term with a definition which the question does not name."""
-    asked = _read_words(question)
     above = (unit.source["text"][slice(*span)] for span in unit.above)
-    path = [
+    is_term = unit.kind == "definition" and bool(unit.introduction)
+    path = (
         *(f"# {each}" for each in (unit.source["title"], *unit.source["heading_path"])),
         *(each for each in above if each.startswith("#")),
-    ]
-    is_term = unit.kind == "definition" and bool(unit.introduction)
-    if is_term:
-        path.append(unit.introduction)
-    named = [part for part in path if any(_holds(asked, name) for name in _read_names(part))]
-    terms = frozenset[str]().union(*(find_terms(part, language) for part in named))
-    own = bool(named) and named[-1] is path[-1]
+        *([unit.introduction] if is_term else []),
+    )
+    terms, own = _find_named_in(path, question, language)
     return terms, None if is_term and not own else own
+
+
+@lru_cache(maxsize=2048)
+def _find_named_in(path: tuple[str, ...], question: str, language: Language) -> tuple[frozenset[str], bool]:
+    """Return the terms of the names on the path that the question has, and whether its last is among them. Cached,
+    because many units share a path."""
+    asked = _read_words(question)
+    named = [part for part in path if any(_holds(asked, name) for name in _read_names(part))]
+    return frozenset[str]().union(*(find_terms(part, language) for part in named)), named[-1:] == [path[-1]]

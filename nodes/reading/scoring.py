@@ -234,7 +234,7 @@ def cover(wanted: Mapping[str, float], terms: Collection[str]) -> float:
 
 def _cover(wanted: Mapping[str, float], terms: Collection[str], alike: Mapping[str, Mapping[str, float]]) -> float:
     return math.fsum(
-        weight * max((share for other, share in alike[term].items() if other in terms), default=0.0)
+        weight * (term in terms or max((share for other, share in alike[term].items() if other in terms), default=0.0))
         for term, weight in wanted.items()
     )
 

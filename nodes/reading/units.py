@@ -1,7 +1,8 @@
 """Reads a source as units: the smallest pieces that may be quoted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from domain.documents import Source, name_place
 from domain.library.citations import find_section
@@ -81,13 +82,22 @@ class Unit:
 
 def split_units(source: Source) -> list[Unit]:
     """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows."""
-    text = source["text"]
+    return [Unit(source, *parts) for parts in _split_units(source["text"], source.get("lead", ""))]
+
+
+_Parts = tuple[int, Kind, int, int, Span | None, tuple[Span, ...], Span | None]
+"""The fields of a unit but its source."""
+
+
+@lru_cache(maxsize=256)
+def _split_units(text: str, lead_in: str) -> Sequence[_Parts]:
+    """Return the units of a source's text. Cached, because several steps read the same sources."""
     language = detect_language(text) or "en"
-    units: list[Unit] = []
+    units: list[_Parts] = []
     headings: list[tuple[int, Span]] = []
     before: Span | None = None
     asked: Span | None = None
-    blocks = _read_blocks(source)
+    blocks = _read_blocks(text, lead_in)
     for position, block in enumerate(blocks):
         said = text[block.start : block.end]
         if block.kind == "heading":
@@ -104,19 +114,18 @@ def split_units(source: Source) -> list[Unit]:
         for start, end in _split(text, block, language):
             near = (*above, before) if before and block.kind in ("paragraph", "code", "quote") else above
             heading = headings[-1][1] if headings else None
-            units.append(Unit(source, position, block.kind, start, end, lead, near, heading))
+            units.append((position, block.kind, start, end, lead, near, heading))
             before = (start, end)
         asked = None
     return units
 
 
-def _read_blocks(source: Source) -> list[Block]:
-    """Return the blocks of a source. One that begins within a list, a table or code is read below the lead-in, header
-    or fence that stands further up."""
-    lead = source.get("lead", "")
+def _read_blocks(text: str, lead: str) -> list[Block]:
+    """Return the blocks of a source's text. One that begins within a list, a table or code is read below the lead-in,
+    header or fence that stands further up."""
     if not lead:
-        return read_blocks(source["text"])
-    moved = (block.move(-len(lead) - 1) for block in read_blocks(f"{lead}\n{source['text']}"))
+        return read_blocks(text)
+    moved = (block.move(-len(lead) - 1) for block in read_blocks(f"{lead}\n{text}"))
     return [_cut_above(block) for block in moved if block.end > 0]
 
 

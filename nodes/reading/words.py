@@ -29,6 +29,12 @@ def read_keys(text: str) -> list[str]:
     return [key for _, key in tokenize(text)]
 
 
+@lru_cache(maxsize=2048)
+def find_keys(text: str) -> frozenset[str]:
+    """Return the keys of all words, without order. Cached, because turns read the same sentences."""
+    return frozenset(read_keys(text))
+
+
 @lru_cache(maxsize=50_000)
 def _find_key(word: str) -> str:
     word = word.replace("’", "'").replace(",", "")
