@@ -35,12 +35,11 @@ ENCODED = 12
 PIECE = 600
 """Characters of such a piece, about: as many as a chunk has."""
 
-REMEMBERED = 64
-"""Number of results that are kept for the second step of a turn that asks for the same."""
+REMEMBERED = 512
+"""Number of stretches whose scores are kept for the second step of a turn that asks for the same."""
 
 _Places = NDArray[np.int64]
 _Scores = list[list[Closeness | None]]
-_Key = tuple[str, str, tuple[Stretch, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +59,23 @@ class LateInteractionUnitScorer:
         self._token_vectors = token_vectors
         self._encoder = LateInteractionEncoder(embedder)
         self._projection = read_projection()
-        self._remembered: OrderedDict[_Key, _Scores] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str, Stretch], list[Closeness | None]] = OrderedDict()
 
     async def score(self, scope: Scope, question: str, stretches: Sequence[Stretch]) -> _Scores:
-        key = (scope.workspace_id, question, tuple(stretches))
         # Not kept any longer, because more chunks may have vectors in the next turn.
-        known = self._remembered.pop(key, None)
-        if known is None:
-            known = self._remembered[key] = await self._score(scope, question, stretches)
-            if len(self._remembered) > REMEMBERED:
+        known = {
+            stretch: scores
+            for stretch in stretches
+            if (scores := self._remembered.pop((scope.workspace_id, question, stretch), None)) is not None
+        }
+        if missing := [stretch for stretch in stretches if stretch not in known]:
+            for stretch, scores in zip(missing, await self._score(scope, question, missing), strict=True):
+                known[stretch] = scores
+                if any(scores):
+                    self._remembered[scope.workspace_id, question, stretch] = scores
+            while len(self._remembered) > REMEMBERED:
                 self._remembered.popitem(last=False)
-        return known
+        return [known[stretch] for stretch in stretches]
 
     async def _score(self, scope: Scope, question: str, stretches: Sequence[Stretch]) -> _Scores:
         places = [(each.document_id, each.start, each.start + len(each.text)) for each in stretches]
