@@ -271,6 +271,14 @@ class ListedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentText(ListedDocument):
+    """A document with its text, in which its chunks stand at their offsets."""
+
+    text: str
+    """Empty where nothing but the chunks is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentList:
     """Some documents of a library, and how many there are in all."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.documents import DocumentList, ListedDocument, Match, Passage
+from domain.documents import DocumentList, DocumentText, ListedDocument, Match, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 from domain.text.blocks import Span
@@ -85,9 +85,8 @@ class Library(Protocol):
         each with the text below it. Empty where the document is gone, or outside the scope."""
         ...
 
-    async def read_text(self, scope: Scope, document_id: str) -> str:
-        """The text of a document, in which its chunks stand at their offsets. Empty where the document is gone, outside
-        the scope, or not known but for its chunks."""
+    async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
+        """The texts of documents, in the order asked for. Those that are gone, or outside the scope, are left out."""
         ...
 
 

@@ -392,12 +392,13 @@ class LibraryContract:
     async def test_chunks_stand_at_their_offsets_in_the_text(self, library: Library, documents: DocumentStore) -> None:
         document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
         other = await store(documents, "a", "other.md", [VERSION])
-        text = await library.read_text(Scope("a"), document.id)
+        [read, _] = await library.read_texts(Scope("a"), [document.id, "no document", other.id])
+        text = read.text
+        assert (read.id, read.source) == (document.id, "falke.md")
         chunks = await library.read_outline(Scope("a"), document.id, 3)
         assert [text[chunk.start : chunk.end] for chunk in chunks] == [WARRANTY, BATTERY, INTERLEUKIN]
-        assert await library.read_text(Scope("a", (other.id,)), document.id) == ""
-        assert await library.read_text(Scope("b"), document.id) == ""
-        assert await library.read_text(Scope("a"), "no document") == ""
+        assert await library.read_texts(Scope("a", (other.id,)), [document.id]) == []
+        assert await library.read_texts(Scope("b"), [document.id]) == []
 
     async def test_many_searches_at_once(self, library: Library, documents: DocumentStore) -> None:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY])

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from app.adapters.calculation.jobs import LookedUp, Result, Used, run_look_up, run_query
 from app.ingest.parser_workers import ParserWorkers
-from domain.documents import Passage
+from domain.documents import DocumentText, Passage
 from domain.errors import CalculationError, CostlyDocument
 from domain.ports.calculation import Calculation, LookUp
 from domain.ports.library import Library
@@ -50,14 +50,14 @@ class SqliteCalculator:
 
     async def calculate(self, scope: Scope, sql: str, document_ids: Sequence[str]) -> Calculation:
         asked = list(dict.fromkeys(document_ids))
-        texts = await asyncio.gather(*(self._library.read_text(scope, document_id) for document_id in asked))
-        for document_id, text in zip(asked, texts, strict=True):
-            if not text:
+        read = {each.id: each for each in await self._library.read_texts(scope, asked) if each.text}
+        for document_id in asked:
+            if document_id not in read:
                 raise CalculationError(f"There is no document {document_id!r} whose tables can be read.")
+        texts = [each.text for each in read.values()]
         if sum(map(len, texts)) > MAX_CHARACTERS:
             raise CalculationError("The documents are too long to compute with at once. Name fewer.")
-        sources = await self._name(scope, asked)
-        job = partial(run_query, sql, sources, texts, self._seconds)
+        job = partial(run_query, sql, [each.source for each in read.values()], texts, self._seconds)
         try:
             result: Result = await self._workers.run(job, owner=scope.workspace_id)
         except CostlyDocument as error:
@@ -66,31 +66,25 @@ class SqliteCalculator:
         return Calculation(result.columns, result.rows, result.is_cut, used, note)
 
     async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
-        asked = list(dict.fromkeys(document_ids))
-        read = await asyncio.gather(*(self._library.read_text(scope, document_id) for document_id in asked))
         room = LOOKED_THROUGH
-        texts: dict[str, str] = {}
-        for document_id, text in zip(asked, read, strict=True):
-            if text and len(text) <= room:
-                texts[document_id] = text
-                room -= len(text)
-        if not texts:
+        held: list[DocumentText] = []
+        for document in await self._library.read_texts(scope, document_ids):
+            if document.text and len(document.text) <= room:
+                held.append(document)
+                room -= len(document.text)
+        if not held:
             return None
-        listed = await self._library.list_documents(replace(scope, document_ids=tuple(texts)), len(texts))
         # The folder says what the file is about, those above it where it is kept.
-        names = {
-            document.id: " ".join((document.title, *PurePath(document.source).parts[-2:]))
-            for document in listed.documents
-        }
-        job = partial(run_look_up, question, [names.get(each, "") for each in texts], list(texts.values()))
+        names = [" ".join((document.title, *PurePath(document.source).parts[-2:])) for document in held]
+        job = partial(run_look_up, question, names, [document.text for document in held])
         try:
-            is_short = sum(map(len, texts.values())) <= LOOKED_THROUGH_HERE
+            is_short = LOOKED_THROUGH - room <= LOOKED_THROUGH_HERE
             found: LookedUp | None = job() if is_short else await self._workers.run(job, owner=scope.workspace_id)
         except CostlyDocument:
             return None
         if found is None:
             return None
-        document_id, text = list(texts.items())[found.document]
+        document_id, text = held[found.document].id, held[found.document].text
         places = [place for place, _ in _join(found.spans)]
         said = [
             [line for line, row in zip(found.lines, found.spans, strict=False) if _holds(place, row)]
@@ -105,14 +99,6 @@ class SqliteCalculator:
         shown = ("\n".join(filter(None, [found.head, *lines])) for lines in said)
         placed = tuple((each, says) for each, says in zip(passages, shown, strict=True) if each is not None)
         return LookUp(placed, found.certainty) if placed else None
-
-    async def _name(self, scope: Scope, document_ids: Sequence[str]) -> list[str]:
-        """Return the sources of documents, by which the tables' list names them."""
-        if not document_ids:
-            return []
-        found = await self._library.list_documents(scope.narrow(document_ids), len(document_ids))
-        sources = {document.id: document.source for document in found.documents}
-        return [sources.get(document_id, document_id) for document_id in document_ids]
 
     async def _show(
         self, scope: Scope, result: Result, texts: Sequence[str], document_ids: Sequence[str]

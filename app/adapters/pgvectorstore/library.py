@@ -10,7 +10,7 @@ import numpy as np
 from psycopg.rows import DictRow
 
 from app.adapters.pgvectorstore.table import Table
-from domain.documents import Box, DocumentList, Line, ListedDocument, Match, Passage
+from domain.documents import Box, DocumentList, DocumentText, Line, ListedDocument, Match, Passage
 from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
@@ -179,12 +179,24 @@ class PgVectorStoreLibrary:
         passages = [self._read_passage(row) for row in rows]
         return [p for p in passages if span is None or (p.start < span[1] and span[0] < p.end)][:limit]
 
-    async def read_text(self, scope: Scope, document_id: str) -> str:
+    async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
         rows = await self._table.fetch(
-            "SELECT {content} AS content, {start} AS start FROM {table} WHERE {in_scope} AND {document} = %(asked)s",
+            """
+            SELECT {document} AS document_id, {title} AS title, {content} AS content, {start} AS start
+            FROM {table} WHERE {in_scope} AND {document} = ANY(%(asked)s)
+            """,
             scope,
-            asked=document_id,
+            asked=list(document_ids),
         )
+        return [
+            DocumentText(each, min(row["title"] for row in chunks), each, self._join(chunks))
+            for each in dict.fromkeys(document_ids)
+            if (chunks := [row for row in rows if row["document_id"] == each])
+        ]
+
+    @staticmethod
+    def _join(rows: Sequence[DictRow]) -> str:
+        """Return the text of a document's chunks; nothing where it is not known where each stands."""
         known = sorted((start, row["content"]) for row in rows if (start := _read_whole(row["start"])) is not None)
         if len(known) < len(rows):
             return ""

@@ -33,8 +33,8 @@ async def test_a_computed_figure_cites_the_rows_it_was_computed_from(services: S
     assert found.text == "people\n---\n1550"
     [source] = found.sources
     assert source["text"] == "Kiel | 1,200\nMalmo | 350"
-    text = await services.library.search.read_text(SCOPE, staff)
-    assert text[source["start"] : source["end"]] == source["text"]
+    [read] = await services.library.search.read_texts(SCOPE, [staff])
+    assert read.text[source["start"] : source["end"]] == source["text"]
     assert source["document_id"] == staff
     assert source["lead"] == "Staff in 2024:\n\nTeam | People\n--- | ---"
     assert source["computed"].split("\n") == [

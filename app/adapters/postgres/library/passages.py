@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import LiteralString
 
+import orjson
 from psycopg.rows import DictRow
 
 from app.adapters.postgres.documents.catalog import read_line
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import DocumentList, ListedDocument, Passage
+from domain.documents import DocumentList, DocumentText, ListedDocument, Passage
 from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
@@ -17,7 +18,7 @@ from domain.text.blocks import Span
 
 _COLUMNS: LiteralString = (
     "c.id::text AS chunk_id, c.document_id::text, c.content, c.heading_path, d.title, d.source, d.revision, "
-    "d.revised_at, d.content_hash AS of_content, p.chunk_index, p.start_offset, p.end_offset, p.lines, "
+    "d.revised_at, d.content_hash AS of_content, p.chunk_index, p.start_offset, p.end_offset, p.lines::text, "
     "c.metadata ->> 'lead' AS lead, left(coalesce(d.metadata ->> 'date', d.metadata ->> 'file_date'), 40) AS dated"
 )
 
@@ -89,8 +90,8 @@ _READ_OUTLINE: LiteralString = f"""
     LIMIT %(limit)s
 """
 
-_READ_TEXT: LiteralString = """
-    SELECT text FROM documents
+_READ_TEXTS: LiteralString = """
+    SELECT document_id::text AS id, title, source, text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(asked)s::uuid[])
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
@@ -177,12 +178,13 @@ class PassageReader:
             )
         return [_read_passage(row) for row in rows]
 
-    async def read_text(self, scope: Scope, document_id: str) -> str:
+    async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
         async with open_session(self._pool, scope) as session:
-            row = await session.fetch_one(
-                _READ_TEXT, asked=parse_ids([document_id]), document_ids=await self._filtered.find(session, scope)
+            rows = await session.fetch(
+                _READ_TEXTS, asked=join_ids(document_ids), document_ids=await self._filtered.find(session, scope)
             )
-        return row["text"] if row else ""
+        found = {row["id"]: DocumentText(**row) for row in rows}
+        return [found[each] for each in dict.fromkeys(document_ids) if each in found]
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         async with open_session(self._pool, scope) as session:
@@ -223,7 +225,7 @@ def _read_passage(row: DictRow) -> Passage:
         start=row["start_offset"],
         end=row["end_offset"],
         heading_path=tuple(row["heading_path"]),
-        lines=tuple(read_line(line) for line in row["lines"]),
+        lines=tuple(read_line(line) for line in orjson.loads(row["lines"])),
         source=row["source"],
         revision=row["revision"],
         updated_at=row["revised_at"].isoformat(timespec="seconds"),
