@@ -141,6 +141,9 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         return connection
 
     async def putconn(self, conn: AsyncConnection[DictRow]) -> None:
+        # Not in psycopg's `reset`, with which another task would take the connection back.
+        assert isinstance(conn, _Connection)
+        conn.used = monotonic()
         try:
             await super().putconn(conn)
         finally:
@@ -224,7 +227,6 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         # short, it reconnects soon after the server is back.
         reconnect_timeout=WAIT_SECONDS,
         check=_check,
-        reset=_note_use,
         configure=partial(_configure_for_vectors if vectors else _configure, role=role),
         open=False,
     )
@@ -247,7 +249,7 @@ async def _configure(connection: AsyncConnection[DictRow], *, role: str | None) 
     # Whoever does not say which workspace sees none.
     await connection.turn_to(("", "{}"))
     connection.sees = ("", "{}")
-    await _note_use(connection)
+    connection.used = monotonic()
 
 
 async def _configure_for_vectors(connection: AsyncConnection[DictRow], *, role: str | None) -> None:
@@ -268,11 +270,6 @@ async def _check(connection: AsyncConnection[DictRow]) -> None:
             await Pool.check_connection(connection)
     except TimeoutError as error:
         raise psycopg.OperationalError("the server does not answer") from error
-
-
-async def _note_use(connection: AsyncConnection[DictRow]) -> None:
-    assert isinstance(connection, _Connection)
-    connection.used = monotonic()
 
 
 def _is_readable(descriptor: int) -> bool:

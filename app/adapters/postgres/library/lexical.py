@@ -12,7 +12,7 @@ from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, plan_search
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, keep_documents
-from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from domain.documents import Match
 from domain.scope import Scope
 
@@ -128,11 +128,11 @@ class LexicalSearch:
             rows = await session.fetch(
                 _SEARCH_IN_DOCUMENTS if few else SEARCH,
                 prepare=False,
-                rare=plan.rare,
-                support=plan.support,
+                rare=Integers(plan.rare),
+                support=plan.support and Integers(plan.support),
                 weights=plan.weights,
-                next=plan.next,
-                others=plan.others,
+                next=plan.next and Integers(plan.next),
+                others=plan.others and Integers(plan.others),
                 candidates=plan.candidates,
                 limit=limit,
                 document_ids=document_ids,
@@ -189,7 +189,7 @@ class _Counts:
 
 
 async def _count(session: Session, terms: Iterable[int], document_ids: str | None) -> _Counts:
-    rows = await session.fetch(COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
+    rows = await session.fetch(COUNT_TERMS, terms=Integers(sorted(terms)), document_ids=document_ids)
     frequencies = {row["term"]: row["chunks"] for row in rows}
     corpus = next((row["corpus"] for row in rows if row["term"] is None), None)
     return _Counts(frequencies.pop(None, 0), frequencies.pop(-1), frequencies, corpus)

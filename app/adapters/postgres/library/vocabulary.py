@@ -13,7 +13,7 @@ from string import ascii_lowercase
 from typing import LiteralString
 
 from app.adapters.postgres.library.bm25 import term_id
-from app.adapters.postgres.pool import Session
+from app.adapters.postgres.pool import Integers, Session
 from domain.text.dictionary import is_word
 from domain.text.languages import Language, read_words
 from domain.text.terms import analyse, analyse_in, content_words
@@ -129,7 +129,7 @@ async def suggest_words(
     doubtful = [word for word in dict.fromkeys(words) if _is_plain(word)]
     if not doubtful:
         return {}
-    terms = [_term_of(session.workspace_id, word) for word in doubtful]
+    terms = Integers(_term_of(session.workspace_id, word) for word in doubtful)
     found = {row["word"] for row in await session.fetch(_FIND_UNKNOWN_WORDS, words=doubtful, terms=terms)}
     if not found:
         return {}

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import orjson
 import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
@@ -328,14 +329,14 @@ class PostgresRunQueue:
                 **list_columns(record)
                 | {
                     "state": state,
-                    "ended": Jsonb(ended),
+                    "ended": Jsonb(ended, orjson.dumps),
                     "ended_id": ended_id,
                     "attempt": lease.attempt,
                     "by_worker": holding is not None and holding.by_worker,
                     "worker_id": self._presence.worker_id,
                     "queue": QUEUE,
                     "tape": tape,
-                    "shown": None if shown is None else Jsonb(shown),
+                    "shown": None if shown is None else Jsonb(shown, orjson.dumps),
                     "documents": [used.document_id for used in lineage.documents],
                     "revisions": [used.revision for used in lineage.documents],
                     "documents_shown": [used.shown for used in lineage.documents],
