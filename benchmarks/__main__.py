@@ -133,9 +133,11 @@ _numbers = iter(range(10**6))
 
 
 def write_text(size: int) -> tuple[str, str]:
-    """A text of so many bytes, and the word that only its last line has."""
+    """A text of so many bytes, and the word that only its last line has. Marks of Markdown at random places would make
+    headings of paragraphs, which each passage is indexed with."""
     chance, number = np.random.default_rng(next(_numbers)), next(_numbers)
-    words = [word for file in sorted(FOLDER.glob("*.md")) for word in file.read_text("utf-8").split()]
+    found = [word for file in sorted(FOLDER.glob("*.md")) for word in file.read_text("utf-8").split()]
+    words = [word for word in found if word[0].isalnum() or not word[0].isascii()]
     lines = ["# Notes"]
     while sum(map(len, lines)) + 2 * len(lines) < size:
         lines += (" ".join(words[at] for at in chance.integers(len(words), size=80)) + "." for _ in range(size // 500))

@@ -17,19 +17,18 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     declarations are common. Undecodable bytes become U+FFFD.
     """
     text = _decode(data, declared)
-    # What was decoded wrongly is never ASCII, and looking for it takes as long as reading the file.
     # U+0085 ends a line; it is no ellipsis of another encoding.
     text = text.replace("\u0085", "\n")
-    lines = text.split("\n")
     if text.isascii():
         return text
     # Imported where a text needs them, which is seldom: the import takes as long as that of a parser.
     from ftfy import fix_encoding
     from ftfy.badness import is_bad
 
-    if not any(is_bad(line) for line in lines if not line.isascii()):
+    # What was decoded wrongly is never ASCII. Looking at whole lines would take as long as reading the file.
+    if not is_bad(" ".join({word for word in text.split(" ") if not word.isascii()})):
         return text
-    return "\n".join(line if line.isascii() else fix_encoding(line) for line in lines)
+    return "\n".join(line if line.isascii() else fix_encoding(line) for line in text.split("\n"))
 
 
 def _decode(data: bytes, declared: str | None) -> str:

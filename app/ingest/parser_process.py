@@ -5,6 +5,7 @@ front. `app/ingest/parser_workers.py` starts it.
 """
 
 import ctypes
+import gc
 import os
 import pickle
 import resource
@@ -29,6 +30,8 @@ MAX_REPLY = 128 * 2**20
 """Largest reply in bytes. Ten million characters of text with their chunks and links take 20 to 80 MB."""
 NICENESS = 5
 """Questions are answered first."""
+NEW_OBJECTS = 100_000
+"""New containers until the collector looks at them: a large file takes a fifth less time than with Python's 700."""
 
 HEADER = 8
 """Bytes before a message, which say how long it is."""
@@ -48,6 +51,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory * SCAN_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(NICENESS)
+    gc.set_threshold(NEW_OBJECTS)
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no reply

@@ -5,16 +5,20 @@ and completed from dictionaries.
 """
 
 import gzip
+import re
 from functools import cache
 from importlib import resources
+from itertools import chain
 
 import numpy as np
-import orjson
 
 from domain.text.languages import Language, fold, read_words
 
 CORRECT_EVERYWHERE: Language = "en"
 """Its words are right in every language: names of products and loan words are mostly English."""
+
+_WORD = re.compile(b'"([^"]*)"')
+"""A word in the JSON of a list, which has no escapes."""
 
 
 def is_word(word: str, language: Language) -> bool:
@@ -33,9 +37,8 @@ def _holds(language: Language, word: int) -> bool:
 def _read_dictionary(language: Language) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the sorted hashes of a language's words: 3 MB at most, where a set of the words takes 30."""
     data = (resources.files("spellchecker") / "resources" / f"{language}.json.gz").read_bytes()
-    text = "\n".join(orjson.loads(gzip.decompress(data)))
-    # Folding each distinct letter once takes a fifth of the time that folding each word does.
-    words = set(text.translate({ord(letter): fold(letter) for letter in set(text)}).split("\n"))
+    # One word after the other: of all at once, tens of megabytes would stay with this process.
+    listed = (fold(word[1].decode()) for word in _WORD.finditer(gzip.decompress(data)))
     # Contractions are typed without their apostrophe: "whats".
-    words |= {word.replace("'", "") for word in read_words(language).stop_words}
-    return np.sort(np.fromiter(map(hash, words), np.int64, len(words)))
+    contractions = (word.replace("'", "") for word in read_words(language).stop_words)
+    return np.unique(np.fromiter(map(hash, chain(listed, contractions)), np.int64))

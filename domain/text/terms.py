@@ -41,10 +41,12 @@ _PARTS = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _DECIMAL = re.compile(r"\d+\.\d+")
 
+_REMEMBERED = 50_000
+"""Strings whose terms are kept, because a few thousand make up most of any text: 15 MB at most."""
+
 _stemmers = threading.local()
 
 
-@lru_cache(maxsize=200_000)
 def _stem(word: str, language: Language = "en") -> str:
     # A Snowball stemmer keeps a buffer, so each thread has its own.
     if not hasattr(_stemmers, language):
@@ -53,10 +55,8 @@ def _stem(word: str, language: Language = "en") -> str:
     return stem
 
 
-@lru_cache(maxsize=200_000)
 def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
-    """Return the terms of each meaningful part of a word, the whole first. Cached, because a few thousand words make up
-    most of any text."""
+    """Return the terms of each meaningful part of a word, the whole first."""
     if word.isalnum():
         return () if word in STOP_WORDS else ((word[:_LONGEST],),)
     if "'" in word and word in STOP_WORDS:
@@ -80,15 +80,16 @@ def _split(text: str) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(map(_read_word, _WORD.findall(fold(text))))
 
 
-@lru_cache(maxsize=200_000)
-def _stem_word(word: str) -> tuple[str, ...]:
-    return tuple(_stem(term) for terms in _read_word(word) for term in terms)
+@lru_cache(maxsize=_REMEMBERED)
+def _analyse_string(folded: str) -> tuple[str, ...]:
+    """Return the index terms of a string without white space, which no word spans."""
+    return tuple(_stem(term) for word in _WORD.findall(folded) for terms in _read_word(word) for term in terms)
 
 
 def analyse(text: str) -> list[str]:
     """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries of any
     language, because an index is asked in all of them."""
-    return list(chain.from_iterable(map(_stem_word, _WORD.findall(fold(text)))))
+    return list(chain.from_iterable(map(_analyse_string, fold(text).split())))
 
 
 def weigh_query_terms(query: str) -> dict[str, float]:
@@ -101,16 +102,17 @@ def weigh_query_terms(query: str) -> dict[str, float]:
     return weights
 
 
-@lru_cache(maxsize=200_000)
-def _stem_word_in(language: Language, word: str) -> tuple[str, ...]:
+@lru_cache(maxsize=_REMEMBERED)
+def _analyse_string_in(language: Language, folded: str) -> tuple[str, ...]:
     stop_words = read_words(language).stop_words
-    return tuple(_stem(term, language) for terms in _read_word(word) for term in terms if term not in stop_words)
+    terms = (term for word in _WORD.findall(folded) for terms in _read_word(word) for term in terms)
+    return tuple(_stem(term, language) for term in terms if term not in stop_words)
 
 
 def analyse_in(language: Language, text: str) -> list[str]:
     """Return the text's terms as `analyse` does, but stemmed as words of `language`, and without all of its function
     words. To compare a question with texts that are read at the time of the question."""
-    return list(chain.from_iterable(map(_stem_word_in, repeat(language), _WORD.findall(fold(text)))))
+    return list(chain.from_iterable(map(_analyse_string_in, repeat(language), fold(text).split())))
 
 
 @lru_cache(maxsize=2048)

@@ -45,7 +45,7 @@ LEAST_SHARE = 1 / 3
 that are read outside the scope."""
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def term_id(workspace_id: str, term: str) -> int:
     """Return the id of a term. It depends on the workspace, so that one workspace's postings do not slow another's."""
     digest = blake2b(f"{workspace_id}\0{term}".encode(), digest_size=8).digest()

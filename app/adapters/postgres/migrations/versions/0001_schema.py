@@ -184,6 +184,8 @@ CREATE TABLE originals (
     bytes bytea NOT NULL,
     PRIMARY KEY (workspace_id, content_hash, part)
 );
+-- Files are mostly compressed already.
+ALTER TABLE originals ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 -- The files in S3-compatible storage. Every object has a key of its own that is never used again, so that one which is
 -- being deleted is never the one that a new document needs. A workspace may be new while a file is uploaded, hence no
