@@ -13,6 +13,6 @@ PACKAGES = ("askgraph", "app", "graphs", "nodes", "domain")
 for package in PACKAGES:
     for module in walk_packages(import_module(package).__path__, f"{package}."):
         if not module.name.endswith("__main__"):
-            with suppress(Exception):  # it needs an extra, such as `otel`, or Alembic, which runs it
+            with suppress(Exception):  # it needs an extra, such as `otel`
                 import_module(module.name)
 print(len(sys.modules), "modules are compiled")

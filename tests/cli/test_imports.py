@@ -10,7 +10,7 @@ from app.adapters.embedded import open_servers
 
 HEAVY = {
     "numpy", "onnxruntime", "tokenizers", "langgraph", "langchain_core", "openai", "langsmith", "fastapi", "uvicorn",
-    "alembic", "sqlalchemy", "procrastinate", "redis", "PIL", "httpx", "graphs", "nodes",
+    "sqlalchemy", "procrastinate", "redis", "PIL", "httpx", "graphs", "nodes",
 }  # fmt: skip
 """Packages that such a command does without. Each takes at least 50 ms of CPU to import."""
 
@@ -51,7 +51,7 @@ def list_imports(home: Path, *commands: tuple[str, ...]) -> list[set[str]]:
 
 async def test_commands_that_read_import_nothing_heavy(tmp_path: Path) -> None:
     async with open_servers(tmp_path, redis=False):
-        # The first command prepares the database, with Alembic.
+        # The first command prepares the database.
         list_imports(tmp_path, COMMANDS[0])
         imported = list_imports(tmp_path, *COMMANDS)
     assert [(command, found & HEAVY) for command, found in zip(COMMANDS, imported, strict=True) if found & HEAVY] == []

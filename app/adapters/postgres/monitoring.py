@@ -9,7 +9,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
-from app.adapters.postgres.migrations import find_encoding_problem, find_newest
+from app.adapters.postgres.migrations import find_encoding_problem, find_newest, find_revision
 from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from domain.errors import DatabaseUnavailable
 from domain.health import Diagnosis, QueueDepth
@@ -84,7 +84,7 @@ async def examine(database_url: str) -> AsyncIterator[Diagnosis]:
             extension or "missing",
             None if extension else "Install pgvector on the server; `CREATE EXTENSION vector` as its superuser.",
         )
-        revision, newest = await _find_revision(connection), find_newest()
+        revision, newest = await find_revision(connection), find_newest()
         remedy = None
         if revision is None or revision < newest:
             remedy = "Start `askgraph serve` or `askgraph worker` once: it brings the schema up to date."
@@ -96,14 +96,6 @@ async def examine(database_url: str) -> AsyncIterator[Diagnosis]:
         yield Diagnosis("write", "the database writes")
     except DatabaseUnavailable as error:
         yield Diagnosis("write", error.message, "Look at the disk of the database, and whether this is a standby.")
-
-
-async def _find_revision(connection: AsyncConnection[DictRow]) -> str | None:
-    try:
-        row = await (await connection.execute("SELECT version_num FROM alembic_version")).fetchone()
-    except psycopg.errors.UndefinedTable:
-        return None
-    return row["version_num"] if row else None
 
 
 async def measure_queues(database_url: str) -> dict[str, QueueDepth]:

@@ -1,19 +1,19 @@
-"""The database schema as Alembic migrations. They run from code, without an alembic.ini."""
+"""The database schema: a file of `versions` for each revision, run once, in order."""
 
-import asyncio
-import logging
-import threading
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import scalar_row
 
 from app.adapters.postgres.pool import translated_errors
 from app.adapters.postgres.row_security import secure
 from domain.errors import ConfigurationError, DatabaseUnavailable
 
-# Alembic keeps the running migration in module globals; other processes are kept out by the lock in env.py.
-_one_at_a_time = threading.Lock()
+_LOCK = 1618033988
+"""Any number will do that nobody else locks: the first digits of the golden ratio."""
 
 
 async def upgrade(database_url: str) -> None:
@@ -24,28 +24,30 @@ async def upgrade(database_url: str) -> None:
     Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector, the database cannot hold every
     text or belongs to a newer version, or the role may not create the schema.
     """
-    if not await _is_current(database_url):
-        await asyncio.to_thread(_upgrade, database_url)
+    try:
+        conninfo_to_dict(database_url)
+    except psycopg.ProgrammingError:
+        # What it says has the password in it.
+        raise ConfigurationError("DATABASE_URL is not an address of a PostgreSQL database.") from None
+    try:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+            if problem := find_encoding_problem(connection):
+                raise ConfigurationError(problem)
+            if await find_revision(connection) != find_newest():
+                async with connection.transaction():
+                    await _upgrade(connection)
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as error:
+        raise ConfigurationError(
+            f"The database schema could not be created: {error.diag.message_primary}. A superuser prepares the "
+            "database once: it belongs to the role of DATABASE_URL, and has pgvector (CREATE EXTENSION vector)."
+        ) from error
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"The database could not be prepared: {error}") from error
+    except psycopg.ProgrammingError as error:
+        raise ConfigurationError(f"The database schema could not be created: {error}") from error
     with translated_errors():
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             await secure(connection)
-
-
-async def _is_current(database_url: str) -> bool:
-    """Return True if the schema is the newest. Saves importing Alembic, the slowest part of a start.
-
-    Raises `ConfigurationError` if the database cannot hold every text.
-    """
-    newest = await asyncio.to_thread(find_newest)
-    try:
-        async with await psycopg.AsyncConnection.connect(database_url) as connection:
-            if problem := find_encoding_problem(connection):
-                raise ConfigurationError(problem)
-            cursor = await connection.execute("SELECT version_num FROM alembic_version")
-            return await cursor.fetchone() == (newest,)
-    except psycopg.Error:
-        # The table or the whole database is missing. If that is an error, the upgrade raises it.
-        return False
 
 
 def find_encoding_problem(connection: psycopg.AsyncConnection[Any]) -> str | None:
@@ -61,37 +63,39 @@ def find_encoding_problem(connection: psycopg.AsyncConnection[Any]) -> str | Non
 
 def find_newest() -> str:
     """Return the revision that this version of askgraph needs."""
-    return max(file.name for file in (Path(__file__).parent / "versions").glob("[0-9]*.py")).split("_")[0]
+    return _read_number(_list_versions()[-1])
 
 
-def _upgrade(database_url: str) -> None:
-    # Its first import says already what it is made of, at the level at which `langgraph dev` logs.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
+async def find_revision(connection: psycopg.AsyncConnection[Any]) -> str | None:
+    """Return the revision that the database has; None where it has none. The table's name is that of Alembic, which
+    once wrote it."""
+    async with connection.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute("SELECT to_regclass('alembic_version')")
+        if await cursor.fetchone() is None:
+            return None
+        await cursor.execute("SELECT version_num FROM alembic_version")
+        revision: str | None = await cursor.fetchone()
+        return revision
 
-    # SQLAlchemy takes "postgresql://" for psycopg2, which is not installed, and does not accept "postgres://".
-    try:
-        url = make_url(database_url.replace("postgres://", "postgresql://", 1)).set(drivername="postgresql+psycopg")
-    except ArgumentError as error:
-        raise ConfigurationError("DATABASE_URL is not an address of a PostgreSQL database.") from error
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    config.attributes["url"] = url
-    try:
-        with _one_at_a_time:
-            command.upgrade(config, "head")
-    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as error:
-        raise ConfigurationError(
-            f"The database schema could not be created: {error.diag.message_primary}. A superuser prepares the "
-            "database once: it belongs to the role of DATABASE_URL, and has pgvector (CREATE EXTENSION vector)."
-        ) from error
-    except OperationalError as error:
-        raise DatabaseUnavailable(f"The database could not be prepared: {error.orig}") from error
-    except CommandError as error:
-        raise ConfigurationError(f"The database belongs to a newer askgraph; upgrade this one. {error}") from error
-    except ProgrammingError as error:
-        raise ConfigurationError(f"The database schema could not be created: {error.orig}") from error
+
+def _list_versions() -> list[Path]:
+    return sorted((Path(__file__).parent / "versions").glob("[0-9]*.py"))
+
+
+def _read_number(version: Path) -> str:
+    return version.stem.split("_")[0]
+
+
+async def _upgrade(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Run what the database lacks, in the transaction that is open."""
+    await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+    # Another process may have done it meanwhile.
+    found = await find_revision(connection) or ""
+    if found > find_newest():
+        raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
+    for version in _list_versions():
+        if _read_number(version) > found:
+            await run_path(str(version))["upgrade"](connection)
+    await connection.execute("CREATE TABLE IF NOT EXISTS alembic_version (version_num varchar(32) PRIMARY KEY)")
+    await connection.execute("DELETE FROM alembic_version")
+    await connection.execute("INSERT INTO alembic_version VALUES (%s)", [find_newest()])

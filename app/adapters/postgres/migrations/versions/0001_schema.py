@@ -3,12 +3,11 @@
 LangGraph creates the tables of checkpoints itself.
 """
 
-from alembic import op
+from typing import Any
+
+from psycopg import AsyncConnection
 
 from app.adapters.postgres.queue.schema import read_version
-
-revision = "0001"
-down_revision = None
 
 # The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
 # groups would not see the documents that it hides.
@@ -599,12 +598,9 @@ CREATE VIEW {view} AS SELECT * FROM {table}
 """
 
 
-def upgrade() -> None:
+async def upgrade(connection: AsyncConnection[Any]) -> None:
     from procrastinate.schema import SchemaManager
 
-    # As the driver's own, because many statements come at once and hold what SQLAlchemy takes for parameters.
-    connection = op.get_bind().connection.driver_connection
-    assert connection is not None
     for statements in (
         EXTENSIONS,
         LIBRARY,
@@ -616,7 +612,7 @@ def upgrade() -> None:
         ASSISTANTS,
         CALLERS,
     ):
-        connection.execute(statements)
-    connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
+        await connection.execute(statements)
+    await connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
     for view, table in VIEWS.items():
-        connection.execute(VIEW.format(view=view, table=table))
+        await connection.execute(VIEW.format(view=view, table=table))
