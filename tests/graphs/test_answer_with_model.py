@@ -125,7 +125,7 @@ async def test_a_model_that_fails_is_stood_in_for_with_a_warning(settings: Setti
 
 async def test_a_stream_cut_in_the_middle_is_corrected_by_a_quoted_answer(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.faults = [None, None, "cut"]  # type: ignore[list-item]
+        server.behaviour.faults = [None, None, "cut"]
         done, events = await ask_for_events(services)
     [correction] = [event for event in events if event["type"] == "correction"]
     assert correction["answer"] == done["answer"]
@@ -218,7 +218,7 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
                 {"judgements": [{"claim": n, "verdict": "not_found", "reason": "I say so."} for n in range(1, 9)]}
             )
         ]
-        server.behaviour.faults = [None, "stall_before"]  # type: ignore[list-item]
+        server.behaviour.faults = [None, "stall_before"]
         context = services.make_context()
         context.ledger.model_deadline = asyncio.get_running_loop().time() + 3
         update = await verify(

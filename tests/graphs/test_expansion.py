@@ -92,7 +92,7 @@ async def test_without_a_model_the_question_is_searched_for_alone(services: Serv
 
 async def test_a_model_that_fails_costs_the_expansion_only(settings: Settings) -> None:
     async with serve_models(settings, DOCUMENTS) as (services, server):
-        server.behaviour.faults = [None, "policy"]  # type: ignore[list-item]
+        server.behaviour.faults = [None, "policy"]
         done, state = await ask_for_state(services, QUESTION, profile=alone(retrieval={"expansion": "hyde"}))
     assert "Petra Lindqvist" in done["answer"]
     assert state["queries_tried"] == [QUESTION]

@@ -69,7 +69,7 @@ async def test_the_standard_mode_computes_with_the_tables_of_the_library(setting
 
 async def test_an_agent_whose_model_fails_answers_from_what_there_is(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.faults = [None, "length"]  # type: ignore[list-item]
+        server.behaviour.faults = [None, "length"]
         done, _ = await ask_for_events(services, mode="research")
     assert "36 months" in done["answer"]
     assert [each["node"] for each in done["degraded"]] == ["work"]

@@ -9,7 +9,7 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,10 +18,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.wire import faults
 from tests.wire.answers import act_on, reply_to
-from tests.wire.serving import serve_app
-
-Json = dict[str, Any]
+from tests.wire.faults import Json, serve
 
 Fault = Literal[
     "rate_limit",  # 429 with Retry-After
@@ -57,35 +56,22 @@ _REFUSALS: dict[str, tuple[int, str, str]] = {
 }
 
 
-@dataclass
-class Behaviour:
+@dataclass(kw_only=True)
+class Behaviour(faults.Behaviour):
     """Behaviour of the server. Times are in seconds."""
 
-    models: tuple[str, ...] = ()
-    """Models that the server has; empty: it serves any name."""
-    api_key: str | None = None
-    """The valid key; any other gets 401."""
     rate: float = 0.0
     """Tokens a second; 0 is as fast as the socket takes them."""
-    retry_after: float = 0.01
-    stall: float = 30.0
-    faults: list[Fault | None] = field(default_factory=list)
-    """Faults of the next messages, one each; afterwards `fault` applies."""
-    fault: Fault | None = None
     replies: list[str] = field(default_factory=list)
     """Literal replies to the next messages, one each; afterwards `answers` replies."""
 
 
-class AnthropicServer:
+class AnthropicServer(faults.ModelServer):
     """The running server."""
 
     def __init__(self, behaviour: Behaviour) -> None:
+        super().__init__()
         self.behaviour = behaviour
-        self.requests: list[Json] = []
-        """Bodies of the requests for messages, in order."""
-        self.abandoned = asyncio.Event()
-        """Set when a client has closed a stream before its end."""
-        self.base_url = ""
         self.app = Starlette(
             routes=[
                 Route("/v1/messages", self._write, methods=["POST"]),
@@ -123,7 +109,7 @@ class AnthropicServer:
         body = await request.json()
         self.requests.append(body)
         behaviour = self.behaviour
-        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        fault = behaviour.take_fault()
         if refusal := self._check_headers(request) or self._check_body(body):
             return refusal
         if fault == "stall_before":
@@ -270,10 +256,6 @@ def _refuse(status: int, kind: str, message: str, *, headers: dict[str, str] | N
     return JSONResponse(error, status_code=status, headers=headers)
 
 
-@asynccontextmanager
-async def serve_anthropic(**behaviour: Any) -> AsyncIterator[AnthropicServer]:
+def serve_anthropic(**behaviour: Any) -> AbstractAsyncContextManager[AnthropicServer]:
     """A server for one test. Keyword arguments are fields of `Behaviour`."""
-    server = AnthropicServer(Behaviour(**behaviour))
-    async with serve_app(server.app) as address:
-        server.base_url = address
-        yield server
+    return serve(AnthropicServer(Behaviour(**behaviour)))

@@ -12,8 +12,8 @@ import json
 import math
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -22,9 +22,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from domain.text.terms import content_words
-from tests.wire.serving import serve_app
-
-Json = dict[str, Any]
+from tests.wire import faults
+from tests.wire.faults import Json, serve
 
 Fault = Literal[
     "rate_limit",  # 429
@@ -45,33 +44,22 @@ DOCUMENTS_A_SEARCH = 100
 """A search unit is one question with up to 100 documents; a longer document counts once for each 500 tokens."""
 
 
-@dataclass
-class Behaviour:
+@dataclass(kw_only=True)
+class Behaviour(faults.Behaviour):
     """Behaviour of the server. Times are in seconds."""
 
     models: tuple[str, ...] = ("rerank-v3.5", "rerank-v4.0-fast", "rerank-v4.0-pro")
     """Others are 404."""
-    api_key: str | None = None
-    """The valid key; any other gets 401."""
     bills: bool = True
     """False: no `meta`, as on servers of one's own."""
-    retry_after: float = 0.01
-    stall: float = 30.0
-    faults: list[Fault] = field(default_factory=list)
-    """Faults of the next requests, one each; afterwards there are none."""
-    fault: Fault | None = None
-    """Fault of every request."""
 
 
-class CohereServer:
+class CohereServer(faults.ModelServer):
     """The running server."""
 
     def __init__(self, behaviour: Behaviour) -> None:
+        super().__init__()
         self.behaviour = behaviour
-        self.requests: list[Json] = []
-        """Bodies of the requests, in order."""
-        self.headers: list[dict[str, str]] = []
-        self.base_url = ""
         self.app = Starlette(
             routes=[
                 Route("/v2/rerank", self._rerank, methods=["POST"]),
@@ -101,7 +89,7 @@ class CohereServer:
         body: Json = json.loads(await request.body())
         self.requests.append(body)
         self.headers.append(dict(request.headers))
-        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        fault = behaviour.take_fault()
         if fault == "stall":
             await asyncio.sleep(behaviour.stall)
         refusal = self._check_key(request) or self._refuse_for(fault) or self._check_model(body.get("model"))
@@ -181,10 +169,6 @@ def _refuse(status: int, message: str, headers: dict[str, str] | None = None) ->
     return JSONResponse({"id": str(uuid.uuid4()), "message": message}, status_code=status, headers=headers)
 
 
-@asynccontextmanager
-async def serve_cohere(**behaviour: Any) -> AsyncIterator[CohereServer]:
+def serve_cohere(**behaviour: Any) -> AbstractAsyncContextManager[CohereServer]:
     """A server for one test. Keyword arguments are fields of `Behaviour`."""
-    server = CohereServer(Behaviour(**behaviour))
-    async with serve_app(server.app) as address:
-        server.base_url = address
-        yield server
+    return serve(CohereServer(Behaviour(**behaviour)))

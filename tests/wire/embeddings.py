@@ -7,9 +7,8 @@ that the local model itself makes of it.
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
@@ -21,9 +20,8 @@ from starlette.routing import Route
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.ports.embedding import Vector
-from tests.wire.serving import serve_app
-
-Json = dict[str, Any]
+from tests.wire import faults
+from tests.wire.faults import Json, serve
 
 Fault = Literal["rate_limit", "no_quota", "server_error", "unauthorized", "stall", "malformed", "short", "one_missing"]
 
@@ -31,12 +29,10 @@ DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072}
 """Dimensions of the served models; others have `Behaviour.dimension`."""
 
 
-@dataclass
-class Behaviour:
+@dataclass(kw_only=True)
+class Behaviour(faults.Behaviour):
     """Behaviour of the server; tests change it between requests."""
 
-    api_key: str | None = None
-    """The valid key; any other gets 401."""
     dimension: int = 384
     """Dimension of models that OpenAI does not have."""
     takes_dimensions: bool = True
@@ -48,35 +44,28 @@ class Behaviour:
     """Characters; a longer text is 400."""
     seconds: float = 0.0
     """Before a reply."""
-    retry_after: float = 0.01
-    stall: float = 30.0
-    faults: list[Fault | None] = field(default_factory=list)
-    """Faults of the next requests, one each; afterwards there are none."""
-    fault: Fault | None = None
-    """Fault of every request."""
 
 
-class EmbeddingsServer:
+class EmbeddingsServer(faults.ModelServer):
     """The route and what it was asked."""
 
     def __init__(self, behaviour: Behaviour, embedder: OnnxEmbedder | None = None) -> None:
         """Without `embedder`, the model is loaded for the first request."""
+        super().__init__()
         self.behaviour = behaviour
-        self.requests: list[Json] = []
-        """Bodies, in order, of those that were answered with vectors too."""
         self.served: list[str] = []
         """Every text that was answered with a vector, as often as it was."""
         self.stalled = asyncio.Event()
         """Set when a request is kept waiting."""
-        self.base_url = ""
         self._embedder = embedder
         self.routes = [Route("/v1/embeddings", self._embed, methods=["POST"])]
+        self.app = Starlette(routes=self.routes)
 
     async def _embed(self, request: Request) -> Response:
         body = await request.json()
         self.requests.append(body)
         behaviour = self.behaviour
-        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        fault = behaviour.take_fault()
         expected = behaviour.api_key
         if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
             fault = "unauthorized"
@@ -159,10 +148,6 @@ def _refuse(status: int, message: str, code: str | None = None, headers: dict[st
     return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
-@asynccontextmanager
-async def serve_embeddings(embedder: OnnxEmbedder, **behaviour: Any) -> AsyncIterator[EmbeddingsServer]:
+def serve_embeddings(embedder: OnnxEmbedder, **behaviour: Any) -> AbstractAsyncContextManager[EmbeddingsServer]:
     """A server for one test. Keyword arguments are fields of `Behaviour`."""
-    server = EmbeddingsServer(Behaviour(**behaviour), embedder)
-    async with serve_app(Starlette(routes=server.routes)) as address:
-        server.base_url = f"{address}/v1"
-        yield server
+    return serve(EmbeddingsServer(Behaviour(**behaviour), embedder), "/v1")

@@ -10,8 +10,8 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -19,10 +19,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.wire import faults
 from tests.wire.answers import act_on, reply_to
-from tests.wire.serving import serve_app
-
-Json = dict[str, Any]
+from tests.wire.faults import Json, serve
 
 Fault = Literal[
     "rate_limit",  # 429 with RetryInfo
@@ -71,38 +70,24 @@ _REFUSALS: dict[str, tuple[int, str, str]] = {
 _ENDINGS = {"safety": "SAFETY", "recitation": "RECITATION", "length": "MAX_TOKENS", "silent_length": "MAX_TOKENS"}
 
 
-@dataclass
-class Behaviour:
+@dataclass(kw_only=True)
+class Behaviour(faults.Behaviour):
     """Behaviour of the server. Times are in seconds."""
 
-    models: tuple[str, ...] = ()
-    """Models that the server has; empty: it serves any name."""
-    api_key: str | None = None
-    """The valid key; any other is refused."""
     rate: float = 0.0
     """Tokens a second; 0 is as fast as the socket takes them."""
     thoughts: int = 0
     """Tokens that are thought before the first word."""
     cached: int = 0
     """Tokens of the prompt that were cached."""
-    retry_after: float = 0.01
-    stall: float = 30.0
-    faults: list[Fault | None] = field(default_factory=list)
-    """Faults of the next messages, one each; afterwards `fault` applies."""
-    fault: Fault | None = None
 
 
-class GoogleServer:
+class GoogleServer(faults.ModelServer):
     """The running server."""
 
     def __init__(self, behaviour: Behaviour) -> None:
+        super().__init__()
         self.behaviour = behaviour
-        self.requests: list[Json] = []
-        """Bodies of the requests for content, in order."""
-        self.headers: list[dict[str, str]] = []
-        self.abandoned = asyncio.Event()
-        """Set when a client has closed a stream before its end."""
-        self.base_url = ""
         self.app = Starlette(
             routes=[
                 Route("/v1beta/models/{name}", self._describe_model, methods=["GET"]),
@@ -140,7 +125,7 @@ class GoogleServer:
         self.requests.append(body)
         self.headers.append(dict(request.headers))
         behaviour = self.behaviour
-        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        fault = behaviour.take_fault()
         if refusal := self._check_request(request, model):
             return refusal
         if any(content["role"] not in ("user", "model") or not content["parts"] for content in body["contents"]):
@@ -281,10 +266,6 @@ def _event(data: Json) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False)}\r\n\r\n".encode()
 
 
-@asynccontextmanager
-async def serve_google(**behaviour: Any) -> AsyncIterator[GoogleServer]:
+def serve_google(**behaviour: Any) -> AbstractAsyncContextManager[GoogleServer]:
     """A server for one test. Keyword arguments are fields of `Behaviour`."""
-    server = GoogleServer(Behaviour(**behaviour))
-    async with serve_app(server.app) as address:
-        server.base_url = address
-        yield server
+    return serve(GoogleServer(Behaviour(**behaviour)))

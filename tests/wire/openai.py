@@ -18,7 +18,7 @@ import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
 from itertools import cycle, islice
 from typing import Any, Literal, get_args
@@ -30,12 +30,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.adapters.chat.tokens import O200kCounter
-from tests.wire import embeddings
+from tests.wire import embeddings, faults
 from tests.wire.answers import act_on, reply_to
 from tests.wire.embeddings import EmbeddingsServer
-from tests.wire.serving import serve_app
-
-Json = dict[str, Any]
+from tests.wire.faults import Json, serve
 
 Fault = Literal[
     "rate_limit",  # 429 with Retry-After
@@ -67,8 +65,8 @@ _REFUSED_KEYWORDS = ("default", "minLength", "maxLength")
 _STREAM_ERROR = {"error": {"message": "The server had an error.", "type": "server_error"}}
 
 
-@dataclass
-class Behaviour:
+@dataclass(kw_only=True)
+class Behaviour(faults.Behaviour):
     """Behaviour of the server. Times are in seconds."""
 
     ttft: float = 0.0
@@ -81,8 +79,6 @@ class Behaviour:
     """Models that `/models` lists and the server has; empty: nothing is listed and any name is served."""
     lists_models: bool = True
     """False: `/models` is 404, as on some local servers."""
-    api_key: str | None = None
-    """The valid key; any other gets 401."""
     formats: tuple[str, ...] = ("json_schema", "json_object")
     """The response formats that are understood; others are 400."""
     ignores_format: bool = False
@@ -96,12 +92,6 @@ class Behaviour:
     sends_usage: bool = True
     counts_in_every_chunk: bool = False
     """Usage comes with each chunk, of the whole and not of the chunk, as from Gemini's compatible endpoint."""
-    retry_after: float = 0.01
-    stall: float = 30.0
-    faults: list[Fault] = field(default_factory=list)
-    """Faults of the next chat requests, one each; afterwards there are none."""
-    fault: Fault | None = None
-    """Fault of every chat request."""
     model_faults: dict[str, Fault] = field(default_factory=dict)
     """Fault of every chat request to the model of this name."""
     window: int = 0
@@ -114,21 +104,16 @@ class Behaviour:
     """Literal replies to the next chat requests, one each; afterwards `answers` replies."""
 
 
-class OpenAIServer:
+class OpenAIServer(faults.ModelServer):
     """The running server."""
 
     def __init__(self, behaviour: Behaviour) -> None:
+        super().__init__()
         self.behaviour = behaviour
-        self.requests: list[Json] = []
-        """Bodies of the chat requests, in order."""
         self.spoke: list[float | None] = []
         """When each of them had its reply, or the first token of its stream; seconds of the monotonic clock."""
-        self.headers: list[dict[str, str]] = []
-        self.abandoned = asyncio.Event()
-        """Set when a client has closed a stream before its end."""
         self.hold: Callable[[Json], Awaitable[None]] | None = None
         """Awaited with each chat request before it is answered."""
-        self.base_url = ""
         self.embeddings = EmbeddingsServer(embeddings.Behaviour(api_key=behaviour.api_key))
         self.app = Starlette(
             routes=[
@@ -179,7 +164,7 @@ class OpenAIServer:
         if self.hold is not None:
             await self.hold(body)
         behaviour = self.behaviour
-        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        fault = behaviour.take_fault()
         fault = fault or behaviour.model_faults.get(str(body.get("model")))
         if behaviour.window and _count_prompt(body) > behaviour.window:
             fault = "context_length"
@@ -417,13 +402,9 @@ def _refuse(
     return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
-@asynccontextmanager
-async def serve_openai(**behaviour: Any) -> AsyncIterator[OpenAIServer]:
+def serve_openai(**behaviour: Any) -> AbstractAsyncContextManager[OpenAIServer]:
     """A server for one test. Keyword arguments are fields of `Behaviour`."""
-    server = OpenAIServer(Behaviour(**behaviour))
-    async with serve_app(server.app) as address:
-        server.base_url = f"{address}/v1"
-        yield server
+    return serve(OpenAIServer(Behaviour(**behaviour)), "/v1")
 
 
 def _seconds(text: str) -> float:
