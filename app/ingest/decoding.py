@@ -26,7 +26,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     from ftfy.badness import is_bad
 
     # What was decoded wrongly is never ASCII. Looking at whole lines would take as long as reading the file.
-    if not is_bad(" ".join({word for word in text.split(" ") if not word.isascii()})):
+    if not is_bad(" ".join(dict.fromkeys(word for word in text.split(" ") if not word.isascii()))):
         return text
     return "\n".join(line if line.isascii() else fix_encoding(line) for line in text.split("\n"))
 
