@@ -211,6 +211,56 @@ def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
     assert text.split("\n") == ["Rain | 1.5 | 2.5 | 3.5", "Snow |  |  | 4.5", "Hail | 0.5", " | 2.0 | 2.5 | 8.0"]
 
 
+def draw_ruled(rows: Sequence[tuple[str, ...]], **layout: object) -> Callable[[FPDF], None]:
+    def draw(pdf: FPDF) -> None:
+        with pdf.table(rows, line_height=16, **layout):
+            pass
+
+    return draw
+
+
+def test_rules_part_cells_of_several_lines() -> None:
+    rows = [
+        ("Role", "Duty", "Stands in"),
+        ("Head", "Decides what is spent, and reports to the board every month", "Whoever the board names for it"),
+        ("Keeper", "Empties the gauges", ""),
+    ]
+    document = read_document("a.pdf", make_pdf(draw_ruled(rows)))
+    assert document.text.split("\n") == [
+        "Role | Duty | Stands in", "--- | --- | ---", *(" | ".join(row).rstrip(" |") for row in rows[1:]),
+    ]  # fmt: skip
+    assert [section.heading_path for section in document.sections] == [()]
+    check_lines(document)
+
+
+def test_rules_part_words_however_near_they_stand() -> None:
+    rows = [("Number", "Date"), ("1", "2024"), ("2", "2025")]
+    text = read_document("a.pdf", make_pdf(draw_ruled(rows, width=104, col_widths=(1, 1), padding=0))).text
+    assert text.split("\n") == ["Number | Date", "--- | ---", "1 | 2024", "2 | 2025"]
+
+
+def test_a_cell_may_span_rows() -> None:
+    def draw(pdf: FPDF) -> None:
+        for x, y, width, height, text in (
+            (60, 100, 80, 60, "Harbour"), (140, 100, 90, 30, "Rain"), (230, 100, 90, 30, "by hand"),
+            (140, 130, 90, 30, "Snow"), (230, 130, 90, 30, "by scale"),
+        ):  # fmt: skip
+            pdf.rect(x, y, width, height)
+            pdf.text(x + 5, y + 18, text)
+
+    document = read_document("a.pdf", make_pdf(draw))
+    assert document.text.split("\n") == ["Harbour | Rain | by hand", " | Snow | by scale"]
+
+
+def test_boxes_that_share_no_side_are_no_table() -> None:
+    def draw(pdf: FPDF) -> None:
+        for x, y, text in ((60, 100, "Measure"), (200, 100, "Weigh"), (60, 200, "Note"), (200, 200, "Report")):
+            pdf.rect(x, y, 100, 40)
+            pdf.text(x + 20, y + 25, text)
+
+    assert "|" not in read_document("a.pdf", make_pdf(draw)).text
+
+
 def test_a_row_of_words_above_the_first_figures_is_no_header() -> None:
     rows = [("Support", "Basic", "Full"), ("Reached by", "mail", "telephone"), ("Gauges", "10", "50")]
     text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 300, 400), 100, pitch=20)))).text

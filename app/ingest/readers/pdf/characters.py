@@ -6,6 +6,7 @@ the baseline changes. That order is kept because it is right for columns.
 
 import ctypes
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 import pypdfium2
@@ -68,8 +69,11 @@ def read_characters(text_page: raw.FPDF_TEXTPAGE) -> str:
     return "".join([chr(code) if code < 0x110000 else "�" for code in codes])
 
 
-def read_runs(characters: str, text_page: raw.FPDF_TEXTPAGE, view: View) -> list[Run]:
-    """Return the characters of `read_characters`, cut where PDFium breaks the line."""
+def read_runs(
+    characters: str, text_page: raw.FPDF_TEXTPAGE, view: View, is_parted: Callable[[float, float, float], bool]
+) -> list[Run]:
+    """Return the characters of `read_characters`, cut where PDFium breaks the line. `is_parted` tells whether a rule
+    stands between two words: right edge of one, left edge of the other, and a height that both share."""
     read_box = raw.FPDFText_GetLooseCharBox
     box = raw.FS_RECTF()
     reference = ctypes.byref(box)
@@ -89,7 +93,11 @@ def read_runs(characters: str, text_page: raw.FPDF_TEXTPAGE, view: View) -> list
                 if run is None:
                     run = Run("", left, top, right, bottom, pieces=[Piece("", left, top, right, bottom)])
                     starts = [line.start()]
-                elif index == word.start() and (gap > NARROW_GAP or _AMOUNT.match(characters, index - 2)):
+                elif index == word.start() and (
+                    gap > NARROW_GAP
+                    or _AMOUNT.match(characters, index - 2)
+                    or is_parted(run.right, left, (top + bottom) / 2)
+                ):
                     run.tabular |= gap > WIDE_GAP
                     run.pieces.append(Piece("", left, top, right, bottom, gap))
                     starts.append(index)

@@ -16,6 +16,7 @@ from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
 from app.ingest.readers.pdf.margins import RunningLines, find_contents, leave_out
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.paragraphs import lay_out
+from app.ingest.readers.pdf.rules import fill_grids, find_grids
 from app.ingest.readers.pdf.scans import can_recognise, describe_scans, is_scan, recognise, refuse_many
 from app.ingest.readers.pdf.tables import join_rows, separate_cells
 from app.ingest.readers.pdf.visibility import Visibility
@@ -122,7 +123,9 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
     try:
         view = View(page)
         seen, unseen = Visibility(page, text_page.raw, view).blank_unseen(read_characters(text_page.raw))
-        runs = join_rows(read_runs(seen, text_page.raw, view))
+        grids = find_grids(page, view)
+        read = read_runs(seen, text_page.raw, view, lambda *place: any(grid.parts(*place) for grid in grids))
+        runs = join_rows(fill_grids(read, grids))
         characters = sum(len(run.text) for run in runs)
         is_picture = characters < _SPARSE and _has_image(page)
         scanned, doubtful = is_scan(page, characters), 0

@@ -1,0 +1,185 @@
+"""Tables that are drawn with rules: what stands between the same lines is one cell, however long its text is."""
+
+import ctypes
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+import pypdfium2
+from pypdfium2 import raw
+
+from app.ingest.readers.pdf.characters import View
+from app.ingest.readers.pdf.page import Piece, Run
+
+_NEAR = 2.0
+"""Distance in points up to which lines meet, and a rectangle is a line."""
+_SHORTEST = 6.0
+"""Length in points above which a line may part cells. The ends of double lines are shorter."""
+_MOST = 3000
+"""Lines that are drawn on a page. One with more is a picture."""
+
+
+class _Rule(NamedTuple):
+    """A line at `at`, from `start` to `end`, across the page or down it."""
+
+    at: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The rules of a table, in points from the top left of the page. `edges` are those that divide columns and rows."""
+
+    across: Sequence[_Rule]
+    down: Sequence[_Rule]
+    xs: Sequence[float] = field(init=False)
+    ys: Sequence[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A table may be open at its sides.
+        object.__setattr__(self, "xs", _unite([rule.at for rule in self.down], self.across))
+        object.__setattr__(self, "ys", _unite([rule.at for rule in self.across], self.down))
+
+    def parts(self, before: float, after: float, y: float) -> bool:
+        """Return True if an edge between columns stands between two words at this height, from right to left edge."""
+        return self.ys[0] < y < self.ys[-1] and any(before - _NEAR < x < after + _NEAR for x in self.xs)
+
+    def find(self, piece: Piece) -> tuple[int, int] | None:
+        """Return row and column of the cell in which a piece stands, the first of those that a cell spans."""
+        x, y = (piece.left + piece.right) / 2, (piece.top + piece.bottom) / 2
+        column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
+        if not (0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1):
+            return None
+        while column > 0 and not _crosses(self.down, self.xs[column], y):
+            column -= 1
+        while row > 0 and not _crosses(self.across, self.ys[row], x):
+            row -= 1
+        return row, column
+
+
+def find_grids(page: pypdfium2.PdfPage, view: View) -> list[Grid]:
+    """Return the grids of rules of a page, which have two rows and columns at least."""
+    across: list[_Rule] = []
+    down: list[_Rule] = []
+    for left, top, right, bottom in islice(_read_lines(page, view), _MOST):
+        if bottom - top <= _NEAR and right - left > _SHORTEST:
+            across.append(_Rule((top + bottom) / 2, left, right))
+        elif right - left <= _NEAR and bottom - top > _SHORTEST:
+            down.append(_Rule((left + right) / 2, top, bottom))
+    across, down = _join(across), _join(down)
+    grids = []
+    while across:
+        # The rules that meet, directly or through others.
+        rows, columns, fresh = [], [], [across.pop()]
+        while fresh:
+            rows += fresh
+            met = [rule for rule in down if any(_meet(each, rule) for each in fresh)]
+            down = [rule for rule in down if rule not in met]
+            columns += met
+            fresh = [rule for rule in across if any(_meet(rule, each) for each in met)]
+            across = [rule for rule in across if rule not in fresh]
+        if columns:
+            grids.append(Grid(rows, columns))
+    return [grid for grid in grids if len(grid.xs) > 2 and len(grid.ys) > 2]
+
+
+def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
+    """Return the runs, with one for each row of a grid instead of those that stand in it. The first rows are a header
+    where they alone are bold."""
+    filled = list(runs)
+    for grid in grids:
+        inside = [run for run in filled if all(grid.find(piece) for piece in run.pieces)]
+        rows: dict[int, dict[int, list[Piece]]] = {}
+        plain: set[int] = set()
+        for run in inside:
+            for piece in run.pieces:
+                row, column = grid.find(piece) or (0, 0)
+                rows.setdefault(row, {}).setdefault(column, []).append(piece)
+                plain.update(() if run.bold else (row,))
+        if sum(len(cells) > 1 for cells in rows.values()) < 2:
+            continue
+        columns = sorted({column for cells in rows.values() for column in cells})
+        made = []
+        for row, cells in sorted(rows.items()):
+            texts = (" ".join(piece.text for piece in cells.get(column, ())) for column in columns)
+            made.append(_make_row(" | ".join(texts).rstrip(" |"), [piece for held in cells.values() for piece in held]))
+            if plain and row == max((other for other in rows if other < min(plain)), default=None):
+                made[-1].text += "\n" + " | ".join(["---"] * len(columns))
+        first = filled.index(inside[0])
+        held = {id(run) for run in inside}
+        filled[first:] = [*made, *(run for run in filled[first:] if id(run) not in held)]
+    return filled
+
+
+def _make_row(text: str, pieces: Sequence[Piece]) -> Run:
+    left, top = min(piece.left for piece in pieces), min(piece.top for piece in pieces)
+    right, bottom = max(piece.right for piece in pieces), max(piece.bottom for piece in pieces)
+    heights = [piece.bottom - piece.top for piece in pieces]
+    return Run(text, left, top, right, bottom, heights, [Piece(text, left, top, right, bottom)], tabular=True)
+
+
+def _read_lines(page: pypdfium2.PdfPage, view: View) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the straight lines that are drawn, and rectangles that are as thin, as boxes on the page as shown.
+
+    Asks PDFium itself, because most objects are text, for which the package's would be made too.
+    """
+    box = [ctypes.c_float() for _ in range(4)]
+    x, y, fill, stroke = ctypes.c_float(), ctypes.c_float(), ctypes.c_int(), ctypes.c_int()
+    placed = raw.FS_MATRIX()
+    for number in range(raw.FPDFPage_CountObjects(page)):
+        path = raw.FPDFPage_GetObject(page, number)
+        if raw.FPDFPageObj_GetType(path) != raw.FPDF_PAGEOBJ_PATH or not raw.FPDFPageObj_GetBounds(path, *box):
+            continue
+        left, bottom, right, top = (edge.value for edge in box)
+        if min(right - left, top - bottom) <= _NEAR:
+            yield view.show(raw.FS_RECTF(left, top, right, bottom))
+            continue
+        raw.FPDFPath_GetDrawMode(path, fill, stroke)
+        raw.FPDFPageObj_GetMatrix(path, placed)
+        matrix = pypdfium2.PdfMatrix.from_raw(placed)
+        start = last = (0.0, 0.0)
+        for index in range(min(raw.FPDFPath_CountSegments(path), _MOST) if stroke.value else 0):
+            segment = raw.FPDFPath_GetPathSegment(path, index)
+            raw.FPDFPathSegment_GetPoint(segment, x, y)
+            point = matrix.on_point(x.value, y.value)
+            kind = raw.FPDFPathSegment_GetType(segment)
+            start = point if kind == raw.FPDF_SEGMENT_MOVETO else start
+            if kind == raw.FPDF_SEGMENT_LINETO:
+                yield view.show(raw.FS_RECTF(*last, *point))
+            if raw.FPDFPathSegment_GetClose(segment):
+                yield view.show(raw.FS_RECTF(*point, *start))
+            last = point
+
+
+def _join(rules: Iterable[_Rule]) -> list[_Rule]:
+    """Join the rules that lie on each other or go on from each other."""
+    joined: list[_Rule] = []
+    for rule in sorted(rules, key=lambda rule: (round(rule.at / _NEAR), rule.start)):
+        last = joined[-1] if joined else None
+        if last and abs(rule.at - last.at) <= _NEAR and last.start - _NEAR <= rule.start <= last.end + _NEAR:
+            joined[-1] = last._replace(end=max(last.end, rule.end))
+        else:
+            joined.append(rule)
+    return joined
+
+
+def _unite(edges: Iterable[float], rules: Iterable[_Rule]) -> list[float]:
+    """Return the places of rules, and where those that meet them begin and end."""
+    ends = [end for rule in rules for end in (rule.start, rule.end)]
+    united: list[float] = []
+    for edge in sorted([*edges, min(ends), max(ends)]):
+        if not united or edge - united[-1] > _NEAR:
+            united.append(edge)
+    return united
+
+
+def _meet(across: _Rule, down: _Rule) -> bool:
+    return down.start - _NEAR <= across.at <= down.end + _NEAR and across.start - _NEAR <= down.at <= across.end + _NEAR
+
+
+def _crosses(rules: Iterable[_Rule], at: float, place: float) -> bool:
+    """Return True if one of the rules is at an edge, beside a place along it."""
+    return any(abs(rule.at - at) <= _NEAR and rule.start <= place <= rule.end for rule in rules)
