@@ -296,6 +296,25 @@ def test_markers_and_section_numbers_are_no_cells() -> None:
     assert document.text.split() == " ".join(" ".join(row) for row in rows).split()
 
 
+def test_columns_of_text_at_the_same_height_are_not_read_across() -> None:
+    left = [write(60, 100, "Jane Falke reads the gauges"), write(60, 114, "of the harbour every day")]
+    right = [write(340, 102, "Otto Reiher weighs the snow")]
+    document = read_document("a.pdf", make_pdf(draw_all(*left, *right)))
+    assert "every day\n\nOtto" in document.text
+    check_box(find(document, "Otto").box, 340, 102, measure("Otto Reiher weighs the snow"))
+
+
+def test_the_further_lines_of_a_cell_belong_to_its_row() -> None:
+    rows = [("Jane Falke", "51", "Reads the gauges of the harbour since May"), ("Otto", "49", "Weighs the snow")]
+    steps = draw_cells(rows, (60, 200, 260), 100, pitch=60)
+    further = [write(260, 114, "and those of the airport"), write(260, 128, "since June")]
+    text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], *further, *steps[3:]))).text
+    assert text.replace("\n\n", "\n").split("\n") == [
+        "Jane Falke | 51 | Reads the gauges of the harbour since May and those of the airport since June",
+        "Otto | 49 | Weighs the snow",
+    ]
+
+
 def test_lines_set_tightly_stay_apart() -> None:
     steps = [
         write(60, 100 + 9 * n, text)

@@ -12,7 +12,7 @@ from statistics import median
 
 from app.ingest.readers.pdf.headings import LARGER
 from app.ingest.readers.pdf.page import Piece, Run
-from app.ingest.readers.pdf.tables import has_figures, is_figure
+from app.ingest.readers.pdf.tables import has_figures, is_figure, part_joined
 
 _APART = 3
 """Distance between rows, in heights of the type, from which another table begins."""
@@ -40,10 +40,14 @@ def align_tables(runs: Sequence[Run]) -> list[Run]:
             continue
         first = body[0]
         if any(map(has_figures, rows)) and (lines := _find_header(runs, upward, free, rows, columns)):
-            first = min(first, *lines)
-            columns, headers[first] = _read_header([runs[i] for i in lines], columns)
-            free -= lines
+            named, header = _read_header([runs[i] for i in lines], columns)
+            # What names few of the columns is the end of a cell above.
+            if sum(map(bool, header.text.split("\n")[0].split(" | ")[1:])) * 2 >= len(named) - 1:
+                first = min(first, *lines)
+                columns, headers[first] = named, header
+                free -= lines
         _join_labels(runs, free, body, columns)
+        _join_cells(runs, free, body, columns)
         for i in free.intersection(range(first, body[-1])):
             if _is_label(runs[i], columns):
                 runs[i].tabular, runs[i].bold = True, False
@@ -51,22 +55,28 @@ def align_tables(runs: Sequence[Run]) -> list[Run]:
             if len(set(_find_places(row.cells, columns))) == len(row.cells):
                 row.text = " | ".join(_place(row.cells, columns)).rstrip(" |")
     kept = free.union(*bodies)
-    return [each for i, run in enumerate(runs) for each in (headers.get(i), run if i in kept else None) if each]
+    aligned: list[Run] = []
+    for i, run in enumerate(runs):
+        aligned += [headers[i]] if i in headers else []
+        aligned += part_joined(run) if i in kept else []
+    return aligned
 
 
 def _find_bodies(runs: Sequence[Run]) -> Iterator[list[int]]:
     """Yield the indexes of each table's rows below its header. Labels may stand between them."""
     rows: list[int] = []
-    has_body, edge = False, math.inf
+    has_body, edge, last = False, math.inf, 0
     for i, run in enumerate(runs):
         figures = has_figures(run)
         if rows:
-            gap = (run.top - runs[rows[-1]].bottom) / max(run.height, 1)
-            goes_on = figures or not has_body if run.cells else run.right <= edge
+            gap = (run.top - runs[last].bottom) / max(run.height, 1)
+            is_cell = not run.cells and run.left >= edge - 1 and gap < _SAME_CELL
+            goes_on = figures or not has_body if run.cells else run.right <= edge or is_cell
             if not (goes_on and -0.8 < gap < _APART):
                 if has_body or len(rows) > 1:
                     yield rows
                 rows, has_body, edge = [], False, math.inf
+            last = i if is_cell else last
         if run.cells:
             if figures and not has_body:
                 # Above the first figures stand the header's lines, unless rows are complete, and apart or many.
@@ -75,6 +85,7 @@ def _find_bodies(runs: Sequence[Run]) -> Iterator[list[int]]:
                 is_body = len(full) > _MOST_LINES or max(gaps, default=0.0) > _SAME_CELL
                 rows = [k for k in rows if is_body and k > full[0]]
             rows.append(i)
+            last = i
             has_body, edge = has_body or figures, min(edge, run.cells[1].left)
     if has_body or len(rows) > 1:
         yield rows
@@ -146,6 +157,23 @@ def _join_labels(runs: Sequence[Run], free: set[int], body: Sequence[int], colum
             row.left, row.top, bottom = min(row.left, line.left), line.top, line.bottom
             free.remove(above)
             above -= 1
+
+
+def _join_cells(runs: Sequence[Run], free: set[int], body: Sequence[int], columns: Sequence[Piece]) -> None:
+    """Add the further lines of a cell of words, which stand below its row, to it."""
+    for i in body:
+        row, below = runs[i], i + 1
+        while below in free and runs[below].left >= columns[1].left - 1:
+            line, places = runs[below], _find_places(row.cells, columns)
+            piece = Piece(line.text, line.left, line.top, line.right, line.bottom)
+            [place] = _find_places([piece], columns)
+            is_near = -line.height < line.top - runs[below - 1].bottom < _SAME_CELL * line.height
+            if not is_near or place not in places or is_figure(row.cells[places.index(place)].text):
+                break
+            row.cells[places.index(place)] = row.cells[places.index(place)].join(piece)
+            row.right, row.bottom = max(row.right, line.right), line.bottom
+            free.remove(below)
+            below += 1
 
 
 def _find_header(

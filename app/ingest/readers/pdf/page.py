@@ -45,6 +45,8 @@ class Run:
     """The cells, if it is the row of a table."""
     tabular: bool = False
     """True if it contains a gap that is wider than a space can be."""
+    joined: bool = False
+    """True if it was put together from lines that stand apart at the same height."""
     bold: bool = False
     """True if it begins and ends in bold type."""
     confidence: float | None = None

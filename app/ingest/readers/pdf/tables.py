@@ -29,6 +29,7 @@ def join_rows(runs: Iterable[Run]) -> list[Run]:
         if rows and _continues(rows[-1], run):
             row = rows[-1]
             gap = (run.left - row.right) / max(run.height, 1)
+            row.joined |= gap > WIDE_GAP
             row.tabular |= run.tabular or gap > WIDE_GAP
             row.bold &= run.bold
             row.confidence = min(filter(None, (row.confidence, run.confidence)), default=None)
@@ -51,7 +52,8 @@ def separate_cells(runs: Sequence[Run]) -> None:
     """Put " | " between the cells of table rows.
 
     One wide gap does not make a row: a stretched line of running text has one too, and so have a heading and its
-    number. Either the row before or after must have cells as well, or two of its cells must be figures.
+    number. Either the row before or after must have cells as well, or two of its cells must be figures, or it must have
+    two such gaps.
     """
     wide = [_find_cells(run, frozenset()) for run in runs]
     near: list[list[int]] = [[] for _ in runs]
@@ -67,10 +69,22 @@ def separate_cells(runs: Sequence[Run]) -> None:
     for i, (run, cells) in enumerate(zip(runs, rows, strict=True)):
         if len(cells) > 1 and (
             any(len(rows[k]) > 1 for k in near[i])
+            or len(wide[i]) > 2
             or sum(_FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
         ):
             run.cells, run.tabular = cells, True
             run.text = " | ".join(cell.text for cell in cells)
+
+
+def part_joined(run: Run) -> list[Run]:
+    """Return what was joined to one line and is no row of a table, such as the captions of figures side by side."""
+    cells = _find_cells(run, frozenset()) if run.joined and not run.cells else []
+    if len(cells) < 2:
+        return [run]
+    return [
+        Run(cell.text, cell.left, cell.top, cell.right, cell.bottom, run.heights, [cell], bold=run.bold)
+        for cell in cells
+    ]
 
 
 def _continues(row: Run, run: Run) -> bool:
