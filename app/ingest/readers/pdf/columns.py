@@ -116,7 +116,7 @@ def _merge(cells: Iterable[Piece]) -> list[Piece]:
     columns: list[Piece] = []
     for cell in sorted(cells, key=lambda cell: cell.left):
         if columns and cell.left < columns[-1].right:
-            columns[-1] = columns[-1].join(cell)
+            columns[-1] = columns[-1]._replace(right=max(columns[-1].right, cell.right))
         else:
             columns.append(cell)
     return columns

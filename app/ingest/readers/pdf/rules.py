@@ -3,7 +3,6 @@
 import ctypes
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,6 +16,8 @@ _NEAR = 2.0
 """Distance in points up to which lines meet, and a rectangle is a line."""
 _SHORTEST = 6.0
 """Length in points above which a line may part cells. The ends of double lines are shorter."""
+_LONGEST_CELL = 1500
+"""Characters of a cell. A longer one is a column of text in a frame. Chosen."""
 _MOST = 3000
 """Lines that are drawn on a page. One with more is a picture."""
 
@@ -29,19 +30,13 @@ class _Rule(NamedTuple):
     end: float
 
 
-@dataclass(frozen=True, slots=True)
 class Grid:
-    """The rules of a table, in points from the top left of the page. `edges` are those that divide columns and rows."""
+    """The rules of a table, in points from the top left of the page, and the edges that part its columns and rows."""
 
-    across: Sequence[_Rule]
-    down: Sequence[_Rule]
-    xs: Sequence[float] = field(init=False)
-    ys: Sequence[float] = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, across: Sequence[_Rule], down: Sequence[_Rule]) -> None:
+        self.across, self.down = across, down
         # A table may be open at its sides.
-        object.__setattr__(self, "xs", _unite([rule.at for rule in self.down], self.across))
-        object.__setattr__(self, "ys", _unite([rule.at for rule in self.across], self.down))
+        self.xs, self.ys = _unite((rule.at for rule in down), across), _unite((rule.at for rule in across), down)
 
     def parts(self, before: float, after: float, y: float) -> bool:
         """Return True if an edge between columns stands between two words at this height, from right to left edge."""
@@ -99,7 +94,8 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
                 row, column = grid.find(piece) or (0, 0)
                 rows.setdefault(row, {}).setdefault(column, []).append(piece)
                 plain.update(() if run.bold else (row,))
-        if sum(len(cells) > 1 for cells in rows.values()) < 2:
+        lengths = [sum(len(piece.text) for piece in held) for cells in rows.values() for held in cells.values()]
+        if sum(len(cells) > 1 for cells in rows.values()) < 2 or max(lengths) > _LONGEST_CELL:
             continue
         columns = sorted({column for cells in rows.values() for column in cells})
         made = []
