@@ -42,6 +42,13 @@ def split_cells(row: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|(?=\s|$)|(?<=\s)(?<!\\)\|", bare)]
 
 
+def join_cells(cells: Sequence[str]) -> str:
+    """Return the row that `split_cells` reads. Where the first cell is empty it has outer pipes, because Markdown takes
+    a pipe at the beginning for the table's edge."""
+    row = " | ".join(cells).rstrip()
+    return row if not cells or cells[0] or row.strip(" |") == "" else f"|{row} |"
+
+
 def find_header(text: str, rows: Sequence[tuple[int, int]]) -> int:
     """Return how many of the rows at the top are the table's header, with the row that rules it off: those above such a
     row, else those before the first value, or one where none is near. `rows` are spans of `text`."""

@@ -185,6 +185,13 @@ def test_records_are_the_rows_of_one_table() -> None:
     assert read_relations("Do this:\n- Note: never alone\n- Time: at night") == ()
 
 
+def test_a_column_without_a_header_is_shown_without_one() -> None:
+    text = "| | Rain in mm | Days with snow |\n--- | --- | ---\nKiel | 812 | 31\nLübeck | 790 | 12\nHusum | 805 | 22"
+    found = look_up("How many days with snow had Lübeck?", ["weather.md"], [text])
+    assert found is not None
+    assert found.head.split("\n")[-2:] == ["| | Rain in mm | Days with snow |", "--- | --- | ---"]
+
+
 def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() -> None:
     text = "| Departure | Arrival |\n| --- | --- |\n| Kiel | Oslo |\n| Bergen | Kiel |\n"
     found = look_up("the departure and arrival of Kiel", ["ferries.md"], [text])

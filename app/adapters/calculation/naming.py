@@ -16,6 +16,7 @@ from app.adapters.calculation.jobs import LookedUp
 from app.adapters.calculation.relations import Relation, find_days, is_record, read_cells, read_relations
 from domain.ports.calculation import Value
 from domain.text.languages import Language, detect_language, read_file
+from domain.text.tables import join_cells
 from domain.text.terms import analyse_in
 
 _MOST_ROWS, _MOST_CELLS = 8, 8
@@ -331,14 +332,14 @@ class _Reading:
             shown = sorted({*naming, *asked})
             if len(shown) > _MOST_CELLS:
                 return None
-        names = [relation.columns[place].name for place in shown]
+        names = [relation.read_header(place) for place in shown]
         if is_record(relation, text):
             kept = [
                 [f"- {name}: {row[p]}" for name, p in zip(names, shown, strict=True) if p and row[p]] for row in cells
             ]
             records = ("\n".join([f"{row[0]}:", *items]) for row, items in zip(cells, kept, strict=True))
             return LookedUp(document, relation.lead, "", tuple(records), spans, sure)
-        lines = tuple(" | ".join(row[place] for place in shown) for row in cells)
+        lines = tuple(join_cells([row[place] for place in shown]) for row in cells)
         return LookedUp(document, relation.lead, _write_head(names, caption), lines, spans, sure)
 
     def _choose_columns(self) -> set[int]:
@@ -378,4 +379,4 @@ def _read_caption(lead: str) -> str:
 
 
 def _write_head(names: Sequence[str], caption: str) -> str:
-    return "\n".join(filter(None, (caption, " | ".join(names), " | ".join(["---"] * len(names)))))
+    return "\n".join(filter(None, (caption, join_cells(names), " | ".join(["---"] * len(names)))))

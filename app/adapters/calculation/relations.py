@@ -86,6 +86,11 @@ class Relation:
     spans: tuple[Span, ...]
     lead: str
 
+    def read_header(self, place: int) -> str:
+        """Return what stands above a column; empty where nothing does, so that its name was made up."""
+        name = self.columns[place].name
+        return "" if name == f"c{place + 1}" and name not in self.lead else name
+
 
 @dataclass(slots=True)
 class _Records:
@@ -193,7 +198,7 @@ def _read_table(text: str, block: Block, heading: str) -> Iterator[Relation]:
     width = max(map(len, [*headers, *cells]))
     missing = width - max(map(len, headers), default=0)
     if headers and missing and not any(map(is_rule, above)):
-        # Nothing rules it off, as in PDFs, so nothing says which columns its cells stand above.
+        # Nothing rules it off, as in some PDFs, so nothing says which columns its cells stand above.
         if missing == 1 and not any(is_value(row[0]) for row in cells):
             headers = [["", *row] for row in headers]
         else:

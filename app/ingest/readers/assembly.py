@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from domain.documents import Link, ParsedDocument, Section, Unseen
+from domain.text.tables import join_cells
 
 _REPLACED = str.maketrans(
     {
@@ -138,7 +139,7 @@ class Assembly:
         or its unit. A table with one column is a list of paragraphs."""
         self.add_paragraph(caption)
         cells = [[squeeze(cell).replace("|", "\\|") for cell in row] for row in rows]
-        lines = [" | ".join(row).rstrip() for row in cells]
+        lines = [join_cells(row) for row in cells]
         if headers and any(map(any, cells[:headers])):
             width = max(len(row) for row in cells)
             if width > 1:

@@ -194,7 +194,7 @@ def test_a_title_and_labels_are_no_header() -> None:
         *draw_cells([("Rain in mm", "812", "790"), ("Days with snow", "31", "12")], (60, 300, 450), 108),
     ]  # fmt: skip
     text = read_document("a.pdf", make_pdf(draw_all(*steps))).text
-    assert text.endswith(" | 2024 | 2025\n--- | --- | ---\nWater\nRain in mm | 812 | 790\nDays with snow | 31 | 12")
+    assert text.endswith("| | 2024 | 2025 |\n--- | --- | ---\nWater\nRain in mm | 812 | 790\nDays with snow | 31 | 12")
 
 
 def draw_cells(
@@ -208,7 +208,12 @@ def draw_cells(
 def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
     rows = [("Rain", "1.5", "2.5", "3.5"), ("Snow", "", "", "4.5"), ("Hail", "0.5", "", ""), ("", "2.0", "2.5", "8.0")]
     text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 200, 300, 400), 100)))).text
-    assert text.split("\n") == ["Rain | 1.5 | 2.5 | 3.5", "Snow |  |  | 4.5", "Hail | 0.5", " | 2.0 | 2.5 | 8.0"]
+    assert text.split("\n") == [
+        "Rain | 1.5 | 2.5 | 3.5",
+        "Snow |  |  | 4.5",
+        "Hail | 0.5 |  |",
+        "| | 2.0 | 2.5 | 8.0 |",
+    ]
 
 
 def draw_ruled(rows: Sequence[tuple[str, ...]], **layout: object) -> Callable[[FPDF], None]:
@@ -227,7 +232,7 @@ def test_rules_part_cells_of_several_lines() -> None:
     ]
     document = read_document("a.pdf", make_pdf(draw_ruled(rows)))
     assert document.text.split("\n") == [
-        "Role | Duty | Stands in", "--- | --- | ---", *(" | ".join(row).rstrip(" |") for row in rows[1:]),
+        "Role | Duty | Stands in", "--- | --- | ---", *(" | ".join(row).rstrip() for row in rows[1:]),
     ]  # fmt: skip
     assert [section.heading_path for section in document.sections] == [()]
     check_lines(document)
@@ -249,7 +254,7 @@ def test_a_cell_may_span_rows() -> None:
             pdf.text(x + 5, y + 18, text)
 
     document = read_document("a.pdf", make_pdf(draw))
-    assert document.text.split("\n") == ["Harbour | Rain | by hand", " | Snow | by scale"]
+    assert document.text.split("\n") == ["Harbour | Rain | by hand", "| | Snow | by scale |"]
 
 
 def test_boxes_that_share_no_side_are_no_table() -> None:

@@ -13,6 +13,7 @@ from statistics import median
 from app.ingest.readers.pdf.headings import LARGER
 from app.ingest.readers.pdf.page import Piece, Run
 from app.ingest.readers.pdf.tables import has_figures, is_figure, part_joined
+from domain.text.tables import join_cells, split_cells
 
 _APART = 3
 """Distance between rows, in heights of the type, from which another table begins."""
@@ -42,7 +43,7 @@ def align_tables(runs: Sequence[Run]) -> list[Run]:
         if any(map(has_figures, rows)) and (lines := _find_header(runs, upward, free, rows, columns)):
             named, header = _read_header([runs[i] for i in lines], columns)
             # What names few of the columns is the end of a cell above.
-            if sum(map(bool, header.text.split("\n")[0].split(" | ")[1:])) * 2 >= len(named) - 1:
+            if sum(map(bool, split_cells(header.text.split("\n")[0])[1:])) * 2 >= len(named) - 1:
                 first = min(first, *lines)
                 columns, headers[first] = named, header
                 free -= lines
@@ -53,7 +54,7 @@ def align_tables(runs: Sequence[Run]) -> list[Run]:
                 runs[i].tabular, runs[i].bold = True, False
         for row in rows:
             if len(set(_find_places(row.cells, columns))) == len(row.cells):
-                row.text = " | ".join(_place(row.cells, columns)).rstrip(" |")
+                row.text = join_cells(_place(row.cells, columns))
     kept = free.union(*bodies)
     aligned: list[Run] = []
     for i, run in enumerate(runs):
@@ -246,7 +247,7 @@ def _read_header(lines: Sequence[Run], columns: Sequence[Piece]) -> tuple[list[P
         texts += [cell._replace(left=found[place].left, right=found[place].right) for place in places]
     row = _place(sorted(texts, key=lambda cell: cell.top), found)
     return found, Run(
-        " | ".join(row) + "\n" + " | ".join(["---"] * len(row)),
+        join_cells(row) + "\n" + " | ".join(["---"] * len(row)),
         min(line.left for line in lines),
         min(line.top for line in lines),
         max(line.right for line in lines),

@@ -11,6 +11,7 @@ from pypdfium2 import raw
 
 from app.ingest.readers.pdf.characters import View
 from app.ingest.readers.pdf.page import Piece, Run
+from domain.text.tables import join_cells
 
 _NEAR = 2.0
 """Distance in points up to which lines meet, and a rectangle is a line."""
@@ -100,8 +101,8 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
         columns = sorted({column for cells in rows.values() for column in cells})
         made = []
         for row, cells in sorted(rows.items()):
-            texts = (" ".join(piece.text for piece in cells.get(column, ())) for column in columns)
-            made.append(_make_row(" | ".join(texts).rstrip(" |"), [piece for held in cells.values() for piece in held]))
+            texts = [" ".join(piece.text for piece in cells.get(column, ())) for column in columns]
+            made.append(_make_row(join_cells(texts), [piece for held in cells.values() for piece in held]))
             if plain and row == max((other for other in rows if other < min(plain)), default=None):
                 made[-1].text += "\n" + " | ".join(["---"] * len(columns))
         first = filled.index(inside[0])
