@@ -28,7 +28,7 @@ WHOLE = 64
 """Limit, in chunks, up to which a document is stored with its embeddings, which takes about a second. A longer one is
 stored first, so that its words find it at once, and embedded then."""
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.05
 """Interval of looks at a document whose last chunks another worker embeds."""
 
 AT_ONCE = 2
