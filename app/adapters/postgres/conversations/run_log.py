@@ -5,6 +5,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, LiteralString
 
+import orjson
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.library.filters import write_test
@@ -178,4 +179,6 @@ def _write_alternatives(alternatives: Sequence[Where]) -> str | None:
 def list_columns(record: RunRecord) -> dict[str, Any]:
     """Return the record's values by column."""
     values = {name: getattr(record, name) for name in _FIELDS}
-    return {name: Jsonb(value) if isinstance(value, list | dict) else value for name, value in values.items()}
+    return {
+        name: Jsonb(value, orjson.dumps) if isinstance(value, list | dict) else value for name, value in values.items()
+    }

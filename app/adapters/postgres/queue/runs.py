@@ -289,7 +289,9 @@ class PostgresRunQueue:
                     asked="" if request.forked_from is not None else request.turn["question"],
                     groups=request.turn["scope"].get("groups"),
                     caller=request.caller,
-                    request=Jsonb({field.name: getattr(request, field.name) for field in fields(request)}),
+                    request=Jsonb(
+                        {field.name: getattr(request, field.name) for field in fields(request)}, orjson.dumps
+                    ),
                     queue=QUEUE,
                     task=TASK,
                     lock=f"thread {state_key(request.workspace_id, request.thread_id)}",
