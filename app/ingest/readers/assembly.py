@@ -28,6 +28,8 @@ _LONGEST_TERMS = 200
 MOST_UNSEEN = 20_000
 UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
+_PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
+"""A title of a template, such as "[Organization Name]"."""
 _DEEPEST_HEADING = 6
 
 BREAK = "\v"
@@ -229,16 +231,28 @@ class Assembly:
         return self._append(text, gap) if text else self._length
 
     def finish(self, title: str | None, source: str) -> ParsedDocument:
-        """Return the document, without its media type. Without a title it is named by its first heading, then by its
-        source."""
-        first_heading = next((path[-1] for _, path in self._sections if path), "")
-        title = squeeze(unlink(title or "")) or first_heading or name_title(source)
+        """Return the document, without its media type. Without a title it is named by its first heading under which
+        anything stands, then by its source."""
+        text = "".join(self._parts)
         ends = [start for start, _ in self._sections[1:]] + [self._length]
+        sections = [Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)]
+        title = squeeze(unlink(title or ""))
+        if not title or _PLACEHOLDER.fullmatch(title):
+            named = (
+                section.heading_path[-1]
+                for section, after in zip(sections, [*sections[1:], sections[-1]], strict=True)
+                if section.heading_path
+                and (
+                    "\n" in text[section.start : section.end].strip()
+                    or len(section.heading_path) < len(after.heading_path)
+                )
+            )
+            title = next(named, name_title(source))
         return ParsedDocument(
             title=title[:_MAX_TITLE],
-            text="".join(self._parts),
+            text=text,
             media_type="",
-            sections=tuple(Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)),
+            sections=tuple(sections),
             links=tuple(self._links),
             unseen_words=self._unseen_words,
             unseen=tuple(self._unseen),

@@ -112,6 +112,8 @@ def _mend_steps(tokens: Sequence[Token]) -> list[Token]:
     awaited = 0
     for group in _group(tokens):
         kind = group[0].type
+        if _is_contents(group) and all(each[0].type == "heading_open" for each in mended):
+            continue
         if kind == "ordered_list_open":
             start = int(group[0].attrGet("start") or 1)
             items = sum(token.type == "list_item_open" and token.level == 1 for token in group)
@@ -138,6 +140,19 @@ def _group(tokens: Sequence[Token]) -> Iterator[list[Token]]:
         if token.level == 0 and token.nesting <= 0:
             yield group
             group = []
+
+
+def _is_contents(group: Sequence[Token]) -> bool:
+    """Return True for a list of links to places of the same page and nothing else: a table of contents."""
+    links, in_link = 0, False
+    for token in (token for span in group for token in span.children or ()):
+        if token.type == "link_open" and not str(token.attrGet("href")).startswith("#"):
+            return False
+        in_link = token.type == "link_open" or (in_link and token.type != "link_close")
+        links += token.type == "link_open"
+        if not in_link and any(map(str.isalnum, token.content)):
+            return False
+    return links > 0 and group[0].type in ("bullet_list_open", "ordered_list_open")
 
 
 def _end_label(label: str) -> str:

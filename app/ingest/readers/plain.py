@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from email.parser import HeaderParser
+from itertools import dropwhile, islice, takewhile
 from types import MappingProxyType
 
 from app.ingest.decoding import decode
@@ -13,6 +15,8 @@ from domain.text.tables import is_row
 
 _UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})\s*")
 _LONGEST_HEADING = 120
+_COLUMNS = re.compile(r"\S(?:\t| {3,})\S")
+_MOST_LINES = 20
 _NUMBERED = re.compile(
     r"(?:[ \t]{1,8}(?=\d+\.\d))?(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*"
 )
@@ -82,12 +86,19 @@ def join_lines(block: list[str]) -> list[str]:
 
 
 def _find_title(lines: Sequence[str]) -> str | None:
-    """Return the first line, if it is short, does not end like a sentence, and does not go on in the next."""
-    number = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    first, following = (line.strip() for line in [*lines, ""][number : number + 2])
-    goes_on = following and is_wrapped(first, following, max(len(first), len(following)))
-    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":")) and not goes_on
-    return first if looks_like_title else None
+    """Return the first line if it is short, does not end like a sentence, goes on in the next only where that ends its
+    paragraph, and is no row of a table. Of fields, as a mail begins with, the subject."""
+    filled = dropwhile(lambda line: not line.strip(), lines)
+    block = [
+        *islice(takewhile(lambda line: line.strip() and not _UNDERLINE.fullmatch(line.strip()), filled), _MOST_LINES)
+    ]
+    fields = HeaderParser().parsestr("\n".join(block))
+    if 1 < len(fields) == len(block):
+        return fields["subject"] or fields["title"]
+    first, *others = join_lines(block) or [""]
+    goes_on = bool(others) and first != block[0].rstrip()
+    is_short = len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
+    return first.strip("# ") if is_short and not goes_on and not _COLUMNS.search(first) else None
 
 
 def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
