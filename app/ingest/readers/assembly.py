@@ -5,6 +5,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 
 from domain.documents import Link, ParsedDocument, Section, Unseen
@@ -115,6 +116,13 @@ class Assembly:
         if text:
             self._unseen.append(Unseen(text, why))
 
+    def begin_anew(self, most: int) -> None:
+        """Forget what was added, where that is no more than so many characters without a heading."""
+        if self._length <= most and len(self._sections) == 1 and not self._containers:
+            self._parts.clear()
+            self._links.clear()
+            self._length = 0
+
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within
         an item or a quote it is a paragraph."""
@@ -125,8 +133,16 @@ class Assembly:
             self.open_section(level, unlink(text).replace("`", ""), start)
 
     def add_paragraph(self, text: str) -> None:
-        """Append a paragraph. `BREAK` ends a line; all other white space is one blank."""
-        self._add("\n".join(filter(None, map(squeeze, text.split(BREAK)))), "paragraph")
+        """Append a paragraph. `BREAK` ends a line; all other white space is one blank. It replaces one whose words it
+        ends with: the description of a picture above its caption."""
+        text = "\n".join(filter(None, map(squeeze, text.split(BREAK))))
+        last = self._parts[-1] if self._ended_as == "paragraph" and not self._containers else ""
+        if " " in last and last[-1].isalnum() and f" {unlink(text)}".endswith(f" {last}"):
+            self._length -= sum(map(len, self._parts[-2:]))
+            del self._parts[-2:]
+            while self._links and self._links[-1].end > self._length:
+                self._links.pop()
+        self._add(text, "paragraph")
 
     def add_code(self, code: str, language: str = "") -> None:
         """Append lines of code, fenced."""
@@ -238,16 +254,15 @@ class Assembly:
         sections = [Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)]
         title = squeeze(unlink(title or ""))
         if not title or _PLACEHOLDER.fullmatch(title):
-            named = (
-                section.heading_path[-1]
-                for section, after in zip(sections, [*sections[1:], sections[-1]], strict=True)
-                if section.heading_path
-                and (
-                    "\n" in text[section.start : section.end].strip()
-                    or len(section.heading_path) < len(after.heading_path)
-                )
-            )
-            title = next(named, name_title(source))
+            named = [section for section in sections if section.heading_path]
+            empty = {
+                section.start
+                for section, after in pairwise(named)
+                if len(section.heading_path) >= len(after.heading_path)
+                and "\n" not in text[section.start : section.end].strip()
+            }
+            filled = (section.heading_path[-1] for section in named if section.start not in empty)
+            title = next(filled, name_title(source))
         return ParsedDocument(
             title=title[:_MAX_TITLE],
             text=text,

@@ -11,8 +11,14 @@ from domain.errors import UnreadableDocument
 _DROPPED = frozenset(
     {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "embed", "select", "datalist"}
 )
-_NAVIGATION = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar", "doc-toc"})
-"""Roles of what surrounds the content of a page (WAI-ARIA 1.2, landmarks, and DPUB-ARIA)."""
+# fmt: off
+_NAVIGATION = frozenset({
+    "navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar", "doc-toc", "dialog", "alertdialog",
+})
+# fmt: on
+"""Roles of what surrounds the content of a page or covers it (WAI-ARIA 1.2, and DPUB-ARIA)."""
+_UNPRINTED = re.compile(r"(?<![\w-])(?:no-?print|d-print-none|print:hidden)(?![\w-])")
+"""Classes of what is on the screen alone (MediaWiki, Bootstrap, Tailwind)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
 """Classes of DocBook's links to the pages before and after, which have no role."""
 _TURNING = frozenset({"prev", "previous", "next", "up", "home", "start", "top", "contents", "index"})
@@ -54,6 +60,8 @@ _MOST_CONTAINERS = 12
 """Limit of lists and quotes within one another, whose indentation would otherwise be longer than the text."""
 _MOST_MAINS = 8
 """Main parts of a page that are looked at: a page has one, or shows one of several."""
+_LONGEST_BANNER = 300
+"""Limit, in characters, of what stands above the title of a page and names its site. Chosen: two sentences."""
 _WIDEST_SPAN = 40
 _NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
 """Classes in which DocBook puts a note; the heading within is its label."""
@@ -81,14 +89,16 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
     check_nesting(page)
     tree = LexborHTMLParser(page)
     assembly = Assembly()
-    add_html(assembly, tree)
-    return assembly.finish(_find_title(tree), source)
+    title = _find_title(tree)
+    add_html(assembly, tree, title or "")
+    return assembly.finish(title, source)
 
 
-def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
-    """Append the visible content of `tree`: of its main part, where it names one."""
+def add_html(assembly: Assembly, tree: LexborHTMLParser, title: str = "") -> None:
+    """Append the visible content of `tree`: of its main part, where it names one, from the heading that is the title on
+    where hardly anything stands above it."""
     if tree.body is not None:
-        _Walk(assembly, _find_neighbours(tree)).run(tree.body, _find_main(tree))
+        _Walk(assembly, title, _find_neighbours(tree)).run(tree.body, _find_main(tree))
 
 
 def _find_title(tree: LexborHTMLParser) -> str | None:
@@ -148,6 +158,8 @@ def _is_hidden(node: LexborNode) -> bool:
 def _is_navigation(node: LexborNode) -> bool:
     if node.tag in _DROPPED or (node.attributes.get("role") or "").strip().lower() in _NAVIGATION:
         return True
+    if _UNPRINTED.search(node.attributes.get("class") or ""):
+        return True
     return node.tag == "div" and not _DOCBOOK_NAVIGATION.isdisjoint(_list_classes(node))
 
 
@@ -167,7 +179,8 @@ def _turns_pages(node: LexborNode, neighbours: Container[str]) -> bool:
     links = node.css("a[href]")
     if len(links) < 2:
         return False
-    is_turning = all(_read_page(link) in neighbours for link in links)
+    pages = {*map(_read_page, links)} - {""}
+    is_turning = bool(pages) and all(page in neighbours for page in pages)
     return is_turning or (node.tag == "table" and _holds_links_only(node, links))
 
 
@@ -274,8 +287,9 @@ def _is_on_nothing(node: LexborNode) -> bool:
 class _Walk:
     """Walks the tree without recursion, because pages exist that are nested thousands of levels deep."""
 
-    def __init__(self, assembly: Assembly, neighbours: Container[str] = ()) -> None:
+    def __init__(self, assembly: Assembly, title: str, neighbours: Container[str]) -> None:
         self.assembly = assembly
+        self.title = title
         self.neighbours = neighbours
         self.inline: list[str] = []
         self.lists: list[int | None] = []
@@ -421,7 +435,10 @@ class _Walk:
             self.label = self._take().rstrip(":")
         elif tag in _HEADINGS:
             self._add_label()
-            self.assembly.add_heading(_HEADINGS[tag], self._take())
+            heading = self._take()
+            if unlink(heading) == self.title:
+                self.assembly.begin_anew(_LONGEST_BANNER)
+            self.assembly.add_heading(_HEADINGS[tag], heading)
         elif tag == "dt":
             self.assembly.add_definition(self._take())
         elif tag in _BLOCKS or tag in _CELLS:

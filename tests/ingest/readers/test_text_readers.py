@@ -312,6 +312,10 @@ Figure 1: a fee"""
 
 def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -> None:
     assert read_document("a/b_c.md", b"Text\n\n## Second\n").title == "Second"
+    contents = b"# Contents\n\n- [Pumps](#pumps)\n  1. [Valves](#valves)\n\n# Pumps\n\nText\n"
+    assert (read_document("a.md", contents).title, "Valves" in read_document("a.md", contents).text) == ("Pumps", False)
+    listed = b"Known pumps:\n\n- [Falke](#falke)\n- [Adler](#adler)\n"
+    assert "- Adler" in read_document("a.md", listed).text
     assert read_document("a/b_c.md", b"Text only").title == "b c"
 
 
@@ -402,6 +406,11 @@ def test_underlined_lines_of_plain_text_are_headings() -> None:
         ("A sentence that ends.\nMore.", "meeting notes"),
         ("\n\n  Agenda  \n\nfirst", "Agenda"),
         ("x" * 500, "meeting notes"),
+        ("Rules for all who build\nand those who test\n\nText.", "Rules for all who build and those who test"),
+        ("# Countries and their codes\n\n1:Canada", "Countries and their codes"),
+        ("From: Ann\nSubject: Pumps\n\nText", "Pumps"),
+        ("NUMBER   DATE   WHAT\n1   2   3", "meeting notes"),
+        ("[Name of the firm]\n\nText", "meeting notes"),
     ],
 )
 def test_plain_text_is_named_by_a_short_first_line_or_its_file(text: str, title: str) -> None:
@@ -432,6 +441,25 @@ def test_links_around_the_content_are_left_out_where_only_their_name_tells() -> 
     assert "Soup" in text
 
 
+def test_what_stands_above_the_title_of_a_page_or_covers_it_is_left_out() -> None:
+    content = "<h2>Pumps</h2><p>A pump moves water.</p>"
+    banner = "<p>The pump shop</p><p><a href='/'>Cheap. Fast.</a></p>"
+    consent = (
+        "<div role=dialog><p>We value your privacy.</p><button>Accept</button></div><p class=no-print>Print me</p>"
+    )
+    page = f"<title>Pumps</title><body>{banner}{content}{consent}"
+    assert read_document("a.html", page.encode()).text == "## Pumps\n\nA pump moves water."
+    long = f"<title>Pumps</title><body><p>{'It is long. ' * 30}</p>{content}"
+    assert read_document("a.html", long.encode()).text.startswith("It is long.")
+
+
+def test_the_description_of_a_picture_is_not_said_before_the_same_caption() -> None:
+    figure = '<p><img alt="Choosing a language"></p><p>Choosing a language</p><p>Figure 2. Choosing a language</p>'
+    assert read_document("a.html", figure.encode()).text == "Figure 2. Choosing a language"
+    items = "<p>They must not be employed.</p><p>In mines they must not be employed.</p>"
+    assert read_document("a.html", items.encode()).text.count("employed") == 2
+
+
 @pytest.mark.parametrize(
     "frame", ["<body class=with-sidebar>{}", "<body><div class='page nav-open'><h1>All</h1>{}</div>"]
 )
@@ -456,7 +484,7 @@ def test_what_surrounds_the_content_of_a_page_is_left_out() -> None:
 
 def test_footers_and_links_to_the_pages_around_are_left_out() -> None:
     head = '<head><link rel=prev href="a.html"><link rel="next" href="c.html"></head>'
-    turning = '<ul><li><a href="a.html">Back</a></li><li>Handbook</li><li><a href="c.html#top">On</a></li></ul>'
+    turning = '<ul><li><a href="a.html">Back</a></li><li><a href="#">Handbook</a></li><li><a href="c.html#top">On</a></li></ul>'
     table = '<table><tr><td>[<a href="i.html">Index</a>]</td><td>[<a href="j.html">Contents</a>]</td></tr></table>'
     content = (
         '<article><p>Doors, <a href="a.html">no</a> <a href="c.html">windows</a>.</p><footer>By Ann.</footer></article>'
