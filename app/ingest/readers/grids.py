@@ -28,7 +28,7 @@ _SHORTEST_NAME = 4
 """Letters that names of rows have on average; codes have fewer."""
 
 Row = Sequence[str]
-_Table = tuple[list[int], list[list[str]]]
+_Table = tuple[list[int], Sequence[Row]]
 """The numbers of its columns, and its rows."""
 
 
@@ -48,7 +48,7 @@ def add_table(assembly: Assembly, rows: Sequence[Row], *, has_header: bool) -> N
     width = max(map(len, rows), default=0)
     if width == 0:
         return
-    rows = [[*row, *[""] * (width - len(row))] for row in rows]
+    rows = _pad(rows)
     if width == 1:
         assembly.add_block("\n".join(f"- {squeeze(row[0])}" for row in rows if any(row)))
     elif has_header and len(rows) > 1 and len(" | ".join(rows[0])) > WIDEST_HEADER:
@@ -92,37 +92,39 @@ def _is_name(name: str, rows: Sequence[Row], place: int) -> bool:
     return _DATE.fullmatch(name) is not None and not any(map(_DATE.fullmatch, below))
 
 
+def _pad(rows: Sequence[Row]) -> list[Row]:
+    width = max(map(len, rows))
+    return [row if len(row) == width else [*row, *[""] * (width - len(row))] for row in rows]
+
+
 def _split_rows(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield the rows between empty ones, of the same length."""
     for is_filled, held in groupby(rows, any):
         if is_filled:
-            island = list(held)
-            width = max(map(len, island))
-            yield [[*row, *[""] * (width - len(row))] for row in island]
+            yield _pad(list(held))
 
 
 def _split_columns(rows: list[Row]) -> list[list[Row]]:
     """Return the tables between empty columns; all as one where a part has no header of its own, or has figures where
     the names of its rows would stand."""
-    parts: list[list[Row]] = []
-    for is_filled, run in groupby(enumerate(map(any, zip(*rows, strict=True))), lambda each: each[1]):
-        places = [place for place, _ in run] if is_filled else []
-        if places:
-            # Of the other columns blanks remain, so that columns keep their numbers.
-            parts.append([[*[""] * places[0], *row[places[0] : places[-1] + 1]] for row in rows])
-
-    tables = [_drop_empty_columns([row for row in part if any(row)])[1] for part in parts if len(parts) > 1]
+    filled = enumerate(map(any, zip(*rows, strict=True)))
+    runs = [[place for place, _ in run] for is_filled, run in groupby(filled, lambda each: each[1]) if is_filled]
+    if len(runs) < 2:
+        return [rows]
+    # Of the other columns blanks remain, so that columns keep their numbers.
+    parts: list[list[Row]] = [[[*[""] * run[0], *row[run[0] : run[-1] + 1]] for row in rows] for run in runs]
+    tables = [_drop_empty_columns([row for row in part if any(row)])[1] for part in parts]
     headers = [_find_header(table) if len(table[0]) > 1 else None for table in tables]
     names = [table[header + 1][0] for header, table in zip(headers, tables, strict=True) if header is not None]
-    return parts if 0 < len(names) == len(tables) and not any(map(is_figure, names[1:])) else [rows]
+    return parts if len(names) == len(tables) and not any(map(is_figure, names[1:])) else [rows]
 
 
 def _find_header(rows: Sequence[Row]) -> int | None:
-    """Return the first row that can be a header. Where rows of several cells stand above it, there must be figures
-    below."""
+    """Return the first row that can be a header. Where rows stand above it that fill most columns, there must be
+    figures below."""
     notes = 0
     for number, row in enumerate(rows):
-        if _is_single(row):
+        if 2 * sum(map(bool, row)) <= len(row):
             continue
         if has_header(rows[number:]) and (not notes or _has_figures(rows[number + 1 :])):
             return number
@@ -179,7 +181,7 @@ def _is_single(row: Row) -> bool:
 def _drop_empty_columns(rows: Sequence[Row]) -> _Table:
     """Return the columns that hold anything, and the rows of these."""
     filled = [place for place, column in enumerate(zip(*rows, strict=True)) if any(column)]
-    return filled, [[row[place] for place in filled] for row in rows]
+    return filled, rows if len(filled) == len(rows[0]) else [[row[place] for place in filled] for row in rows]
 
 
 def _add_records(assembly: Assembly, header: Row, rows: Sequence[Row]) -> None:
