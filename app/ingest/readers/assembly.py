@@ -27,6 +27,7 @@ _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
 
 MOST_UNSEEN = 20_000
+"""Characters that are kept of what nobody sees. Chosen: what a person may read through."""
 UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
 _PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
@@ -121,7 +122,7 @@ class Assembly:
         if self._length <= most and len(self._sections) == 1 and not self._containers:
             self._parts.clear()
             self._links.clear()
-            self._length = 0
+            self._length, self._ended_as = 0, ""
 
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within

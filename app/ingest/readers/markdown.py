@@ -112,7 +112,7 @@ def _mend_steps(tokens: Sequence[Token]) -> list[Token]:
     awaited = 0
     for group in _group(tokens):
         kind = group[0].type
-        if _is_contents(group) and all(each[0].type == "heading_open" for each in mended):
+        if all(each[0].type == "heading_open" for each in mended) and _is_contents(group):
             continue
         if kind == "ordered_list_open":
             start = int(group[0].attrGet("start") or 1)

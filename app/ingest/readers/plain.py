@@ -16,7 +16,9 @@ from domain.text.tables import is_row
 _UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})\s*")
 _LONGEST_HEADING = 120
 _COLUMNS = re.compile(r"\S(?:\t| {3,})\S")
+"""The gap between two cells of a table."""
 _MOST_LINES = 20
+"""Lines at the beginning in which a title is looked for."""
 _NUMBERED = re.compile(
     r"(?:[ \t]{1,8}(?=\d+\.\d))?(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*"
 )
@@ -98,7 +100,7 @@ def _find_title(lines: Sequence[str]) -> str | None:
     first, *others = join_lines(block) or [""]
     goes_on = bool(others) and first != block[0].rstrip()
     is_short = len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
-    return first.strip("# ") if is_short and not goes_on and not _COLUMNS.search(first) else None
+    return first.strip().lstrip("# ") if is_short and not goes_on and not _COLUMNS.search(first) else None
 
 
 def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
