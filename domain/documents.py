@@ -328,6 +328,8 @@ class FoundSpan(TypedDict):
     start: int
     end: int
     score: float
+    query: NotRequired[str]
+    """What it was searched for by, and its relevance is to, where that is not the question."""
 
 
 class SectionStart(TypedDict):

@@ -49,6 +49,14 @@ class MissingWords(TypedDict):
     """Spelled as in the question."""
 
 
+class MissingParts(TypedDict):
+    """No source answers some of the things that the question asks for."""
+
+    code: Literal["missing_parts"]
+    parts: list[str]
+    """As they stand in the question."""
+
+
 class NothingQuotable(TypedDict):
     """No sentence of the sources answers by itself."""
 
@@ -123,6 +131,7 @@ Reason = (
     | Ambiguous
     | LowConfidence
     | MissingWords
+    | MissingParts
     | NothingQuotable
     | ModelAbstained
     | Uncited

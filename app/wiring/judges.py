@@ -16,7 +16,7 @@ def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer) -> Judges:
     `embedder` is that model, and `unit_scorer` runs it, whatever the index was made with."""
     return Judges(
         router=LocalRouter(embedder),
-        rewriter=LocalRewriter(),
+        rewriter=LocalRewriter(embedder),
         finder=LocalFinder(unit_scorer),
         grader=LocalGrader(unit_scorer),
         verifier=LocalVerifier(),

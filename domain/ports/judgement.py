@@ -10,7 +10,7 @@ Where a question leans on its conversation, a judge gets it twice: `question` in
 `typed` is what the user wrote. `typed` is None where the two differ in spelling at most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,6 +48,8 @@ class Rewrite:
     """The text to search for: `standalone`, or `typed` with more words of the conversation."""
     unclear: bool = False
     """True where the question points to something that was never named."""
+    queries: Sequence[str] = ()
+    """Its parts, where it asks for several things: each is searched for besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Grade:
     confidence: float
     """Probability, 0-1."""
     missing: list[str]
-    """Words of the question that no source holds, as they stand in the question."""
+    """Words of the question that no source holds, and parts of it that none answers, as they stand in the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +142,11 @@ class AnswerFinder(Protocol):
         typed: str | None = None,
         said: int = 0,
         detailed: bool = False,
+        missing: Collection[str] = (),
     ) -> list[Quote]:
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
         sources. `scope` is where these are from; `said` are the words that the answer has already; a `detailed` answer
-        may be long, whatever is asked for."""
+        may be long, whatever is asked for. Of a question for several things each is quoted, unless one is `missing`."""
         ...
 
     async def find_nearest(

@@ -3,7 +3,7 @@ hold the answer."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
@@ -14,10 +14,11 @@ from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
+from domain.text.question import split_carried
 from domain.text.terms import find_terms
 from nodes.reading.names import read_name_line
-from nodes.reading.questions import SEVERAL, asks_for, read_pair
-from nodes.reading.scoring import score_units
+from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
+from nodes.reading.scoring import choose_sources, score_units
 from nodes.reading.units import Unit
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 
@@ -62,12 +63,17 @@ class LocalFinder:
         typed: str | None = None,
         said: int = 0,
         detailed: bool = False,
+        missing: Collection[str] = (),
     ) -> list[Quote]:
         if computed := [source for source in sources if "\n" in source.get("computed", "")]:
             return [Quote(each["number"], each["start"], each["end"], each["computed"]) for each in computed]
-        compared = await self._compare(typed or question, sources, scope, LONG_ANSWER - said)
-        if compared:
-            return compared
+        names, rest = read_pair(typed or question)
+        asked = [(name, f"{name} {rest}".strip()) for name in names] or [("", part) for part in read_parts(question)]
+        if any(split_carried(part)[0] in missing for _, part in asked):
+            asked = []
+        each = await self._quote_each(asked, sources, scope, LONG_ANSWER - said)
+        if each and len(each) >= len(names):
+            return each
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
@@ -98,16 +104,23 @@ class LocalFinder:
             shares[[unit.source is scored.units[best].source for unit in scored.units]] = 0
         return nearest
 
-    async def _compare(self, question: str, sources: Sequence[Source], scope: Scope, budget: int) -> list[Quote]:
-        """Return a passage on each of the two things that the question compares, under their names; nothing where it
-        compares no two, or one passage is on both."""
-        names, rest = read_pair(question)
+    async def _quote_each(
+        self, asked: Sequence[tuple[str, str]], sources: Sequence[Source], scope: Scope, budget: int
+    ) -> list[Quote]:
+        """Return a passage on each of several questions, under its heading; none that another holds."""
         found: list[Quote] = []
-        for name in names:
-            scored = await score_units(f"{name} {rest}".strip(), sources, self.unit_scorer, scope)
-            best = choose_passages(scored.units, scored.shares, 1, budget // 2, several=False, named=scored.named)
-            found += [replace(_quote(scored.units, passage), heading=name) for passage in best]
-        return found if len(found) > 1 and not _overlap(*found) else []
+        for heading, question in asked:
+            typed, _ = split_carried(question)
+            own = choose_sources(question, sources)
+            scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
+            best = choose_passages(
+                scored.units, scored.shares, 1, budget // len(asked), several=False, named=scored.named
+            )
+            for quote in (_quote(scored.units, passage) for passage in best):
+                if not any(_holds(other, quote) for other in found):
+                    found = [other for other in found if not _holds(quote, other)]
+                    found.append(replace(quote, heading=heading or quote.heading))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +348,8 @@ def _count_added_words(units: Sequence[Unit]) -> list[int]:
     return [0, *between]
 
 
-def _overlap(one: Quote, other: Quote) -> bool:
-    return one.number == other.number and one.start < other.end and other.start < one.end
+def _holds(one: Quote, other: Quote) -> bool:
+    return one.number == other.number and one.start <= other.start and other.end <= one.end
 
 
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:

@@ -241,6 +241,7 @@ async def _quote(
         typed=state["question"] if before else None,
         said=said,
         detailed=knobs.length == "detailed",
+        missing=state["missing"],
     )
     if not quotes:
         reasons = [NothingQuotable(code="nothing_quotable")]

@@ -15,9 +15,11 @@ from domain.ports.judgement import Grade
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
+from domain.text.question import split_carried
 from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.reading.contrast import find_contradiction
-from nodes.reading.scoring import cover, score_units
+from nodes.reading.questions import read_parts
+from nodes.reading.scoring import choose_sources, cover, score_units
 
 _WEIGHTS: tuple[float, ...] = (-6.54, 0.46, 1.0, 3.72, -2.87, 0.06)
 """Log-odds: intercept, then one weight per feature, of an earlier fit. Those of coverage and contradiction are set by
@@ -34,6 +36,9 @@ _IDENTIFIER = re.compile(r"[^\W_]_[^\W_]|[^\W\d_]\d+[^\W\d_]")
 _DATE = re.compile(r"\d{4}-\d\d")
 _UNKNOWN = 0.5
 """Factor on the confidence where no source has an identifier of the question. Chosen by hand."""
+
+_FOUND = 0.5
+"""Confidence from which a part of a question counts as answered: it is then more probable than not."""
 
 _READ = 3
 """Number of sources in which the nearest sentence is looked for. Chosen by hand."""
@@ -62,11 +67,19 @@ class LocalGrader:
     unit_scorer: UnitScorer
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
-        features = await read_features(question, sources, self.unit_scorer, scope, typed=typed)
-        confidence = estimate_confidence(features)
-        return Grade(
-            confidence * _UNKNOWN if lacks_name(question, sources) else confidence, find_missing(question, sources)
-        )
+        missing = find_missing(question, sources)
+        whole = await self._estimate(question, sources, scope, typed)
+        parts = [(*split_carried(part), part) for part in read_parts(question)]
+        sure = {
+            asked: await self._estimate(part, choose_sources(part, sources), scope, asked) for asked, _, part in parts
+        }
+        confidence = max(whole, *sure.values()) if sure else whole
+        if confidence >= _FOUND:
+            missing += [part for part, probability in sure.items() if probability < _FOUND]
+        return Grade(confidence * _UNKNOWN if lacks_name(question, sources) else confidence, missing)
+
+    async def _estimate(self, question: str, sources: Sequence[Source], scope: Scope, typed: str | None) -> float:
+        return estimate_confidence(await read_features(question, sources, self.unit_scorer, scope, typed=typed))
 
 
 def lacks_name(question: str, sources: Sequence[Source]) -> bool:
@@ -92,12 +105,13 @@ async def read_features(
     """Compute the features of a question and at least one source."""
     scored = await score_units(question, sources, unit_scorer, scope, typed=typed)
     known = sources[0]["dense"]
+    nearest = {source["number"] for source in sources[:_READ]}
     language = detect_language(question) or "en"
     return Features(
         log_odds=float(scored.log_odds.max(initial=0.0)),
         covered=cover(scored.wanted, _read_terms(sources, language)),
         similarity=scored.similarity if known is None else known,
-        contradiction=find_contradiction(question, [u.text for u in scored.units if u.source["number"] <= _READ]),
+        contradiction=find_contradiction(question, [u.text for u in scored.units if u.source["number"] in nearest]),
         words=min(len(question.split()), _MOST_WORDS),
     )
 

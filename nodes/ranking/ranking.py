@@ -153,7 +153,8 @@ def _show(passage: Passage, candidate: Candidate, score: float, *, by_similarity
     if by_similarity and candidate["dense"] is not None:
         score = max(0.0, candidate["dense"])
     source = make_source(0, passage, score=score, dense=candidate["dense"], lexical=candidate["lexical"])
-    source["found"] = [FoundSpan(start=passage.start, end=passage.end, score=source["score"])]
+    span = FoundSpan(start=passage.start, end=passage.end, score=source["score"])
+    source["found"] = [span if "query" not in candidate else {**span, "query": candidate["query"]}]
     if passage.lead:
         source["lead"] = passage.lead
     return source

@@ -1,12 +1,19 @@
 """Tells from its wording what a question asks for. The words are in `domain/languages`, in table `questions`."""
 
 import re
+from itertools import chain
 
 from domain.text.languages import detect_language
+from domain.text.question import add_carried, split_carried
+from domain.text.terms import content_words
 from nodes.reading.phrases import read_patterns, read_phrases
 
 SEVERAL = ("steps", "list", "comparison", "parts")
 """Kinds of questions whose answers are long."""
+
+OWN_WORDS = 3
+"""A pronoun with fewer content words before it refers to what was said before. A fragment with fewer content words in
+total is incomplete. Chosen by nDCG of the follow-ups in mtrag."""
 
 _OPENING = re.compile(r"^(?:the|a|an|der|die|das|dem|den|le|la|les|el|los|las)\s+", re.IGNORECASE)
 
@@ -27,6 +34,27 @@ def read_pair(question: str) -> tuple[list[str], str]:
                     two = f"{command} {two}".strip()
                 return [one, two], rest.strip()
     return [], ""
+
+
+def read_parts(question: str) -> list[str]:
+    """Return the parts of a question that asks several things. One that leans on the others has their words in
+    brackets: "what does it cost? (long warranty WS-400)". Empty where it asks one thing."""
+    asked, carried = split_carried(question)
+    language = detect_language(asked) or "en"
+    phrases = read_phrases(language, "questions")
+    parts = phrases["joint"].split(asked.rstrip(" ?!.")) if phrases["parts"].search(asked) else []
+    words = [[word.strip(",;:?!.") for word in part.split() if content_words(word)] for part in parts]
+    if len(parts) < 2 or not all(words):
+        return []
+    leans = read_phrases(language, "followup")
+    whole: list[str] = []
+    for place, part in enumerate(parts):
+        # What comes first leans on less.
+        is_short = len(set(words[place])) < OWN_WORDS - (place == 0)
+        is_whole = not (is_short or leans["pronouns"].search(part) or leans["pointers"].search(part))
+        others = () if is_whole else chain(*words[:place], *words[place + 1 :])
+        whole.append(add_carried(f"{part.rstrip(' ?')}?", [*others, *filter(None, [carried])]))
+    return whole
 
 
 def asks_for(question: str, *kinds: str) -> bool:

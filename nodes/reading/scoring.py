@@ -63,6 +63,16 @@ class ScoredUnits:
     """The highest `Closeness.whole` of a unit, or relevance of a source where that is not known."""
 
 
+def choose_sources(part: str, sources: Sequence[Source]) -> Sequence[Source]:
+    """Return the sources that the search for a part of the question has found, with their relevance to it, the best
+    first; all where it was not searched for by itself."""
+    own: list[Source] = []
+    for source in sources:
+        if found := [span for span in source.get("found", []) if span.get("query") == part]:
+            own.append({**source, "found": found, "score": max(span["score"] for span in found), "dense": None})
+    return sorted(own, key=lambda source: -source["score"]) or sources
+
+
 async def score_units(
     question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
 ) -> ScoredUnits:
@@ -184,7 +194,7 @@ def describe(
                 own[i],
                 around - own[i],
                 unit.source["score"],
-                unit.source["number"] == 1,
+                unit.source["number"] == units[0].source["number"],
                 asks_amount * (1 if _FIGURE.search(unit.text) else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),

@@ -12,6 +12,7 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
 from domain.text.abbreviations import add_other_forms
 from domain.text.languages import Language, detect_language
+from domain.text.question import split_carried
 from domain.text.spelling import correct
 from nodes.context import Context, profile_of, scope_of
 from nodes.retrieve.abbreviations import spell_out
@@ -83,7 +84,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
     rankings, further = await asyncio.gather(
         asyncio.gather(*(search(text, "", scope, likewise, context) for text in reworded)),
-        asyncio.gather(*(search(text, "", scope, knobs, context) for text in state["queries"])),
+        asyncio.gather(*(search(*_part(text), scope, knobs, context) for text in state["queries"])),
     )
     if state["focus"]:
         focused = await search(spelt, spelt_background, scope.narrow(state["focus"]), knobs, context)
@@ -110,6 +111,12 @@ def _part_query(state: RetrieveInput) -> tuple[str, str]:
         if state["query"].startswith(f"{asked} "):
             return asked, state["query"].removeprefix(asked)
     return state["query"], ""
+
+
+def _part(query: str) -> tuple[str, str]:
+    """Split a query into what it asks and the words that it takes from elsewhere."""
+    asked, carried = split_carried(query)
+    return asked, f" ({carried})" if carried else ""
 
 
 async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Scope, context: Context) -> None:

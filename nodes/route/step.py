@@ -141,6 +141,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
             rewrite = await context.judges.rewriter.rewrite(question, turns)
             standalone, query = rewrite.standalone, rewrite.query
             update["unclear"] = rewrite.unclear
+            update["queries"] = [*rewrite.queries[: profile_of(update).retrieval.queries]]
         update["route"], update["standalone_question"] = kind, standalone
     else:
         update["route"], update["standalone_question"] = routing.route, routing.standalone_question.strip()

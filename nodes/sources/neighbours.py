@@ -51,9 +51,11 @@ async def widen_sources(
     most = len(known) + keep
     for source in chosen:
         if holder := next((place for place, other in enumerate(widened, 1) if _holds(other, source)), 0):
-            if is_row(source["text"].split("\n", 1)[0]):
-                # Rows are alike: that another part of their table is more relevant says little about them.
-                found = [*widened[holder - 1].get("found", []), *source.get("found", [])]
+            new = source.get("found", [])
+            if is_row(source["text"].split("\n", 1)[0]) or any("query" in span for span in new):
+                # Rows are alike: that another part of their table is more relevant says little about them. What another
+                # query has found is relevant to that.
+                found = [*widened[holder - 1].get("found", []), *new]
                 widened[holder - 1] = {**widened[holder - 1], "found": found}
         elif len(widened) < most:
             widened = _add(widened, widen(source, around))

@@ -38,6 +38,7 @@ class Caveat(_Texts):
 
     low_confidence: str
     missing_words: str
+    missing_parts: str
 
 
 class Correction(_Texts):
@@ -173,11 +174,12 @@ class Wording(_Texts):
 
     def close(self, reasons: Sequence[Reason]) -> str:
         """Return the admission that ends an answer, as a paragraph of its own; empty where there is none."""
-        said = [
-            self.caveat.missing_words.format(words=self.lists.alternative.join(map(self._quote, reason["words"])))
-            for reason in reasons
-            if reason["code"] == "missing_words"
-        ]
+        said: list[str] = []
+        for reason in reasons:
+            if reason["code"] == "missing_words":
+                said.append(self.caveat.missing_words.format(words=self._offer(reason["words"])))
+            elif reason["code"] == "missing_parts":
+                said.append(self.caveat.missing_parts.format(parts=self._offer(reason["parts"])))
         return f"\n\n{' '.join(said)}" if said else ""
 
     def name_origin(self, title: str, updated_at: str | None) -> str:
@@ -240,6 +242,9 @@ class Wording(_Texts):
         if more:
             return self.lists.separator.join(quoted) + self.lists.also_others
         return self.lists.also.join([self.lists.separator.join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+    def _offer(self, items: Sequence[str]) -> str:
+        return self.lists.alternative.join(map(self._quote, items))
 
     def _quote(self, item: str) -> str:
         return self.lists.quoted.format(item=item)

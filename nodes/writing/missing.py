@@ -1,18 +1,21 @@
-"""Names and numbers of a question that no source mentions."""
+"""Names and numbers of a question that no source mentions, and parts of it that none answers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from domain.outcome import MissingWords, Reason
+from domain.outcome import MissingParts, MissingWords, Reason
 from domain.text.terms import content_words
 
 _WORDS = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 
 
-def list_missing(question: str, missing: Iterable[str]) -> list[Reason]:
-    """Return the reason that lists the missing names and numbers of the question; empty where none is missing."""
+def list_missing(question: str, missing: Collection[str]) -> list[Reason]:
+    """Return the reasons that list the missing names and numbers of the question, and its parts that are among
+    `missing`; empty where nothing is missing."""
     words = find_missing_names(question, missing)
-    return [MissingWords(code="missing_words", words=words)] if words else []
+    parts = [each for each in missing if " " in each and each.rstrip("?") in question]
+    reasons: list[Reason] = [MissingWords(code="missing_words", words=words)] if words else []
+    return [*reasons, MissingParts(code="missing_parts", parts=parts)] if parts else reasons
 
 
 def find_missing_names(question: str, missing: Iterable[str]) -> list[str]:

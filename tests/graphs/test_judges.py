@@ -1,6 +1,6 @@
 """Another judge takes the place of each local one in the real graph, and no node notices."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -107,6 +107,7 @@ class LastWords:
         typed: str | None = None,
         said: int = 0,
         detailed: bool = False,
+        missing: Collection[str] = (),
     ) -> list[Quote]:
         source = sources[-1]
         start, end = source["end"] - 9, source["end"]

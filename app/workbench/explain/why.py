@@ -18,6 +18,7 @@ _DOUBTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
         else f"nothing was found for “{_shorten(why['searched'])}”"
     ),
     "low_confidence": lambda why: f"the sources probably do not hold the whole answer ({why['confidence']:.2f})",
+    "missing_parts": lambda why: f"no source answers {_enumerate(why['parts'])}",
     "missing_words": lambda why: f"no source has {_enumerate(why['words'])}",
     "nothing_quotable": lambda _: "no sentence of the sources answers by itself",
     "model_abstained": lambda why: f"{why['model']} said that the sources do not answer",

@@ -78,6 +78,13 @@ async def test_an_answer_admits_the_names_that_no_source_mentions(embedder: Onnx
     assert update["answer"][:claimed] == "It costs 9 francs. [1]"
 
 
+async def test_an_answer_names_the_parts_that_no_source_answers(embedder: OnnxEmbedder) -> None:
+    question = "What does it cost, and who sells it?"
+    update, _ = await quote(embedder, 0, question=question, missing=["who sells it?"])
+    assert update["outcome_reasons"] == [{"code": "missing_parts", "parts": ["who sells it?"]}]
+    assert update["answer"] == "It costs 9 francs. [1]\n\nI found no sure answer to “who sells it?”."
+
+
 async def test_without_a_quote_it_abstains(embedder: OnnxEmbedder) -> None:
     update, _ = await quote(embedder)
     assert (update["outcome"], update["outcome_reasons"]) == ("abstained", [{"code": "nothing_quotable"}])

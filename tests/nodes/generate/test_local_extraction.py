@@ -8,7 +8,7 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
 from nodes.generate.local import LocalFinder, Passage, add_conflict, choose_passages
-from nodes.reading.questions import SEVERAL, asks_for, read_pair
+from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
 from tests.sources import make_source
@@ -121,6 +121,49 @@ async def test_two_parts_in_two_documents_are_both_quoted(embedder: OnnxEmbedder
     question = "When does the canteen open and how long is the warranty of the Lindenhof W2?"
     quotes = await quotes_of(question, [HANDBOOK, CANTEEN], embedder)
     assert {quote.number for quote in quotes} == {1, 2}
+
+
+PRICE_LIST = source(
+    1,
+    "# Prices and warranty\n\n## Delivery\n\nThe WS-200 is delivered within one week, the WS-400 within four weeks.\n\n"
+    "## Warranty\n\nThe warranty lasts 36 months. Filter caps are wear parts and are not covered.\n\n"
+    "## Stations\n\nArticle | Price\n--- | ---\nWS-200 | 690\nWS-400 | 3,450",
+    title="Prices and warranty",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (
+            "How long is the warranty of the W2, and what does it cost?",
+            ["How long is the warranty of the W2?", "what does it cost? (long warranty W2)"],
+        ),
+        (
+            "Who pays? and until when must I ask? (holiday)",
+            ["Who pays? (ask holiday)", "until when must I ask? (pays holiday)"],
+        ),
+        ("Wie lange gilt sie und wer zahlt?", ["Wie lange gilt sie? (zahlt)", "wer zahlt? (lange)"]),
+        ("How and when is it calibrated?", []),
+        ("What happens when it fails?", []),
+        ("If it rains, what do I do?", []),
+    ],
+)
+def test_a_question_for_several_things_has_parts(question: str, parts: list[str]) -> None:
+    assert read_parts(question) == parts
+
+
+async def test_each_part_is_quoted_and_two_that_stand_together_once(embedder: OnnxEmbedder) -> None:
+    finder = LocalFinder(make_unit_scorer(embedder))
+
+    async def find(question: str) -> str:
+        quotes = await finder.find(question, [PRICE_LIST], scope=Scope("default"), most=2)
+        return "\n".join(quote.text for quote in quotes)
+
+    apart = await find("How long is the warranty, and what is the price of the WS-400?")
+    assert "36 months" in apart
+    assert "3,450" in apart
+    assert (await find("How long is the warranty, and what is not covered?")).count("36 months") == 1
 
 
 async def test_german_is_read_too(embedder: OnnxEmbedder) -> None:

@@ -131,6 +131,14 @@ async def test_sources_about_the_subject_that_do_not_answer_get_less(embedder: O
     assert one > other + 0.1
 
 
+async def test_a_part_that_nothing_answers_is_named(embedder: OnnxEmbedder) -> None:
+    question = "How many days of paid leave do employees get, and how heavy is the tallest elephant in Nairobi?"
+    sources = await find_sources(question, embedder)
+    grade = await LocalGrader(make_unit_scorer(embedder)).grade(question, sources, scope=Scope("default"))
+    assert grade.confidence >= 0.5
+    assert grade.missing[-1] == "how heavy is the tallest elephant in Nairobi?"
+
+
 async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedder: OnnxEmbedder) -> None:
     grader = LocalGrader(make_unit_scorer(embedder))
     plain = await grader.grade("Which journeys under five hours are made by train?", [source(HANDBOOK[1])], scope=SCOPE)

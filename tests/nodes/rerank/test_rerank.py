@@ -5,6 +5,7 @@ from langgraph.runtime import Runtime
 from app.wiring.services import Services
 from domain.scope import DEFAULT_SCOPE
 from domain.state import Task
+from nodes.reading.scoring import choose_sources
 from nodes.rerank.step import RerankInput, RerankUpdate, rerank
 from nodes.retrieve.step import RetrieveInput, retrieve
 from tests.asking import QUESTION
@@ -46,7 +47,12 @@ async def test_each_further_query_brings_sources_of_its_own(services: Services) 
     update = await search(services, "What is red used for?", "colour gold", "colour grey")
     texts = [source["text"] for source in update["sources"]]
     assert [source["number"] for source in update["sources"]] == list(range(1, len(texts) + 1))
-    assert update["sources"][0] == alone["sources"][0]
+    first = update["sources"][0]
+    assert [span for span in first["found"] if "query" not in span] == alone["sources"][0]["found"]
+    assert {**first, "found": []} == {**alone["sources"][0], "found": []}
+    gold = choose_sources("colour gold", update["sources"])
+    assert "the colour gold" in gold[0]["text"]
+    assert {span.get("query") for source in gold for span in source["found"]} == {"colour gold"}
     for colour in ("gold", "grey"):
         assert any(f"the colour {colour}" in text for text in texts)
     assert {candidate.get("query") for candidate in update["candidates"]} == {None, "colour gold", "colour grey"}

@@ -2,9 +2,10 @@
 
 import pytest
 
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.outcome import Framing
 from domain.state import Route, Turn
-from nodes.route.local.standalone import add_background, make_standalone
+from nodes.route.local.standalone import LocalRewriter, add_background, make_standalone
 
 
 def turn(question: str, route: Route = "needs_retrieval", standalone: str = "") -> Turn:
@@ -121,6 +122,18 @@ def test_a_search_takes_along_what_the_last_two_questions_were_about() -> None:
         "(sells Falke)"
     )
     assert add_background("Who repairs a funnel?", []) == "Who repairs a funnel?"
+
+
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("How is the Lindenhof W2 cleaned?", "How is the Lindenhof W2 cleaned? (long warranty)"),
+        ("Is it valid abroad?", "Is it valid abroad? (long warranty Lindenhof W2)"),
+        ("Which trains go from Basel to Bern?", "Which trains go from Basel to Bern?"),
+    ],
+)
+async def test_a_change_of_topic_takes_nothing_along(question: str, query: str, embedder: OnnxEmbedder) -> None:
+    assert (await LocalRewriter(embedder).rewrite(question, WARRANTY)).query == query
 
 
 def test_a_search_takes_eight_words_along_at_most() -> None:
