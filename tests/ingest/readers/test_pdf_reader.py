@@ -277,12 +277,24 @@ def test_the_lines_of_a_label_belong_to_its_row() -> None:
     steps = draw_cells(rows, (60, 300, 400), 100, pitch=32)
     text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], write(60, 118, "Snow and"), *steps[3:]))).text
     assert text.split("\n") == ["Rain | 1.5 | 2", "Snow and hail | 2.5 | 3", "Fog | 3.5 | 4"]
+    text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], write(60, 118, "Other:"), *steps[3:]))).text
+    assert text.split("\n") == ["Rain | 1.5 | 2", "Other:", "hail | 2.5 | 3", "Fog | 3.5 | 4"]
 
 
 def test_amounts_are_parted_however_near_they_stand() -> None:
     rows = [("Sales", "$ 3,226.8 $ 2,729.4"), ("Costs", "$ 762.7 $ 650.0")]
     text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 300), 100)))).text
     assert text.split("\n") == ["Sales | $ 3,226.8 | $ 2,729.4", "Costs | $ 762.7 | $ 650.0"]
+    label = "Cost of what was sold"
+    steps = draw_cells([("Sales", "3,226", "5"), ("Wages", "650", "7")], (60, 250, 320), 100)
+    last = [
+        write(60, 132, label),
+        write(60 + measure(label) + 12, 132, "$"),
+        write(250, 132, "762"),
+        write(320, 132, "9"),
+    ]
+    text = read_document("a.pdf", make_pdf(draw_all(*steps, *last))).text
+    assert text.split("\n")[-1] == f"{label} | $ 762 | 9"
 
 
 def test_a_gap_in_running_text_is_no_cell() -> None:

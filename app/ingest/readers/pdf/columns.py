@@ -23,7 +23,7 @@ _SAME_CELL = 0.25
 """Distance between lines, in heights of the type, up to which they may be of the same cell."""
 _MOST_LINES = 4
 """Lines of a header with as many cells as there are columns."""
-_TIGHT = 0.75
+_TIGHT = 0.9
 """Distance between the lines of a label, as a share of that between rows."""
 
 
@@ -148,16 +148,17 @@ def _is_label(run: Run, columns: Sequence[Piece]) -> bool:
 
 def _join_labels(runs: Sequence[Run], free: set[int], body: Sequence[int], columns: Sequence[Piece]) -> None:
     """Put the first lines of a row's label, which stand above the row, before its last one."""
-    pitch = median([runs[k].bottom - runs[i].bottom for i, k in pairwise(body)] or [0.0])
+    pitch = median([runs[k].bottom - runs[i].bottom for i, k in pairwise(body)] or [1.3 * runs[body[0]].height])
     for i in body:
         row, bottom = runs[i], runs[i].bottom
-        above = i - 1
-        while above in free and _is_label(runs[above], columns) and 0 < bottom - runs[above].bottom < _TIGHT * pitch:
+        for above in range(i - 1, -1, -1):
             line = runs[above]
+            is_near = 0 < bottom - line.bottom < _TIGHT * pitch and line.bold == row.bold and line.text[-1] != ":"
+            if not (above in free and is_near and _is_label(line, columns)):
+                break
             row.cells[0] = Piece(line.text, line.left, line.top, line.right, line.bottom).join(row.cells[0])
             row.left, row.top, bottom = min(row.left, line.left), line.top, line.bottom
             free.remove(above)
-            above -= 1
 
 
 def _join_cells(runs: Sequence[Run], free: set[int], body: Sequence[int], columns: Sequence[Piece]) -> None:

@@ -109,7 +109,8 @@ def _find_cells(run: Run, columns: frozenset[int]) -> list[Piece]:
     cells = run.pieces[:1]
     for piece in run.pieces[1:]:
         is_after_figure = piece.text[0] in "$€£¥(0123456789—–" and _FIGURE.fullmatch(cells[-1].text) is not None
-        separate = piece.gap > WIDE_GAP or is_after_figure or (piece.gap > NARROW_GAP and round(piece.left) in columns)
+        begins = round(piece.left) in columns or piece.text[0] in "$€£¥"
+        separate = piece.gap > WIDE_GAP or is_after_figure or (piece.gap > NARROW_GAP and begins)
         if not separate or _is_same_cell(cells, piece, run):
             cells[-1] = cells[-1].join(piece)
         else:
