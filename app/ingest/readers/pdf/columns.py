@@ -148,7 +148,8 @@ def _is_label(run: Run, columns: Sequence[Piece]) -> bool:
 
 def _join_labels(runs: Sequence[Run], free: set[int], body: Sequence[int], columns: Sequence[Piece]) -> None:
     """Put the first lines of a row's label, which stand above the row, before its last one."""
-    pitch = median([runs[k].bottom - runs[i].bottom for i, k in pairwise(body)] or [1.3 * runs[body[0]].height])
+    spaced = 1.5 * runs[body[0]].height
+    pitch = min(spaced, median([runs[k].bottom - runs[i].bottom for i, k in pairwise(body)] or [spaced]))
     for i in body:
         row, bottom = runs[i], runs[i].bottom
         for above in range(i - 1, -1, -1):
