@@ -245,7 +245,7 @@ class Ingestion:
             return DocumentReport(source, "superseded", note=error.message)
         if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
-        notes = [*content.parsed.notes, _note_unseen(content.parsed.unseen_words, document.id)]
+        notes = [*content.parsed.notes, _note_unseen(content.parsed.unseen_words, document)]
         if is_stored_first and not later:
             notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
         return DocumentReport(
@@ -338,9 +338,10 @@ def _spell(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, str]:
     }
 
 
-def _note_unseen(words: int, document_id: str) -> str | None:
+def _note_unseen(words: int, document: Document) -> str | None:
     """Say that hidden words were left out, and what shows them; None where there were none."""
     if not words:
         return None
     left_out = "1 word that cannot be seen was" if words == 1 else f"{words:,} words that cannot be seen were"
-    return f"{left_out} left out; `askgraph documents --unseen {document_id}` shows which."
+    option = "" if document.workspace_id == "default" else f" -w {document.workspace_id}"
+    return f"{left_out} left out; `askgraph documents --unseen {document.id}{option}` shows which."

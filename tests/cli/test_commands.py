@@ -106,6 +106,16 @@ def test_files_are_handed_over_and_listed(home: Path, documents: Path) -> None:
 
 
 @pytest.mark.timeout(400)
+def test_the_words_that_nobody_sees_are_shown_on_request(home: Path) -> None:
+    (home / "page.html").write_text("<p>Seen.</p><p hidden>[bold]secret words</p>")
+    said = run(home, "ingest", "page.html", "-w", "unseen").stdout
+    [command] = re.findall(r"`askgraph (documents --unseen \S+ -w unseen)`", said)
+    shown = run(home, *command.split()).stdout
+    assert shown == "2 words that cannot be seen\nin a hidden part of the page: [bold]secret words\n"
+    assert read(run(home, *command.split(), "--json"))["words"] == 2
+    assert "no document" in run(home, "documents", "--unseen", "x", code=2).stderr
+
+
 def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     report = read(run(home, "ingest", str(documents), "--json", code=1))
     assert sorted(d["status"] for d in report["documents"]) == ["added", "failed"]

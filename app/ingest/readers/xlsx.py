@@ -150,17 +150,17 @@ def _spread_merged(rows: dict[int, list[str]], merged: Sequence[CellRange]) -> N
                 below += [""] * (end - len(below))
                 for column in [column for column in range(place, end) if below[column]] or [place]:
                     below[column] = f"{text} {below[column]}".rstrip()
-    count = 0
+    count, last = 0, max(rows, default=0)
     for span in merged:
         left, right = span.min_col - 1, span.max_col
         text = next(iter(rows.get(span.min_row, [])[left:right]), "")
         beside = rows.get(span.min_row - 1) or rows.get(span.max_row + 1, [])
         # Among notes a cell is merged to be longer, and stands above or below nothing of the kind.
         if text and (right - left == 1 or (right <= len(beside) and all(beside[left:right]))):
-            for number in range(span.min_row, span.max_row + 1):
-                count += right - left
-                check_cells(count)
+            for number in range(span.min_row, min(span.max_row, last) + 1):
                 row = rows.get(number, [])
+                count += max(len(row), right)
+                check_cells(count)
                 if any(row[:left]) or any(row[right:]):
                     row += [""] * (left - len(row))
                     row[left:right] = [text] * (right - left)

@@ -448,6 +448,11 @@ def edit_sheet(xml: str) -> bytes:
 
 
 SHEET = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">{}</worksheet>'
+MERGED = (
+    f"<sheetData>{'<row><c><v>1</v></c><c><v>2</v></c></row>' * 2000}</sheetData><mergeCells>{{}}</mergeCells>".format(
+        '<mergeCell ref="A1:A1048576"/>' * 2000
+    )
+)
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">{}]>'.format(
     "".join(f'<!ENTITY {chr(98 + i)} "{f"&{chr(97 + i)};" * 20}">' for i in range(9))
 )
@@ -471,6 +476,7 @@ LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">{}]>'.format(
             edit_sheet(SHEET.format("<sheetData>" + '<row><c r="XFD1"><v>1</v></c></row>' * 5000 + "</sheetData>")),
             OversizedDocument,
         ),
+        ("merged.xlsx", edit_sheet(SHEET.format(MERGED)), OversizedDocument),
         ("laughs.xlsx", edit_sheet(LAUGHS + SHEET.format("<sheetData><row><c><v>&j;</v></c></row></sheetData>")), None),
         ("laughs.odt", make_odt(LAUGHS + ODT_BODY.replace("Twice", "&j;")), None),
         ("deep.odt", make_odt(ODT_BODY.replace("Twice.", "<text:span>" * 5000 + "</text:span>" * 5000)), None),
