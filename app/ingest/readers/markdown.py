@@ -45,6 +45,8 @@ _PARSER = (
     .use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
 )
 _PARSER.inline.ruler.before("escape", "brackets", _read_brackets)
+# Where a rule of ours may begin or end. At others, such as hyphens and colons, each rule would be tried in vain.
+_PARSER.inline.terminator_re = re.compile(r"[\n!$&*<\[\\\]_`~]")
 
 _ATTRIBUTE = r"(?:[.#][A-Za-z][\w.:-]{0,100}|[A-Za-z][\w-]{0,50}=(?:\"[^\"{}\n]{0,200}\"|[^\s{}\"]{1,200}))"
 _TEMPLATING = re.compile(
