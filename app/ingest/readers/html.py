@@ -436,7 +436,7 @@ class _Walk:
         elif tag in _HEADINGS:
             self._add_label()
             heading = self._take()
-            if unlink(heading) == self.title:
+            if heading and unlink(heading) == self.title:
                 self.assembly.begin_anew(_LONGEST_BANNER)
             self.assembly.add_heading(_HEADINGS[tag], heading)
         elif tag == "dt":

@@ -451,6 +451,7 @@ def test_what_stands_above_the_title_of_a_page_or_covers_it_is_left_out() -> Non
     assert read_document("a.html", page.encode()).text == "## Pumps\n\nA pump moves water."
     long = f"<title>Pumps</title><body><p>{'It is long. ' * 30}</p>{content}"
     assert read_document("a.html", long.encode()).text.startswith("It is long.")
+    assert "Kept" in read_document("a.md", b"Kept\n\n<h1><img src=x></h1>\n\nText").text
 
 
 def test_the_description_of_a_picture_is_not_said_before_the_same_caption() -> None:
