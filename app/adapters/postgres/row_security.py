@@ -56,7 +56,6 @@ OF_THREAD = ("checkpoint_blobs", "checkpoint_writes", "checkpoints")
 """LangGraph's tables, which know the thread: its key begins with the workspace (domain/threads.py)."""
 
 SHARED = (
-    "alembic_version",
     "checkpoint_migrations",
     "embedding_model",
     "procrastinate_events",
@@ -64,6 +63,7 @@ SHARED = (
     "procrastinate_periodic_defers",
     "procrastinate_workers",
     "queue_schema",
+    "schema_version",
 )
 """Tables of all workspaces. They hold versions, ids and times, and nothing that a document or a person said."""
 

@@ -46,17 +46,17 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
 
 
 async def test_upgrading_again_changes_nothing(database_url: str) -> None:
-    before = await fetch_value(database_url, "SELECT version_num FROM alembic_version")
+    before = await fetch_value(database_url, "SELECT revision FROM schema_version")
     await upgrade(database_url)
-    assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == before
+    assert await fetch_value(database_url, "SELECT revision FROM schema_version") == before
 
 
 async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
-    newer = "UPDATE alembic_version SET version_num = '9999' RETURNING version_num"
+    newer = "UPDATE schema_version SET revision = '9999' RETURNING revision"
     assert await fetch_value(database_url, newer) == "9999"
     with pytest.raises(ConfigurationError, match="newer askgraph"):
         await upgrade(database_url)
-    assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == "9999"
+    assert await fetch_value(database_url, "SELECT revision FROM schema_version") == "9999"
 
 
 async def test_a_role_that_may_not_create_pgvector_is_told_who_may(servers: Servers) -> None:
@@ -83,7 +83,7 @@ async def test_two_processes_and_two_threads_upgrade_at_once(bare_url: str) -> N
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, bare_url)
     await asyncio.gather(upgrade(bare_url), upgrade(bare_url))
     assert await process.wait() == 0
-    assert await fetch_value(bare_url, "SELECT count(*) FROM alembic_version") == 1
+    assert await fetch_value(bare_url, "SELECT count(*) FROM schema_version") == 1
 
 
 async def test_replicas_that_start_together_create_the_tables_of_states_once(database_url: str) -> None:
@@ -105,7 +105,7 @@ async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> Non
     )
     procrastinate = [f"procrastinate_{name}" for name in ("events", "jobs", "periodic_defers", "workers")]
     owners = ["api_keys", "audit_log", "browser_sessions"]
-    assert without == ["alembic_version", *owners, "embedding_model", *procrastinate, "queue_schema"]
+    assert without == [*owners, "embedding_model", *procrastinate, "queue_schema", "schema_version"]
 
 
 # Copied rows hold their workspace. The others are about the state of an index, the numbering of files, and the jobs of a

@@ -67,13 +67,12 @@ def find_newest() -> str:
 
 
 async def find_revision(connection: psycopg.AsyncConnection[Any]) -> str | None:
-    """Return the revision that the database has; None where it has none. The table's name is that of Alembic, which
-    once wrote it."""
+    """Return the revision that the database has; None where it has none."""
     async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute("SELECT to_regclass('alembic_version')")
+        await cursor.execute("SELECT to_regclass('schema_version')")
         if await cursor.fetchone() is None:
             return None
-        await cursor.execute("SELECT version_num FROM alembic_version")
+        await cursor.execute("SELECT revision FROM schema_version")
         revision: str | None = await cursor.fetchone()
         return revision
 
@@ -96,6 +95,6 @@ async def _upgrade(connection: psycopg.AsyncConnection[Any]) -> None:
     for version in _list_versions():
         if _read_number(version) > found:
             await run_path(str(version))["upgrade"](connection)
-    await connection.execute("CREATE TABLE IF NOT EXISTS alembic_version (version_num varchar(32) PRIMARY KEY)")
-    await connection.execute("DELETE FROM alembic_version")
-    await connection.execute("INSERT INTO alembic_version VALUES (%s)", [find_newest()])
+    await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
+    await connection.execute("DELETE FROM schema_version")
+    await connection.execute("INSERT INTO schema_version VALUES (%s)", [find_newest()])
