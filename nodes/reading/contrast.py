@@ -1,20 +1,19 @@
 """Detects where a question or a claim contradicts the sentence that is nearest to it.
 
 A text may repeat a sentence nearly word for word and still mean something else: it denies what the sentence affirms,
-says "after" for "before", or has one word in the place of another. Embeddings hardly notice; words do. Then the
+or says "after" for "before". Embeddings hardly notice; words do. Then the
 sentence does not answer the question, or does not support the claim.
 """
 
 import re
 import tomllib
 from collections.abc import Sequence, Set
-from difflib import SequenceMatcher
 from functools import cache
 from math import fsum
 from pathlib import Path
 
 from domain.text.terms import STOP_WORDS
-from nodes.reading.words import find_keys, read_keys, tokenize
+from nodes.reading.words import find_keys, tokenize
 
 _DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
 
@@ -35,26 +34,15 @@ counts. Chosen: docs/decisions/10-grading.md."""
 SEARCHED_FUNCTION_WORD = 0.2
 """Weight of a function word in looking for the nearest sentence; a meaningful word has 1. Chosen by hand."""
 
-SWAPPED = 0.5
-"""Contradiction by a replaced word. Chosen: half of an opposite's, because the new word may be a synonym."""
-
-_MOST_ASKED, _MOST_SAID = 2, 3
-"""Most words of the question, and of the sentence, that count as one replaced word. Chosen by hand."""
-
 
 def find_contradiction(question: str, sentences: Sequence[str]) -> float:
-    """Return how much an open question contradicts the nearest sentence.
-
-    1: it denies what the sentence affirms, or has the opposite of one of its words. `SWAPPED`: one word is replaced,
-    and the words around it are the same. Else 0.
-    """
+    """Return 1 where an open question denies what the nearest sentence affirms, or has the opposite of one of its
+    words; else 0."""
     if not sentences or _OPEN.search(question) is None:
         return 0.0
     nearest = find_nearest(question, sentences)
     same = share_matter(find_keys(question), find_keys(nearest))
-    if (same and denies(question, nearest)) or has_opposite(question, nearest):
-        return 1.0
-    return SWAPPED if _has_swap(read_keys(question), read_keys(nearest)) else 0.0
+    return float((same and denies(question, nearest)) or has_opposite(question, nearest))
 
 
 def has_opposite(text: str, sentence: str) -> bool:
@@ -81,27 +69,6 @@ def find_nearest(text: str, sentences: Sequence[str]) -> str:
     """Return the first of the sentences that have most words of the text, by weight."""
     weights = {key: SEARCHED_FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, key in tokenize(text)}
     return max(sentences, key=lambda sentence: fsum(map(weights.__getitem__, weights.keys() & find_keys(sentence))))
-
-
-def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
-    """Return True where question and sentence agree before and after a place, and differ in a meaningful word there.
-
-    They have to share two meaningful words: "how often must the barometer be calibrated" is not about how a laboratory
-    calibrates.
-    """
-    own, others = set(asked) - STOP_WORDS, set(said) - STOP_WORDS
-    missing, unasked = own - others, others - own
-    return len(own & others) > 1 and any(
-        kind == "replace"
-        and start > 0
-        and end < len(asked)
-        and other_end < len(said)
-        and end - start <= _MOST_ASKED
-        and other_end - other_start <= _MOST_SAID
-        and not missing.isdisjoint(asked[start:end])
-        and not unasked.isdisjoint(said[other_start:other_end])
-        for kind, start, end, other_start, other_end in SequenceMatcher(None, asked, said, False).get_opcodes()
-    )
 
 
 @cache
