@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from blockbuster import blockbuster_ctx
 from langchain_core.embeddings import Embeddings
 from langchain_postgres import PGEngine, PGVectorStore
 from psycopg import AsyncConnection
@@ -57,6 +58,12 @@ async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) ->
     with pytest.raises(ConfigurationError, match="newer askgraph"):
         await upgrade(database_url)
     assert await fetch_value(database_url, "SELECT revision FROM schema_version") == "9999"
+
+
+async def test_upgrading_blocks_no_event_loop(bare_url: str) -> None:
+    """`langgraph dev` watches for that, and makes the schema itself in a new home."""
+    with blockbuster_ctx():
+        await upgrade(bare_url)
 
 
 async def test_a_role_that_may_not_create_pgvector_is_told_who_may(servers: Servers) -> None:

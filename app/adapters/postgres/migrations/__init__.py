@@ -1,5 +1,6 @@
 """The database schema: a file of `versions` for each revision, run once, in order."""
 
+import asyncio
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -33,9 +34,10 @@ async def upgrade(database_url: str) -> None:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             if problem := find_encoding_problem(connection):
                 raise ConfigurationError(problem)
-            if await find_revision(connection) != find_newest():
-                async with connection.transaction():
-                    await _upgrade(connection)
+            is_newest = await find_revision(connection) == await asyncio.to_thread(find_newest)
+        if not is_newest:
+            # In a thread, because it reads files, which `langgraph dev` refuses on the event loop.
+            await asyncio.to_thread(_upgrade, database_url)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as error:
         raise ConfigurationError(
             f"The database schema could not be created: {error.diag.message_primary}. A superuser prepares the "
@@ -85,16 +87,18 @@ def _read_number(version: Path) -> str:
     return version.stem.split("_")[0]
 
 
-async def _upgrade(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Run what the database lacks, in the transaction that is open."""
-    await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-    # Another process may have done it meanwhile.
-    found = await find_revision(connection) or ""
-    if found > find_newest():
-        raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
-    for version in _list_versions():
-        if _read_number(version) > found:
-            await run_path(str(version))["upgrade"](connection)
-    await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
-    await connection.execute("DELETE FROM schema_version")
-    await connection.execute("INSERT INTO schema_version VALUES (%s)", [find_newest()])
+def _upgrade(database_url: str) -> None:
+    """Run what the database lacks, in one transaction."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        connection.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
+        # Another process may have done it meanwhile.
+        row = connection.execute("SELECT revision FROM schema_version").fetchone()
+        found, newest = row[0] if row else "", find_newest()
+        if found > newest:
+            raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
+        for version in _list_versions():
+            if _read_number(version) > found:
+                run_path(str(version))["upgrade"](connection)
+        connection.execute("DELETE FROM schema_version")
+        connection.execute("INSERT INTO schema_version VALUES (%s)", [newest])

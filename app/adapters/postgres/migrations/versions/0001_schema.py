@@ -5,7 +5,7 @@ LangGraph creates the tables of checkpoints itself.
 
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import Connection
 
 from app.adapters.postgres.queue.schema import read_version
 
@@ -598,7 +598,7 @@ CREATE VIEW {view} AS SELECT * FROM {table}
 """
 
 
-async def upgrade(connection: AsyncConnection[Any]) -> None:
+def upgrade(connection: Connection[Any]) -> None:
     from procrastinate.schema import SchemaManager
 
     for statements in (
@@ -612,7 +612,7 @@ async def upgrade(connection: AsyncConnection[Any]) -> None:
         ASSISTANTS,
         CALLERS,
     ):
-        await connection.execute(statements)
-    await connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
+        connection.execute(statements)
+    connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
     for view, table in VIEWS.items():
-        await connection.execute(VIEW.format(view=view, table=table))
+        connection.execute(VIEW.format(view=view, table=table))
