@@ -1,8 +1,8 @@
 """Detects where a question or a claim contradicts the sentence that is nearest to it.
 
 A text may repeat a sentence nearly word for word and still mean something else: it denies what the sentence affirms,
-or says "after" for "before". Embeddings hardly notice; words do. Then the sentence does not answer the question, or does
-not support the claim.
+or says "after" for "before". Embeddings hardly notice; words do. Then the sentence does not answer the question, or
+does not support the claim.
 """
 
 import re

@@ -159,8 +159,6 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     update["standalone_question"] = (update["standalone_question"] if turns else "") or question
     update["corrected_question"] = update["standalone_question"]
     update["query"] = query or update["standalone_question"]
-    if update["route"] == "needs_retrieval" and update["standalone_question"] != question:
-        update["focus"] = find_last_cited(turns)
     return update
 
 
