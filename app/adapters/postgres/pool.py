@@ -141,9 +141,10 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         return connection
 
     async def putconn(self, conn: AsyncConnection[DictRow]) -> None:
-        # Not in psycopg's `reset`, with which another task would take the connection back.
-        assert isinstance(conn, _Connection)
-        conn.used = monotonic()
+        # Not in psycopg's `reset`, with which another task would take the connection back. Tables of others have
+        # connections of another class.
+        if isinstance(conn, _Connection):
+            conn.used = monotonic()
         try:
             await super().putconn(conn)
         finally:
