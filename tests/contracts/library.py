@@ -394,7 +394,7 @@ class LibraryContract:
         other = await store(documents, "a", "other.md", [VERSION])
         [read, _] = await library.read_texts(Scope("a"), [document.id, "no document", other.id])
         text = read.text
-        assert (read.id, read.source) == (document.id, "falke.md")
+        assert (read.id, read.source) == (document.id, document.source)
         chunks = await library.read_outline(Scope("a"), document.id, 3)
         assert [text[chunk.start : chunk.end] for chunk in chunks] == [WARRANTY, BATTERY, INTERLEUKIN]
         assert await library.read_texts(Scope("a", (other.id,)), [document.id]) == []
