@@ -192,6 +192,16 @@ def test_a_column_without_a_header_is_shown_without_one() -> None:
     assert found.head.split("\n")[-2:] == ["| | Rain in mm | Days with snow |", "--- | --- | ---"]
 
 
+def test_a_table_is_not_about_what_another_section_is_about() -> None:
+    text = (
+        "# Prices and warranty\n\n## Prices\n\n### Stations\n\n| Article | Amount |\n| --- | --- |\n| WS-400 | 3,450 |\n\n"
+        "## Warranty\n\nThe warranty lasts 36 months.\n"
+    )
+    assert look_up("price of the WS-400", ["Prices and warranty"], [text]) is not None
+    found = look_up("warranty of the WS-400", ["Prices and warranty"], [text])
+    assert found is None or found.certainty < 0.6
+
+
 def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() -> None:
     text = "| Departure | Arrival |\n| --- | --- |\n| Kiel | Oslo |\n| Bergen | Kiel |\n"
     found = look_up("the departure and arrival of Kiel", ["ferries.md"], [text])

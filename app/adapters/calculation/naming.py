@@ -13,7 +13,14 @@ from functools import cache, lru_cache
 from statistics import fmean
 
 from app.adapters.calculation.jobs import LookedUp
-from app.adapters.calculation.relations import Relation, find_days, is_record, read_cells, read_relations
+from app.adapters.calculation.relations import (
+    Relation,
+    find_days,
+    is_record,
+    read_cells,
+    read_headings,
+    read_relations,
+)
 from domain.ports.calculation import Value
 from domain.text.languages import Language, detect_language, read_file
 from domain.text.tables import join_cells
@@ -57,6 +64,10 @@ class _Table:
     relation: Relation
     headers: list[frozenset[str]]
     caption: frozenset[str]
+    path: frozenset[str]
+    """The terms of the headings above it, but the text's first, which is its title."""
+    headed: frozenset[str]
+    """Those of all other headings of the text."""
     places: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -130,9 +141,19 @@ def _compile(words: str) -> re.Pattern[str]:
 @lru_cache(maxsize=4)
 def _read_tables(text: str, language: Language) -> tuple[_Table, ...]:
     tables = []
+    titled = read_headings(text)[1:]
+    headings = [(place, level, frozenset(analyse_in(language, each))) for place, level, each in titled]
+    headed = frozenset[str]().union(*(terms for _, _, terms in headings))
+    following = iter(headings)
+    coming = next(following, None)
+    path: list[tuple[int, frozenset[str]]] = []
     for relation in read_relations(text):
+        while coming and coming[0] <= relation.spans[0][0]:
+            path = [above for above in path if above[0] < coming[1]] + [coming[1:]]
+            coming = next(following, None)
         headers = [frozenset(analyse_in(language, column.name)) for column in relation.columns]
-        table = _Table(relation, headers, frozenset(analyse_in(language, relation.caption)))
+        above = frozenset[str]().union(*(terms for _, terms in path))
+        table = _Table(relation, headers, frozenset(analyse_in(language, relation.caption)), above, headed)
         for row, values in enumerate(relation.rows):
             for column, value in enumerate(values):
                 if value is not None:
@@ -161,7 +182,8 @@ class _Reading:
 
     def __init__(self, table: _Table, question: _Question, called: frozenset[str]) -> None:
         self._table, self._question, self._relation = table, question, table.relation
-        self._context = called | table.caption
+        # What another section is about is not said in this table, though the document's name has it.
+        self._context = (called - (called & table.headed - table.path)) | table.caption
         self._said: dict[int, dict[int, list[_Word]]] = {}
         """The words of the question that stand in cells, by row and column."""
         self._rows = self._choose_rows()

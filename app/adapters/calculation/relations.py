@@ -108,6 +108,22 @@ def read_relations(text: str) -> tuple[Relation, ...]:
     return tuple(_find_relations(text))
 
 
+@lru_cache(maxsize=4)
+def _recall_blocks(text: str) -> tuple[Block, ...]:
+    return tuple(read_blocks(text))
+
+
+def read_headings(text: str) -> list[tuple[int, int, str]]:
+    """Return the headings of a text, each with its place and level."""
+    headings = []
+    for block in _recall_blocks(text):
+        if block.kind == "heading":
+            written = text[block.start : block.end]
+            heading = written.lstrip("#")
+            headings.append((block.start, len(written) - len(heading), heading.strip()))
+    return headings
+
+
 def find_number(text: str) -> float | int | None:
     """Return the first number in a text; None where there is none."""
     figure = _FIGURE.search(text)
@@ -151,7 +167,7 @@ def read_cells(relation: Relation, text: str, row: int) -> list[str]:
 def _find_relations(text: str) -> Iterator[Relation]:
     heading = ""
     records = _Records()
-    for block in read_blocks(text):
+    for block in _recall_blocks(text):
         record = _read_record(text, block)
         if record and (not records.rows or record.keys() & records.keys.keys()):
             records.names.append(text[block.start : block.lead[1]].rstrip(":") if block.lead else "")
