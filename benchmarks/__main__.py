@@ -151,10 +151,12 @@ def wait_for_words(service: str, size: int) -> float:
         began = time.monotonic()
         sent = http.post("/api/documents?wait=false", files={"files": (f"{word}.md", text.encode())})
         assert sent.status_code == 202, sent.text
-        question = {"question": f"Where is the {word} kept?", "mode": "fast"}
-        while word not in json.dumps(http.post("/api/chat?stream=false", json=question).json()["citations"]):
+        # Questions in the meantime would take a third of the processor that reads the file.
+        while http.get(sent.headers["location"]).json()["state"] != "done":
             assert time.monotonic() - began < WAIT
             time.sleep(0.05)
+        question = {"question": f"Where is the {word} kept?", "mode": "fast"}
+        assert word in json.dumps(http.post("/api/chat?stream=false", json=question).json()["citations"])
         seconds = time.monotonic() - began
         [document] = [d for d in http.get("/api/documents").json()["documents"] if d["source"] == f"{word}.md"]
         http.delete(f"/api/documents/{document['id']}").raise_for_status()
