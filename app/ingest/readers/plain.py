@@ -37,7 +37,8 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
     assembly = Assembly()
     lines = text.split("\n")
     if is_man_page(lines):
-        return assembly.finish(add_man_page(assembly, text), source)
+        # `col -b` writes eight spaces as a tab. Indents tell what belongs together.
+        return assembly.finish(add_man_page(assembly, text.expandtabs()), source)
     add_plain(assembly, text, _find_numbered(lines))
     return assembly.finish(_find_title(lines), source)
 

@@ -706,3 +706,14 @@ Copies files to another place, and only those parts of them that differ.
 
 rcp(1), and sync(1)"""
     )
+
+
+def test_tabs_of_a_manual_page_stand_for_eight_columns() -> None:
+    def set_tabs(line: str) -> str:
+        stretches = [line[place : place + 8] for place in range(0, len(line), 8)]
+        return "".join(f"{each.rstrip(' ')}\t" if each.endswith("  ") else each for each in stretches)
+
+    tabbed = "\n".join(map(set_tabs, MAN_PAGE.split("\n")))
+    assert "\t" in tabbed
+    assert tabbed.expandtabs() == MAN_PAGE
+    assert read_document("sync.1.txt", tabbed.encode()).text == read_document("sync.1.txt", MAN_PAGE.encode()).text
