@@ -192,6 +192,15 @@ def test_a_column_without_a_header_is_shown_without_one() -> None:
     assert found.head.split("\n")[-2:] == ["| | Rain in mm | Days with snow |", "--- | --- | ---"]
 
 
+def test_what_the_rows_are_need_not_stand_in_the_table() -> None:
+    text = "| | income | prestige |\n--- | --- | ---\npilot | 72 | 83\nporter | 9 | 3\nbaker | 21 | 30"
+    found = look_up("Which occupation has the lowest prestige?", ["data.csv"], [text])
+    assert found is not None
+    assert (found.lines, found.certainty) == (("porter | 9 | 3",), 1.0)
+    unknown = look_up("Which occupation of women has the lowest prestige?", ["data.csv"], [text])
+    assert unknown is None or unknown.certainty < 0.6
+
+
 def test_a_table_is_not_about_what_another_section_is_about() -> None:
     text = (
         "# Prices and warranty\n\n## Prices\n\n### Stations\n\n| Article | Amount |\n| --- | --- |\n| WS-400 | 3,450 |\n\n"

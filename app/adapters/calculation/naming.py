@@ -299,7 +299,10 @@ class _Reading:
         is_vague = not has_code and (left or len(explained) == 1)
         if is_vague and not self._aggregates and not self._columns.keys() - self._named.keys():
             return 0.0  # No column is asked for, so what the question asks may not be here.
-        return len(explained) / len(self._question.words) * max(self._named.values(), default=1.0)
+        count = len(self._question.words)
+        if left and not self._rows and max(self._columns.values(), default=0.0) >= _FULL:
+            count -= 1  # "Which car has the most doors?": no cell says what the rows are.
+        return len(explained) / count * max(self._named.values(), default=1.0)
 
     def _counts(self, *, is_whole: bool) -> bool:
         """Return True where nothing is said of what is counted but by which cells, or what the rows are: a word of
