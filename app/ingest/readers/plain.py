@@ -13,7 +13,8 @@ from domain.documents import ParsedDocument
 from domain.text.blocks import find_item, is_wrapped
 from domain.text.tables import is_row
 
-_UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})\s*")
+_UNDERLINE = re.compile(r"(?:([=~-])\1{2,}|([`^\"*+])\2{3,})\s*")
+"""The second ones are reStructuredText's; three of them are other things, such as a fence of Markdown."""
 _LONGEST_HEADING = 120
 _COLUMNS = re.compile(r"\S(?:\t| {3,})\S")
 """The gap between two cells of a table."""
@@ -29,7 +30,7 @@ are numbered too."""
 def read_plain(source: str, data: bytes) -> ParsedDocument:
     """Read plain text.
 
-    A short line underlined with ``===``, ``---`` or ``~~~`` is a heading, and so is a line of its own with a number,
+    A short line underlined with ``===``, ``---`` or the like is a heading, and so is a line of its own with a number,
     where some have numbers of several parts. A short first line that does not end like a sentence is the title. Lines
     that only the margin broke are joined. Manual pages as `man` prints them are read as such.
     """

@@ -623,6 +623,13 @@ def test_text_that_was_encoded_twice_is_set_right() -> None:
     assert read_plain("a.txt", right.encode()).text == right
 
 
+def test_headings_of_restructured_text_are_read_as_such_in_plain_text() -> None:
+    text = "Options\n=======\n\nmain sections\n`````````````\n\nThe root.\n\nCode:\n```\nfish\n```"
+    assert (
+        read_plain("a.txt", text.encode()).text == "# Options\n\n## main sections\n\nThe root.\n\nCode:\n```\nfish\n```"
+    )
+
+
 MAN_PAGE = """\
 SYNC(1)                          User Commands                         SYNC(1)
 
