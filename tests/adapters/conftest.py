@@ -1,21 +1,66 @@
-"""A pool of connections, a network between the tests and the server, which can fail, and models that are asked again
+"""A pool of connections, what is kept in Redis, a network between the tests and the server, which can fail, and models that are asked again
 sooner."""
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 
 from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.conversations import RedisConversations
+from app.adapters.redis.limits import RedisUsageCounter
+from app.adapters.redis.streams import RedisRunStreams
+from domain.ports.streams import RunStreams
 
 
 @pytest_asyncio.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
     async with open_pool(database_url) as pool:
         yield pool
+
+
+@pytest_asyncio.fixture
+async def answers(redis_server: RedisServer) -> RedisAnswerCache:
+    return RedisAnswerCache(redis_server)
+
+
+@pytest_asyncio.fixture
+async def usage(redis_server: RedisServer) -> RedisUsageCounter:
+    return RedisUsageCounter(redis_server)
+
+
+@pytest_asyncio.fixture
+async def index(redis_server: RedisServer) -> RedisConversations:
+    return RedisConversations(redis_server, "test")
+
+
+@asynccontextmanager
+async def open_streams(url: str, **limits: Any) -> AsyncIterator[RedisRunStreams]:
+    """The stores of one process."""
+    server = RedisServer(url, timeout_seconds=10, pause_seconds=0)
+    streams = RedisRunStreams(server, url, **limits)
+    yield streams
+    await streams.close()
+    await server.close()
+
+
+@pytest_asyncio.fixture
+async def streams(redis_url: str) -> AsyncIterator[RunStreams]:
+    async with open_streams(redis_url) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def other_streams(redis_url: str) -> AsyncIterator[RunStreams]:
+    async with open_streams(redis_url) as opened:
+        yield opened
 
 
 @pytest.fixture

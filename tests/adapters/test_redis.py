@@ -3,18 +3,12 @@ import logging
 from datetime import timedelta
 
 import pytest
-import pytest_asyncio
 from redis.asyncio import Redis
 
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from tests.adapters.conftest import Relay
 from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
-
-
-@pytest_asyncio.fixture
-async def answers(redis_server: RedisServer) -> RedisAnswerCache:
-    return RedisAnswerCache(redis_server)
 
 
 class TestRedisAnswerCache(AnswerCacheContract):

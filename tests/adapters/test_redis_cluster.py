@@ -4,11 +4,10 @@ import asyncio
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 import redis
 
 from app.adapters.embedded.valkey import find_program
@@ -16,10 +15,9 @@ from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import NO_KEY, RedisServer
 from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
-from app.adapters.redis.limits import RedisUsageCounter
 from domain.history.erasure import Needles
 from domain.ports.streams import RunStreams
-from tests.adapters.test_run_streams import impatient, open_streams  # noqa: F401
+from tests.adapters.test_run_streams import impatient  # noqa: F401
 from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
 from tests.contracts.conversation_index import ConversationIndexContract
 from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, append, make_events, read
@@ -108,33 +106,6 @@ def cluster(running: Cluster) -> Cluster:
 @pytest.fixture
 def redis_url(cluster: Cluster) -> str:
     return cluster.url
-
-
-@pytest_asyncio.fixture
-async def streams(redis_url: str) -> AsyncIterator[RunStreams]:
-    async with open_streams(redis_url) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
-async def other_streams(redis_url: str) -> AsyncIterator[RunStreams]:
-    async with open_streams(redis_url) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
-async def answers(redis_server: RedisServer) -> RedisAnswerCache:
-    return RedisAnswerCache(redis_server)
-
-
-@pytest_asyncio.fixture
-async def usage(redis_server: RedisServer) -> RedisUsageCounter:
-    return RedisUsageCounter(redis_server)
-
-
-@pytest_asyncio.fixture
-async def index(redis_server: RedisServer) -> RedisConversations:
-    return RedisConversations(redis_server, "test")
 
 
 class TestAnswerCache(AnswerCacheContract):

@@ -1,18 +1,14 @@
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from contextlib import aclosing
 
 import pytest
-import pytest_asyncio
 from redis.asyncio import Redis
 
-from app.adapters.redis.connection import RedisServer
-from app.adapters.redis.streams import KEPT_SECONDS, RedisRunStreams
+from app.adapters.redis.streams import KEPT_SECONDS
 from domain.execution.streams import StreamedEvent
 from domain.ports.streams import RunStreams
-from tests.adapters.conftest import Relay
+from tests.adapters.conftest import Relay, open_streams
 from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, append, make_events, read
 
 
@@ -20,28 +16,6 @@ from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, ap
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tested behaviour does not depend on how long a follower waits."""
     monkeypatch.setattr("app.adapters.redis.streams.WAIT_SECONDS", 0.2)
-
-
-@asynccontextmanager
-async def open_streams(url: str, **limits: Any) -> AsyncIterator[RedisRunStreams]:
-    """The stores of one process."""
-    server = RedisServer(url, timeout_seconds=10, pause_seconds=0)
-    streams = RedisRunStreams(server, url, **limits)
-    yield streams
-    await streams.close()
-    await server.close()
-
-
-@pytest_asyncio.fixture
-async def streams(redis_url: str) -> AsyncIterator[RunStreams]:
-    async with open_streams(redis_url) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
-async def other_streams(redis_url: str) -> AsyncIterator[RunStreams]:
-    async with open_streams(redis_url) as opened:
-        yield opened
 
 
 class TestRedisRunStreams(RunStreamsContract):

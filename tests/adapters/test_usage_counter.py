@@ -1,16 +1,10 @@
 import pytest
-import pytest_asyncio
 from redis.asyncio import Redis
 
 from app.adapters.redis import limits
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.limits import RedisUsageCounter
 from tests.contracts.usage_counter import LIMITS, UsageCounterContract, read
-
-
-@pytest_asyncio.fixture
-async def usage(redis_server: RedisServer) -> RedisUsageCounter:
-    return RedisUsageCounter(redis_server)
 
 
 class TestRedisUsageCounter(UsageCounterContract):
