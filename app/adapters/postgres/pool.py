@@ -11,11 +11,13 @@ from functools import lru_cache, partial
 from time import monotonic
 from typing import Any, LiteralString
 
+import orjson
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.adapt import Dumper
 from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from app.adapters.postgres.row_security import HOW_TO_CREATE, find_role
@@ -171,6 +173,11 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
             raise
         finally:
             self.waiting -= 1
+
+
+def write_json(value: object) -> Jsonb:
+    """Return a value as a parameter of type `jsonb`, which orjson writes: what each run stores is long."""
+    return Jsonb(value, orjson.dumps)
 
 
 class Integers(list[int]):

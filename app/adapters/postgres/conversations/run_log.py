@@ -5,11 +5,8 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, LiteralString
 
-import orjson
-from psycopg.types.json import Jsonb
-
 from app.adapters.postgres.library.filters import write_test
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session, write_json
 from domain.history.run_lists import RunFilter, RunSummary
 from domain.library.where import Where
 from domain.runs import CostKey, RunRecord, Spending
@@ -179,6 +176,4 @@ def _write_alternatives(alternatives: Sequence[Where]) -> str | None:
 def list_columns(record: RunRecord) -> dict[str, Any]:
     """Return the record's values by column."""
     values = {name: getattr(record, name) for name in _FIELDS}
-    return {
-        name: Jsonb(value, orjson.dumps) if isinstance(value, list | dict) else value for name, value in values.items()
-    }
+    return {name: write_json(value) if isinstance(value, list | dict) else value for name, value in values.items()}

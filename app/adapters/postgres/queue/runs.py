@@ -11,14 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, LiteralString
 
-import orjson
 import psycopg
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.run_log import INSERT_RUN, list_columns
 from app.adapters.postgres.conversations.threads import MAY_READ, MERGED_CALLERS, MOST_ASKED, list_groups
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import Pool, open_session, write_json
 from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
 from app.adapters.postgres.queue.presence import Connection, Presence
@@ -289,9 +287,7 @@ class PostgresRunQueue:
                     asked="" if request.forked_from is not None else request.turn["question"],
                     groups=request.turn["scope"].get("groups"),
                     caller=request.caller,
-                    request=Jsonb(
-                        {field.name: getattr(request, field.name) for field in fields(request)}, orjson.dumps
-                    ),
+                    request=write_json({field.name: getattr(request, field.name) for field in fields(request)}),
                     queue=QUEUE,
                     task=TASK,
                     lock=f"thread {state_key(request.workspace_id, request.thread_id)}",
@@ -331,14 +327,14 @@ class PostgresRunQueue:
                 **list_columns(record)
                 | {
                     "state": state,
-                    "ended": Jsonb(ended, orjson.dumps),
+                    "ended": write_json(ended),
                     "ended_id": ended_id,
                     "attempt": lease.attempt,
                     "by_worker": holding is not None and holding.by_worker,
                     "worker_id": self._presence.worker_id,
                     "queue": QUEUE,
                     "tape": tape,
-                    "shown": None if shown is None else Jsonb(shown, orjson.dumps),
+                    "shown": None if shown is None else write_json(shown),
                     "documents": [used.document_id for used in lineage.documents],
                     "revisions": [used.revision for used in lineage.documents],
                     "documents_shown": [used.shown for used in lineage.documents],
