@@ -29,7 +29,7 @@ from app.support.terminal import err, out
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks
-from domain.text.dictionary import CORRECT_EVERYWHERE, is_word
+from domain.text.dictionary import CORRECT_EVERYWHERE, read_dictionary
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -72,7 +72,7 @@ async def _serve(
             await load_samples(services)
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
-        await asyncio.to_thread(is_word, "", CORRECT_EVERYWHERE)
+        await asyncio.to_thread(read_dictionary, CORRECT_EVERYWHERE)
         is_local = ip_address(host).is_loopback
         is_open = services.identities.tokens is None and await services.keys.is_empty()
         if is_open and not is_local and not insecure:

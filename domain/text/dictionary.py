@@ -28,13 +28,13 @@ def is_word(word: str, language: Language) -> bool:
 
 
 def _holds(language: Language, word: int) -> bool:
-    words = _read_dictionary(language)
+    words = read_dictionary(language)
     place = int(np.searchsorted(words, word))
     return place < len(words) and int(words[place]) == word
 
 
 @cache
-def _read_dictionary(language: Language) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def read_dictionary(language: Language) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the sorted hashes of a language's words: 3 MB at most, where a set of the words takes 30."""
     data = (resources.files("spellchecker") / "resources" / f"{language}.json.gz").read_bytes()
     # One word after the other: of all at once, tens of megabytes would stay with this process.
