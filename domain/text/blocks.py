@@ -16,13 +16,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from domain.text.tables import find_header, is_label, is_row, is_rule
 
 Kind = Literal["heading", "paragraph", "list", "steps", "table", "code", "quote", "definition"]
 
 Span = tuple[int, int]
+
+Named = TypeVar("Named")
 
 LONGEST_LEAD = 300
 """Limit, in characters, of a lead-in or caption. Of a longer paragraph only the last sentence is one."""
@@ -116,6 +118,13 @@ def _find_blocks(text: str) -> list[Block]:
             block = _take_lead(text, blocks, block)
         blocks.append(block)
     return blocks
+
+
+def open_section(path: Sequence[tuple[int, Named]], heading: str, named: Named) -> list[tuple[int, Named]]:
+    """Return the headings under which stands what follows a heading, given those above it, each with its level: 1 is
+    the outermost. `heading` is as it stands in the text, `named` what stands for it in the path."""
+    level = len(heading) - len(heading.lstrip("#"))
+    return [*(above for above in path if above[0] < level), (level, named)]
 
 
 def plain_text(text: str) -> str:

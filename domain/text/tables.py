@@ -29,6 +29,11 @@ def is_rule(line: str) -> bool:
     return "-" in line and "|" in line and _RULE.fullmatch(line) is not None
 
 
+def write_rule(columns: int) -> str:
+    """Return the row of dashes that rules off a header."""
+    return " | ".join(["---"] * columns)
+
+
 def is_label(line: str) -> bool:
     """Return True for a line that may stand between two rows to say what the rows below it are about."""
     return len(line) <= _LONGEST_LABEL and not line.rstrip().endswith(".")

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from domain.documents import Source, name_place
 from domain.library.citations import find_section
-from domain.text.blocks import Block, Kind, Span, read_blocks
+from domain.text.blocks import Block, Kind, Span, open_section, read_blocks
 from domain.text.languages import detect_language
 from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
@@ -101,8 +101,7 @@ def _split_units(text: str, lead_in: str) -> Sequence[_Parts]:
     for position, block in enumerate(blocks):
         said = text[block.start : block.end]
         if block.kind == "heading":
-            depth = len(said) - len(said.lstrip("#"))
-            headings = [each for each in headings if each[0] < depth] + [(depth, (block.start, block.end))]
+            headings = open_section(headings, said, (block.start, block.end))
             before = asked = None
             continue
         if said.endswith("?") and len(said) <= _LONGEST_QUESTION and position + 1 < len(blocks):

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from domain.errors import CalculationError
 from domain.ports.calculation import Calculation, Value
 from domain.scope import Scope
+from domain.text.tables import write_rule
 from nodes.context import Context
 from nodes.sources.sourcing import make_source
 from nodes.use_tool.documents import find_documents
@@ -63,7 +64,7 @@ CALCULATE = ResearchTool(name="calculate", description=_DESCRIPTION, arguments=C
 
 def _show(found: Calculation) -> str:
     """Write a result as a table."""
-    lines = [_join(found.columns), _join(["---"] * len(found.columns)), *map(_join, found.rows)]
+    lines = [_join(found.columns), write_rule(len(found.columns)), *map(_join, found.rows)]
     if not found.rows:
         lines.append("(no rows)")
     if found.is_cut:

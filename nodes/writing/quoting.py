@@ -9,7 +9,7 @@ from domain.ports.judgement import Quote
 from domain.text.blocks import find_unclosed, read_blocks
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
-from domain.text.tables import is_row, is_rule, split_cells
+from domain.text.tables import is_row, is_rule, split_cells, write_rule
 from nodes.wording.notices import Wording
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
@@ -90,4 +90,4 @@ def _rule_off(table: str) -> str:
     if first is None or any(map(is_rule, lines)):
         return table
     columns = len(split_cells(lines[first]))
-    return "\n".join([*lines[: first + 1], " | ".join(["---"] * columns), *lines[first + 1 :]])
+    return "\n".join([*lines[: first + 1], write_rule(columns), *lines[first + 1 :]])

@@ -6,7 +6,7 @@ table so explains, and the share of the cell that the question says, tell how su
 
 import math
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -22,8 +22,9 @@ from app.adapters.calculation.relations import (
     read_relations,
 )
 from domain.ports.calculation import Value
+from domain.text.blocks import open_section
 from domain.text.languages import Language, detect_language, read_file
-from domain.text.tables import join_cells
+from domain.text.tables import join_cells, write_rule
 from domain.text.terms import analyse_in
 
 _MOST_ROWS, _MOST_CELLS = 8, 8
@@ -141,16 +142,13 @@ def _compile(words: str) -> re.Pattern[str]:
 @lru_cache(maxsize=4)
 def _read_tables(text: str, language: Language) -> tuple[_Table, ...]:
     tables = []
-    titled = read_headings(text)[1:]
-    headings = [(place, level, frozenset(analyse_in(language, each))) for place, level, each in titled]
+    headings = deque((place, each, frozenset(analyse_in(language, each))) for place, each in read_headings(text)[1:])
     headed = frozenset[str]().union(*(terms for _, _, terms in headings))
-    following = iter(headings)
-    coming = next(following, None)
     path: list[tuple[int, frozenset[str]]] = []
     for relation in read_relations(text):
-        while coming and coming[0] <= relation.spans[0][0]:
-            path = [above for above in path if above[0] < coming[1]] + [coming[1:]]
-            coming = next(following, None)
+        while headings and headings[0][0] <= relation.spans[0][0]:
+            _, heading, terms = headings.popleft()
+            path = open_section(path, heading, terms)
         headers = [frozenset(analyse_in(language, column.name)) for column in relation.columns]
         above = frozenset[str]().union(*(terms for _, terms in path))
         table = _Table(relation, headers, frozenset(analyse_in(language, relation.caption)), above, headed)
@@ -404,4 +402,4 @@ def _read_caption(lead: str) -> str:
 
 
 def _write_head(names: Sequence[str], caption: str) -> str:
-    return "\n".join(filter(None, (caption, join_cells(names), " | ".join(["---"] * len(names)))))
+    return "\n".join(filter(None, (caption, join_cells(names), write_rule(len(names)))))

@@ -113,15 +113,9 @@ def _recall_blocks(text: str) -> tuple[Block, ...]:
     return tuple(read_blocks(text))
 
 
-def read_headings(text: str) -> list[tuple[int, int, str]]:
-    """Return the headings of a text, each with its place and level."""
-    headings = []
-    for block in _recall_blocks(text):
-        if block.kind == "heading":
-            written = text[block.start : block.end]
-            heading = written.lstrip("#")
-            headings.append((block.start, len(written) - len(heading), heading.strip()))
-    return headings
+def read_headings(text: str) -> list[tuple[int, str]]:
+    """Return the places of a text's headings, and how they stand there."""
+    return [(b.start, text[b.start : b.end]) for b in _recall_blocks(text) if b.kind == "heading"]
 
 
 def find_number(text: str) -> float | int | None:

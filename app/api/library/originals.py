@@ -25,7 +25,7 @@ from domain.library.citations import find_boxes
 from domain.ports.documents import DocumentStore
 from domain.ports.originals import OriginalStore
 from domain.scope import Scope
-from domain.text.blocks import plain_text, read_blocks
+from domain.text.blocks import open_section, plain_text, read_blocks
 from nodes.sources.sourcing import make_line
 
 DEFAULT_DPI, MIN_DPI, MAX_DPI = 110, 36, 220
@@ -194,9 +194,7 @@ def _describe_blocks(text: str, places: Sequence[Place]) -> list[dict[str, Any]]
     for block in read_blocks(text):
         content = text[block.start : block.end]
         if block.kind == "heading":
-            level = len(content) - len(content.lstrip("#"))
-            headings = [heading for heading in headings if heading[0] < level]
-            headings.append((level, content.lstrip("# ")))
+            headings = open_section(headings, content, content.lstrip("# "))
         # Before headings were marked in the text, only chunks said under which they stand.
         place = places[max(0, bisect_right(starts, block.start) - 1)] if places else None
         path = [heading for _, heading in headings] or ([] if place is None else list(place.heading_path))

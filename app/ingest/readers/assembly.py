@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from domain.documents import Link, ParsedDocument, Section, Unseen
-from domain.text.tables import join_cells
+from domain.text.tables import join_cells, write_rule
 
 _REPLACED = str.maketrans(
     {
@@ -162,7 +162,7 @@ class Assembly:
         if headers and any(map(any, cells[:headers])):
             width = max(len(row) for row in cells)
             if width > 1:
-                lines.insert(headers, " | ".join(["---"] * width))
+                lines.insert(headers, write_rule(width))
         self._add("\n".join(line for line in lines if line.strip(" |")), "table")
 
     def add_definition(self, term: str) -> None:

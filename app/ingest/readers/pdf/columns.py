@@ -13,7 +13,7 @@ from statistics import median
 from app.ingest.readers.pdf.headings import LARGER
 from app.ingest.readers.pdf.page import Piece, Run
 from app.ingest.readers.pdf.tables import has_figures, is_figure, part_joined
-from domain.text.tables import join_cells, split_cells
+from domain.text.tables import join_cells, split_cells, write_rule
 
 _APART = 3
 """Distance between rows, in heights of the type, from which another table begins."""
@@ -249,7 +249,7 @@ def _read_header(lines: Sequence[Run], columns: Sequence[Piece]) -> tuple[list[P
         texts += [cell._replace(left=found[place].left, right=found[place].right) for place in places]
     row = _place(sorted(texts, key=lambda cell: cell.top), found)
     return found, Run(
-        join_cells(row) + "\n" + " | ".join(["---"] * len(row)),
+        join_cells(row) + "\n" + write_rule(len(row)),
         min(line.left for line in lines),
         min(line.top for line in lines),
         max(line.right for line in lines),

@@ -11,7 +11,7 @@ from pypdfium2 import raw
 
 from app.ingest.readers.pdf.characters import View
 from app.ingest.readers.pdf.page import Piece, Run
-from domain.text.tables import join_cells
+from domain.text.tables import join_cells, write_rule
 
 _NEAR = 2.0
 """Distance in points up to which lines meet, and a rectangle is a line."""
@@ -104,7 +104,7 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
             texts = [" ".join(piece.text for piece in cells.get(column, ())) for column in columns]
             made.append(_make_row(join_cells(texts), [piece for held in cells.values() for piece in held]))
             if plain and row == max((other for other in rows if other < min(plain)), default=None):
-                made[-1].text += "\n" + " | ".join(["---"] * len(columns))
+                made[-1].text += "\n" + write_rule(len(columns))
         first = filled.index(inside[0])
         held = {id(run) for run in inside}
         filled[first:] = [*made, *(run for run in filled[first:] if id(run) not in held)]
