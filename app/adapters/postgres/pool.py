@@ -15,7 +15,7 @@ import orjson
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.adapt import Dumper
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import Format, PipelineStatus, TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
@@ -148,6 +148,10 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         if isinstance(conn, _Connection):
             conn.used = monotonic()
         try:
+            if conn.pgconn.pipeline_status != PipelineStatus.OFF:
+                # psycopg does not leave a pipeline that was cancelled while it was entered: statements of the next
+                # borrowers would be committed by chance, and keep their locks until then.
+                await conn.close()
             await super().putconn(conn)
         finally:
             self._turns.release()
