@@ -199,6 +199,41 @@ async def test_a_failed_steps_finished_neighbour_is_not_run_again(saver: PackedS
     assert len(ran) == 3, "right, inside and further"
 
 
+async def test_a_step_that_is_cancelled_before_its_edge_is_chosen_is_taken_again(
+    saver: PackedSaver, elsewhere: PackedSaver
+) -> None:
+    chosen = asyncio.Event()
+
+    async def choose(state: State) -> str:
+        if not chosen.is_set():
+            chosen.set()
+            await asyncio.Event().wait()
+        return "last"
+
+    async def take(state: State) -> dict[str, Any]:
+        return {"seen": ["first"]}
+
+    def continue_with(saver: PackedSaver) -> Any:
+        graph = StateGraph(State)
+        graph.add_node("first", take)
+        graph.add_node("last", lambda state: {"seen": ["last"]})
+        graph.add_edge(START, "first")
+        graph.add_conditional_edges("first", choose, ["last"])
+        return graph.compile(checkpointer=saver)
+
+    async def begin() -> None:
+        async for _ in continue_with(saver).astream({"seen": []}, config, stream_mode="custom"):
+            pass
+
+    config = thread()
+    running = asyncio.create_task(begin())
+    await chosen.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    await saver.flush(config["configurable"]["thread_id"])
+    assert (await continue_with(elsewhere).ainvoke(None, config))["seen"] == ["first", "last"]
+
+
 async def test_two_turns_of_a_thread_at_once(saver: PackedSaver, elsewhere: PackedSaver) -> None:
     config = thread()
     graph = build(saver)

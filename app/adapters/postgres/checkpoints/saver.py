@@ -32,6 +32,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncCursor
 from psycopg.rows import DictRow, dict_row, scalar_row
@@ -211,6 +212,9 @@ class PackedSaver(AsyncPostgresSaver):
         """Buffer what a task wrote on top of a checkpoint."""
         if not writes:
             return
+        if writes[-1][0] == ERROR and isinstance(writes[-1][1], asyncio.CancelledError):
+            # What a step wrote before it was cancelled lacks what follows it: with it, the run would end there.
+            writes = writes[-1:]
         workspace_id, key, namespace = self._read_place(config)
         pack = await self._buffer.open_pack(workspace_id, key, namespace)
         replaces = all(channel in WRITES_IDX_MAP for channel, _ in writes)
