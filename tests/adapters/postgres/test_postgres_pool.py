@@ -66,7 +66,9 @@ async def test_what_is_cancelled_at_any_moment_leaves_no_connection_that_commits
             writing.cancel()
             await asyncio.wait({writing})
             async with open_session(pool, ALL_WORKSPACES) as session:
-                await session.fetch("INSERT INTO workspaces (workspace_id) VALUES (%(new)s) RETURNING 1", new=f"{rounds}")
+                await session.fetch(
+                    "INSERT INTO workspaces (workspace_id) VALUES (%(new)s) RETURNING 1", new=f"{rounds}"
+                )
             async with await AsyncConnection.connect(database_url) as other:
                 found = await other.execute("SELECT FROM workspaces WHERE workspace_id = %s", (f"{rounds}",))
                 assert found.rowcount == 1

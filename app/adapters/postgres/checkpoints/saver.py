@@ -32,8 +32,8 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.base import id as ids
-from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.types import ERROR
 from psycopg import AsyncCursor
 from psycopg.rows import DictRow, dict_row, scalar_row
 
