@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres.library.bm25 import plan_search, weigh_chunk, weigh_query
+from app.adapters.postgres.library.bm25 import weigh_chunk, weigh_query, weigh_terms
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from app.ingest.chunking import split
@@ -120,8 +120,7 @@ class Corpus:
         return self._score(weigh_marking_terms(impacts, examples, self._weigh(terms)), chunk_ids)
 
     def _weigh(self, terms: Mapping[int, float]) -> dict[int, float]:
-        plan = plan_search(terms, len(self.passages), self._frequencies)
-        return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
+        return weigh_terms(terms, len(self.passages), self._frequencies)
 
     def _score(self, weights: Mapping[int, float], chunk_ids: Sequence[str]) -> list[Match]:
         return [

@@ -25,10 +25,11 @@ from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from langchain_postgres.v2.indexes import HNSWIndex
 from langgraph.runtime import Runtime
+from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
 from app.adapters.embedded import open_servers
 from app.adapters.postgres.library import dense, lexical
-from app.adapters.postgres.library.bm25 import plan_search, weigh_query
+from app.adapters.postgres.library.bm25 import TERM_IDS, LexicalQuery, weigh_query, weigh_terms
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
 from app.settings import read_settings
@@ -236,19 +237,16 @@ class Bench:
         async with open_session(self.pool, scope.workspace_id, transaction=True) as session:
             counts = await session.fetch(lexical.COUNT_TERMS, terms=sorted(terms), document_ids=None)
             frequencies = {row["term"]: row["chunks"] for row in counts if row["term"] != -1}
-            plan = plan_search(terms, frequencies.pop(None), frequencies)
-            assert plan is not None
+            weights = weigh_terms(terms, frequencies.pop(None), frequencies)
+            everyone = LexicalQuery([([], list(weights))], sum(self.sizes.values()))
+            statement, parameters = lexical.fit_plan(everyone)
             rows = await session.fetch(
-                lexical.SEARCH,
+                statement,
                 prepare=False,
-                rare=sorted(frequencies),
-                support=None,
-                next=None,
-                others=None,
-                weights=plan.weights,
-                candidates=sum(self.sizes.values()),
+                weights=SparseVector(weights, TERM_IDS),
                 limit=LEG,
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                **parameters,
             )
         return [row["score"] for row in rows]
 

@@ -67,7 +67,6 @@ keep its locks for as long as it is frozen."""
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows. Our statements sort what comes out of order.
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": "800",
     "hnsw.max_scan_tuples": "40000",
     # A lexical search reads the whole list of terms that wait to be indexed, so it is kept short. `load` raises this.
     "gin_pending_list_limit": "256kB",

@@ -72,7 +72,7 @@ async def test_the_searches_of_a_question_take_five_round_trips(
 
     async def note(cursor: AsyncCursor[Any], query: Any, *args: Any, **options: Any) -> AsyncCursor[Any]:
         # Turning to the workspace travels with the statement that follows.
-        if "set_config" not in str(query):
+        if query != pool_module._TURN_TO:
             sent.append(query)
         return await execute(cursor, query, *args, **options)
 
@@ -278,6 +278,7 @@ async def test_candidates_by_rare_terms_include_the_best_chunks(
         with monkeypatch.context() as patch:
             for module in (bm25, lexical):
                 patch.setattr(module, "CANDIDATES", 60)
+            patch.setattr(bm25, "ENOUGH", 5)
             some = [await filled.search_lexical(scope, query, 400) for query in queries]
         for wanted, got in zip(complete, some, strict=True):
             assert 0 < len(got) <= min(60, len(wanted))
@@ -286,44 +287,39 @@ async def test_candidates_by_rare_terms_include_the_best_chunks(
 
 
 @pytest.mark.parametrize(
-    ("frequencies", "rare", "support"),
+    ("chunks", "frequencies", "held"),
     [
-        ({1: 10, 2: 4000, 3: 900}, [1, 3, 2], None),
-        ({1: 10, 2: 4000, 3: 2000}, [1, 3], None),
-        ({1: 6000, 2: 9000, 3: 7000}, [1], [3, 2]),
-        ({1: 6000}, [1], None),
-        ({2: 10}, [2], None),
+        # Few chunks: every one that holds a term.
+        (1_000, {1: 10, 2: 900}, [([], [1, 2])]),
+        # The rare term alone, and the two others together.
+        (100_000, {1: 350, 2: 4_000, 3: 5_000}, [([], [1]), ([2], [3])]),
+        # A common term only where the others are not enough.
+        (100_000, {1: 350, 2: 400, 3: 60_000}, [([], [1, 2])]),
+        (20_000, {1: 50, 2: 100, 3: 3_000}, [([], [1, 2, 3])]),
+        # Not at all where it would bring more than can be scored.
+        (100_000, {1: 50, 2: 100, 3: 6_000, 4: 60_000}, [([], [1, 2]), ([3], [4])]),
+        # Terms that many chunks hold select together.
+        (100_000, {1: 9_000, 2: 9_500, 3: 9_900}, [([1], [2])]),
     ],
 )
-def test_plan_selects_candidates_by_the_rarest_terms(
-    frequencies: dict[int, int], rare: list[int], support: list[int] | None
+def test_plan_selects_by_the_greatest_weights_until_there_are_enough(
+    chunks: int, frequencies: dict[int, int], held: list[tuple[list[int], list[int]]]
 ) -> None:
-    plan = bm25.plan_search(Counter([1, 2, 3]), 10_000, frequencies)
-    assert plan is not None
-    assert (plan.rare, plan.support) == (rare, support)
+    weights = bm25.weigh_terms(dict.fromkeys(frequencies, 1.0), chunks, frequencies)
+    assert sorted(bm25.plan_search(weights, chunks, frequencies).held) == sorted(held)
 
 
-def test_plan_for_part_of_the_chunks_allows_more_postings() -> None:
-    frequencies = {1: 10, 2: 4000, 3: 2000}
-    plan = bm25.plan_search(Counter([1, 2, 3]), 10_000, frequencies, share=0.8)
-    assert plan is not None
-    assert plan.rare == [1, 3, 2]
-
-
-def test_plan_fills_up_with_chunks_that_hold_two_of_the_other_terms() -> None:
-    frequencies = {1: 10, 2: 9000, 3: 6000, 4: 7000, 5: 900_000}
-    plan = bm25.plan_search(Counter(frequencies), 999_000, frequencies)
-    assert plan is not None
-    assert (plan.rare, plan.next, plan.others, plan.candidates) == ([1, 3], [4], [2], 9_990)
-    of_common = bm25.plan_search(Counter([1, 4, 5]), 20_000, {1: 10, 4: 7000, 5: 9000})
-    assert of_common is not None
-    assert (of_common.rare, of_common.next, of_common.others, of_common.candidates) == ([1], [4], [5], 5_000)
+def test_plan_for_part_of_the_chunks_selects_more() -> None:
+    frequencies = {1: 600, 2: 4_000}
+    weights = bm25.weigh_terms(dict.fromkeys(frequencies, 1.0), 100_000, frequencies)
+    assert bm25.plan_search(weights, 100_000, frequencies).held == [([], [1])]
+    assert bm25.plan_search(weights, 100_000, frequencies, share=0.5).held == [([], [1, 2])]
 
 
 async def test_chunks_with_two_common_words_are_found_beside_those_with_a_rare_one(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bm25, "CANDIDATES", 5)
+    monkeypatch.setattr(bm25, "CANDIDATES", 8)
     texts = ["lynx", *["owl hawk"] * 3, *["owl"] * 4, *["hawk"] * 8]
     birds = [f"{text} {number}" for number, text in enumerate(texts)]
     await PostgresDocumentStore(pool).replace("w", content_of("birds", birds))
@@ -341,8 +337,8 @@ async def test_ids_are_accepted_in_any_form(filled: PostgresLibrary, pool: Pool)
         assert {m.document_id for m in await filled.search_lexical(scope, "word1 word2", 100)} == {first.id}
 
 
-def test_without_a_known_term_there_is_no_plan() -> None:
-    assert bm25.plan_search(Counter([1, 2]), 10_000, {2: 0}) is None
+def test_a_term_that_no_chunk_holds_weighs_nothing() -> None:
+    assert bm25.weigh_terms(Counter([1, 2]), 10_000, {2: 0}) == {}
 
 
 async def test_term_frequencies_follow_every_change(pool: Pool) -> None:

@@ -9,13 +9,11 @@ Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import repeat
-
-from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
+from itertools import combinations, repeat
 
 from domain.text.terms import analyse, weigh_query_terms
 
@@ -30,14 +28,23 @@ TERM_IDS = 1_000_000_000
 another, which costs a little precision for that word."""
 
 CANDIDATES = 5_000
-"""Largest number of chunks that a search scores. Fewer lose quality on mixed corpora; more cost time."""
+"""Number of chunks up to which a search scores every one that holds a term, and largest number that it scores."""
 
 MOST_CANDIDATES = 10_000
-"""The same in a workspace of a million chunks or more: a hundredth of them, because terms that select well are commoner
-there."""
+"""The same in a workspace of a million chunks or more: a hundredth of them."""
+
+ENOUGH = 500
+"""Number of chunks that the chosen terms should occur in together by chance. Terms of one subject occur together more
+often: four times as many are scored. Measured: docs/measurements/scale.md."""
+
+SELECTING = 12
+"""Largest number of terms, the rarest ones, that select candidates."""
+
+TOGETHER = 3
+"""Largest number of terms that a candidate must hold together. Larger groups hardly select better."""
 
 COMMON_SHARE = 1 / 10
-"""Share of the chunks from which a term no longer selects any, unless there is no rarer one. Its postings are many to
+"""Share of the chunks from which a term selects only where rarer ones do not select enough. Its postings are many to
 read, and whoever holds it says little."""
 
 LEAST_SHARE = 1 / 3
@@ -64,15 +71,12 @@ def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A planned search. A candidate holds one of the terms `rare` and, unless it is None, one of `support`. Where these
-    are fewer than `candidates`, chunks that hold the term `next` and one of `others` are added."""
+    """A planned search."""
 
-    rare: list[int]
-    support: list[int] | None
-    next: list[int] | None
-    others: list[int] | None
+    held: list[tuple[list[int], list[int]]]
+    """For one of these pairs, a candidate holds all terms of the first list and one of the second."""
     candidates: int
-    weights: SparseVector
+    """Number of them that are scored at most."""
 
 
 def weigh_query(workspace_id: str, query: str) -> dict[int, float]:
@@ -80,47 +84,53 @@ def weigh_query(workspace_id: str, query: str) -> dict[int, float]:
     return {term_id(workspace_id, term): weight for term, weight in weigh_query_terms(query).items()}
 
 
-def plan_search(
-    terms: Mapping[int, float], chunks: int, frequencies: dict[int, int], share: float = 1.0
-) -> LexicalQuery | None:
-    """Plan the search of a workspace of `chunks` chunks for `terms`. Returns None if no chunk holds any of them.
+def weigh_terms(terms: Mapping[int, float], chunks: int, frequencies: Mapping[int, int]) -> dict[int, float]:
+    """Return the inverse document frequency of each term that any chunk holds, times how much it counts.
 
-    `terms` says how much each counts, `frequencies` gives the number of chunks that hold each, `share` the part of the
-    chunks that is in scope. The rarest terms whose postings together stay within the number of candidates select them:
-    a chunk that holds only more common terms scores lower, unless it holds several. Those with the next term and
-    another one are therefore added while there is room. If even the rarest term is too common, a candidate must hold
-    another term as well.
+    `terms` says how much each counts, `frequencies` gives the number of the workspace's `chunks` that hold each.
     """
-    known = sorted((term for term in terms if frequencies.get(term, 0) > 0), key=lambda term: frequencies[term])
-    if not known:
-        return None
-    weights = {
-        term: terms[term] * math.log(1 + (chunks - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
-        for term in known
+    return {
+        term: counts * math.log(1 + (chunks - frequency + 0.5) / (frequency + 0.5))
+        for term, counts in terms.items()
+        if (frequency := frequencies.get(term, 0)) > 0
     }
-    # In a narrow scope most postings lie outside, so more of them may be read.
+
+
+def plan_search(
+    weights: Mapping[int, float], chunks: int, frequencies: Mapping[int, int], share: float = 1.0
+) -> LexicalQuery:
+    """Plan the search of a workspace of `chunks` chunks for one or more terms of these weights.
+
+    `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope. Terms
+    and groups of terms select the chunks that hold them, those of the greatest weight first, until chance alone would
+    bring `ENOUGH`: whatever holds none of these groups has a smaller sum of weights, and is rarely among the best.
+    """
+    known = sorted(weights, key=lambda term: frequencies[term])
     candidates = min(max(CANDIDATES, chunks // 100), MOST_CANDIDATES)
-    budget = candidates / max(share, LEAST_SHARE)
-    rare: list[int] = []
-    postings = 0
-    for term in known:
-        postings += frequencies[term]
-        if rare and postings > budget and chunks > candidates:
-            break
-        rare.append(term)
-    further = known[len(rare) :]
-    too_common = len(known) > 1 and frequencies[known[0]] > budget
-    fills_up = len(further) > 1 and not too_common
-    return LexicalQuery(
-        rare,
-        support=known[1:] if too_common else None,
-        next=further[:1] if fills_up else None,
-        others=_leave_out_common(further[1:], chunks, frequencies) if fills_up else None,
-        candidates=candidates,
-        weights=SparseVector(weights, TERM_IDS),
-    )
+    if chunks <= candidates:
+        return LexicalQuery([([], known)], candidates)
+    common = {term for term in known if frequencies[term] > COMMON_SHARE * chunks}
+    groups = [group for size in range(1, TOGETHER + 1) for group in combinations(known[:SELECTING], size)]
+    groups.sort(key=lambda group: (not common.isdisjoint(group), -sum(weights[term] for term in group)))
+    chosen: dict[tuple[int, ...], None] = {}
+    # In a narrow scope most chunks lie outside, so that more of them are needed.
+    expected, enough = 0.0, ENOUGH / max(share, LEAST_SHARE)
+    for group in groups:
+        more = float(chunks)
+        for term in group:
+            more *= frequencies[term] / chunks
+        # More than can be scored would come at the cost of the better ones before.
+        if (not chosen or expected + more <= candidates) and not _holds(group, chosen):
+            chosen[group] = None
+            expected += more
+            if expected >= enough:
+                break
+    pairs: dict[tuple[int, ...], list[int]] = {}
+    for *first, last in (group for group in chosen if not _holds(group, chosen)):
+        pairs.setdefault(tuple(first), []).append(last)
+    return LexicalQuery([(list(first), last) for first, last in pairs.items()], candidates)
 
 
-def _leave_out_common(terms: list[int], chunks: int, frequencies: dict[int, int]) -> list[int]:
-    """Return the terms, rarest first, without those that too many chunks hold. The first always stays."""
-    return terms[:1] + [term for term in terms[1:] if frequencies[term] <= COMMON_SHARE * chunks]
+def _holds(group: tuple[int, ...], groups: Container[tuple[int, ...]]) -> bool:
+    """Return True if a part of the group is one of the groups: then that one selects all of its chunks."""
+    return any(part in groups for size in range(1, len(group)) for part in combinations(group, size))

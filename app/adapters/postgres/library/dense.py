@@ -22,12 +22,18 @@ _SAME_EMBEDDER: LiteralString = (
     "(%(embedder)s::text IS NULL OR EXISTS (SELECT FROM embedding_model WHERE name = %(embedder)s))"
 )
 
+MOST_WALKED = 700
+"""Largest number of candidates of a walk (`hnsw.ef_search`). The more chunks, the wider the walk must be for the same
+recall: 230 among 4,000, 320 among 20,000, 700 among a million (docs/measurements/scale.md)."""
+
 _SEARCH: LiteralString = """
     -- A scope of few chunks, or a workspace without an HNSW graph: compare every chunk, found by the b-tree. Otherwise:
     -- walk the graph. PostgreSQL executes only the branch that `way` chooses.
     WITH way AS MATERIALIZED (
         SELECT chunks <= %(exact_rows)s
-            OR NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(index)s) AND indisvalid) AS exact
+            OR NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(index)s) AND indisvalid) AS exact,
+            -- Evaluated before the walk begins, and for this transaction alone.
+            set_config('hnsw.ef_search', ({walked})::int::text, true) AS walked
         FROM ({size}) AS size
         WHERE {same_embedder}
     ),
@@ -59,6 +65,7 @@ SEARCH: LiteralString = _SEARCH.format(
     size="SELECT chunks FROM workspaces WHERE workspace_id = %(workspace_id)s",
     in_documents="",
     in_documents_of_index="",
+    walked=f"least({MOST_WALKED}, 44 * greatest(chunks, 1) ^ 0.2)",
     taken="%(limit)s",
 )
 
@@ -69,6 +76,7 @@ SEARCH_IN_DOCUMENTS: LiteralString = _SEARCH.format(
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     """,
     in_documents="AND document_id = ANY(%(document_ids)s::uuid[])",
+    walked=f"{MOST_WALKED}",
     in_documents_of_index="AND (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE",
     # A filtered index scan stops at the limit although later rows may be nearer: fetching twice as many makes up for
     # it.

@@ -3,12 +3,19 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
-from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, plan_search, weigh_query
+from app.adapters.postgres.library.bm25 import (
+    CANDIDATES,
+    TERM_IDS,
+    LexicalQuery,
+    plan_search,
+    weigh_query,
+    weigh_terms,
+)
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, keep_documents
@@ -32,9 +39,8 @@ COUNT_TERMS: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-# The GIN index finds chunks with a rare term, and then, while there is room, those with the next term and a more common
-# one; IS TRUE keeps the planner off the b-tree. The statement is never prepared, so the planner sees the parameters and
-# drops the conditions, and the second part, that are NULL.
+# The GIN index finds the chunks that `fit_plan` asks for; IS TRUE keeps the planner off the b-tree. The statement is
+# never prepared, so the planner sees the parameters and drops a condition that is NULL.
 SEARCH: LiteralString = """
     SELECT chunk_id::text, document_id::text, score
     FROM (
@@ -42,16 +48,7 @@ SEARCH: LiteralString = """
             SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
             FROM terms_of_workspace
             WHERE (workspace_id = %(workspace_id)s) IS TRUE
-              AND terms && %(rare)s::int[]
-              AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
-              AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
-            UNION ALL
-            SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
-            FROM terms_of_workspace
-            WHERE (workspace_id = %(workspace_id)s) IS TRUE
-              AND terms && %(next)s::int[]
-              AND terms && %(others)s::int[]
-              AND NOT terms && %(rare)s::int[]
+              AND (:held)
               AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
             LIMIT %(candidates)s
         ) AS candidates
@@ -120,23 +117,21 @@ class LexicalSearch:
             counts = await _count(session, terms, document_ids)
             in_documents = counts.in_documents
             share = 1.0 if document_ids is None else in_documents / max(counts.chunks, 1)
-            plan = plan_search(terms, counts.chunks, counts.frequencies, share)
-            if plan is None:
+            known = weigh_terms(terms, counts.chunks, counts.frequencies)
+            if not known:
                 return []
-            self._remember(scope.workspace_id, query, counts.corpus, plan.weights)
-            few = document_ids is not None and in_documents <= 2 * CANDIDATES
-            rows = await session.fetch(
-                _SEARCH_IN_DOCUMENTS if few else SEARCH,
-                prepare=False,
-                rare=Integers(plan.rare),
-                support=plan.support and Integers(plan.support),
-                weights=plan.weights,
-                next=plan.next and Integers(plan.next),
-                others=plan.others and Integers(plan.others),
-                candidates=plan.candidates,
-                limit=limit,
-                document_ids=document_ids,
-            )
+            weights = SparseVector(known, TERM_IDS)
+            self._remember(scope.workspace_id, query, counts.corpus, weights)
+            if document_ids is not None and in_documents <= 2 * CANDIDATES:
+                rows = await session.fetch(
+                    _SEARCH_IN_DOCUMENTS, prepare=False, weights=weights, limit=limit, document_ids=document_ids
+                )
+            else:
+                plan = plan_search(known, counts.chunks, counts.frequencies, share)
+                statement, parameters = fit_plan(plan)
+                rows = await session.fetch(
+                    statement, prepare=False, weights=weights, limit=limit, document_ids=document_ids, **parameters
+                )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
@@ -150,7 +145,7 @@ class LexicalSearch:
                     return matches
             terms = weigh_query(scope.workspace_id, query)
             counts = await _count(session, terms, None)
-            return await _score(session, document_ids, chunk_ids, _weigh(terms, counts.chunks, counts.frequencies))
+            return await _score(session, document_ids, chunk_ids, weigh_terms(terms, counts.chunks, counts.frequencies))
 
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
@@ -166,7 +161,7 @@ class LexicalSearch:
             frequencies = {row["term"]: row["chunks"] for row in rows if row["chunk_id"] is None}
             chunks = frequencies.pop(None, 0)
             terms = {term: 1.0 for term in frequencies if term not in own}
-            weights = weigh_marking_terms(impacts, examples, _weigh(terms, chunks, frequencies))
+            weights = weigh_marking_terms(impacts, examples, weigh_terms(terms, chunks, frequencies))
             return await _score(session, await self._filtered.find(session, scope), chunk_ids, weights)
 
     def _remember(self, workspace_id: str, query: str, corpus: UUID | None, weights: SparseVector) -> None:
@@ -195,10 +190,15 @@ async def _count(session: Session, terms: Iterable[int], document_ids: str | Non
     return _Counts(frequencies.pop(None, 0), frequencies.pop(-1), frequencies, corpus)
 
 
-def _weigh(terms: Mapping[int, float], chunks: int, frequencies: dict[int, int]) -> dict[int, float]:
-    """Return the inverse document frequency of each term that the workspace knows, times what it counts."""
-    plan = plan_search(terms, chunks, frequencies)
-    return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
+def fit_plan(plan: LexicalQuery) -> tuple[LiteralString, dict[str, Any]]:
+    """Return `SEARCH` with the plan's conditions, and the parameters that it adds."""
+    conditions = []
+    parameters: dict[str, Any] = {"candidates": plan.candidates}
+    for number, (first, last) in enumerate(plan.held):
+        parameters |= {f"first{number}": Integers(first), f"last{number}": Integers(last)}
+        both = f"terms @> %(first{number})s::int[] AND " if first else ""
+        conditions.append(f"({both}terms && %(last{number})s::int[])")
+    return SEARCH.replace(":held", " OR ".join(conditions)), parameters
 
 
 async def _score(
