@@ -22,7 +22,7 @@ from app.support.addresses import is_safe_address
 from domain.errors import IdentityProviderUnavailable
 from domain.health import Diagnosis
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("askgraph.sign_in")
 
 LEEWAY_SECONDS = 60
 """How far the clocks of the provider and of this machine may be apart."""
