@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres.library.bm25 import weigh_chunk, weigh_query, weigh_terms
+from app.adapters.postgres.library.bm25 import TermIds, weigh_chunk, weigh_query, weigh_terms
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from app.ingest.chunking import split
@@ -72,7 +72,8 @@ class Corpus:
         self._of_document: defaultdict[str, list[Passage]] = defaultdict(list)
         for passage in self.passages:
             self._of_document[passage.document_id].append(passage)
-        self._impacts = [weigh_chunk(SCOPE.workspace_id, _text(p)) for p in self.passages]
+        ids = TermIds(SCOPE.workspace_id)
+        self._impacts = [weigh_chunk(ids, _text(p)) for p in self.passages]
         self._frequencies = Counter(term for terms in self._impacts for term in terms)
         self._reranker = LateInteractionReranker(self.embedder, self)
 

@@ -1,5 +1,7 @@
 """Decoding text files of unknown encoding."""
 
+from functools import lru_cache
+
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe\x00\x00", "utf-32"),
@@ -9,12 +11,14 @@ _BOMS = (
 )
 
 
+@lru_cache(maxsize=1)
 def decode(data: bytes, *, declared: str | None = None) -> str:
     """Decode by byte order mark, else as UTF-8, else in the declared encoding, else in the likeliest one; what was
     decoded wrongly and encoded again before ("3â€“1") is set right, line by line.
 
     UTF-8 comes before the declared encoding because text in another encoding is hardly ever valid UTF-8, while wrong
-    declarations are common. Undecodable bytes become U+FFFD.
+    declarations are common. Undecodable bytes become U+FFFD. The last text is kept, because its format is told from it
+    before it is read.
     """
     text = _decode(data, declared)
     # U+0085 ends a line; it is no ellipsis of another encoding.
@@ -26,7 +30,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     from ftfy.badness import is_bad
 
     # What was decoded wrongly is never ASCII. Looking at whole lines would take as long as reading the file.
-    if not is_bad(" ".join(dict.fromkeys(word for word in text.split(" ") if not word.isascii()))):
+    if not is_bad(" ".join(word for word in dict.fromkeys(text.split(" ")) if not word.isascii())):
         return text
     return "\n".join(line if line.isascii() else fix_encoding(line) for line in text.split("\n"))
 

@@ -21,12 +21,12 @@ _RECALLED = 2000
 _KEPT = re.compile(
     r"`[^`\n]+`"
     r"|\[\^?\s*(?:(?:sources?|citations?|cite)[\s:]*)?[\w\s,;:#&.–-]{0,200}\d[^\[\]\n]{0,200}\]"
-    r"|\b(?:Ms|[Aa]pprox|Eqs?)\.(?=\s)",
+    r"|\.(?=\s)(?:(?<=\bMs\.)|(?<=\bapprox\.)|(?<=\bEq\.)|(?<=\bEqs\.))",
     re.IGNORECASE,
 )
-"""Inline code, in which no sentence ends, citation markers, which belong to the sentence before them, and English
-abbreviations that the library takes for the end of a sentence."""
-_MARKED_END = re.compile(r"(?<=1\])\.\s+(?=\d)")
+"""Inline code, in which no sentence ends, citation markers, which belong to the sentence before them, and full stops of
+English abbreviations that the library takes for the end of a sentence. `re` finds the mark that begins each fast."""
+_MARKED_END = re.compile(r"\.(?<=1\]\.)\s+(?=\d)")
 """The end of a sentence behind a marker, as `_cover` leaves it, where a figure begins the next."""
 _ORDINAL = re.compile(r"(?<![\w.,:])\d{1,3}\.\s*$")
 _NEXT_WORD = re.compile(r"\s*([^\W\d_]+)")

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import select
 import struct
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from functools import lru_cache, partial
@@ -187,18 +187,21 @@ class Integers(list[int]):
     """Many integers as one parameter of type `int4[]`."""
 
 
-class _IntegersDumper(Dumper):
-    """Writes the array in one piece. psycopg's own dumper handles each element separately, which takes ten times as
-    long."""
+def pack_integers(values: Collection[int]) -> bytes:
+    """Return a value of type `int4[]` as the server reads it. psycopg handles each element separately, which takes ten
+    times as long."""
+    count = len(values)
+    pairs = [4] * (2 * count)  # size in bytes and value of each element
+    pairs[1::2] = values
+    return struct.pack(f">{5 + 2 * count}i", 1, 0, 23, count, 1, *pairs)
 
+
+class _IntegersDumper(Dumper):
     format = Format.BINARY
     oid = 1007
 
     def dump(self, obj: Any) -> bytes:
-        count = len(obj)
-        pairs = [4] * (2 * count)  # size in bytes and value of each element
-        pairs[1::2] = obj
-        return struct.pack(f">{5 + 2 * count}i", 1, 0, 23, count, 1, *pairs)
+        return pack_integers(obj)
 
 
 @asynccontextmanager

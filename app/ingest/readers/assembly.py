@@ -40,8 +40,10 @@ BREAK = "\v"
 
 def clean(text: str) -> str:
     """Return the text in Unicode form NFC, with plain line ends, without characters that cannot be stored or seen."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return unicodedata.normalize("NFC", text.translate(_REPLACED) if _ANY_REPLACED.search(text) else text)
+    if not text.isprintable():  # else nothing is to be replaced
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = text.translate(_REPLACED) if _ANY_REPLACED.search(text) else text
+    return unicodedata.normalize("NFC", text)
 
 
 def squeeze(text: str) -> str:

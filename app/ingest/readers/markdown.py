@@ -12,7 +12,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
-from app.ingest.metadata.front_matter import split_front_matter
+from app.ingest.metadata.front_matter import MAX_CHARACTERS, split_front_matter
 from app.ingest.readers.assembly import BREAK, Assembly, clean, describes, spell_code
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
@@ -85,7 +85,7 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
 
 def read_front_matter(data: bytes) -> Metadata:
     """Return the metadata of a Markdown file without reading its text."""
-    return split_front_matter(clean(decode(data)))[0]
+    return split_front_matter(clean(decode(data).lstrip()[: 4 * MAX_CHARACTERS]))[0]
 
 
 def _convert(text: str) -> str:

@@ -1,21 +1,21 @@
 """Writing chunks: their rows, places, terms and token vectors, and the counts kept of them."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from struct import pack
 from typing import LiteralString
 from uuid import UUID, uuid5
 
-from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.documents.catalog import write_line
-from app.adapters.postgres.library.bm25 import TERM_IDS, weigh_chunk
+from app.adapters.postgres.library.bm25 import TERM_IDS, TermIds, weigh_chunk
 from app.adapters.postgres.library.vocabulary import list_words
-from app.adapters.postgres.pool import Session
-from app.support.cancelling import end_tasks
+from app.adapters.postgres.pool import Session, pack_integers, write_json
 from domain.documents import Chunk, embedding_text
 from domain.ports.documents import ChunkVectors, DocumentContent
 
@@ -23,10 +23,10 @@ ROUND = 64
 """Number of a document's chunks that are embedded before other documents have their turn."""
 
 PART = 1_000
-"""Number of chunks whose terms are copied at once, while those of the next ones are found."""
+"""Number of chunks whose terms are copied at once, while those of others are found."""
 
-_Analysed = tuple[dict[UUID, dict[int, float]], dict[str, int]]
-"""The impacts of each chunk's terms, and the words of all, each with the id of its term."""
+_Analysed = tuple[list[tuple[UUID, str, UUID, bytes, bytes]], Counter[int], dict[str, int]]
+"""Rows of `chunk_terms`, the number of them that hold each term, and their words, each with the id of its term."""
 
 _STORED_CHUNKS: LiteralString = """
     SELECT id AS chunk_id, content_hash FROM chunks
@@ -121,16 +121,16 @@ async def read_stored_chunks(session: Session, document_ids: list[UUID]) -> dict
     return {row["chunk_id"]: row["content_hash"] for row in rows}
 
 
-async def find_vectors(session: Session, new: dict[UUID, ChunkRow]) -> dict[UUID, ChunkVectors]:
+async def find_vectors(session: Session, new: dict[UUID, ChunkRow], *, has_stored: bool) -> dict[UUID, ChunkVectors]:
     """Return the vectors of new chunks: those that come with the content, else those of a stored chunk of the document
-    with the same content. Chunks without either are left out."""
+    with the same content, if it `has_stored` chunks. Chunks without either are left out."""
     vectors = {
         chunk_id: row.content.embeddings[row.chunk.content_hash]
         for chunk_id, row in new.items()
         if row.chunk.content_hash in row.content.embeddings
     }
     repeated = {chunk_id: row for chunk_id, row in new.items() if chunk_id not in vectors}
-    if repeated:
+    if has_stored and repeated:
         rows = await session.fetch(
             _READ_VECTORS,
             document_ids=list({row.document_id for row in repeated.values()}),
@@ -179,44 +179,26 @@ async def insert_chunks(
     """Store new chunks; those without vectors are to be embedded later. Returns the number of them that hold each
     term, and their words, each with the id of its term."""
     rows = list(new.items())
-    parts = [dict(rows[first : first + PART]) for first in range(0, len(rows), PART)]
-    terms: Counter[int] = Counter()
+    terms = Counter[int]()
     words: dict[str, int] = {}
-
-    def analyse(part: dict[UUID, ChunkRow]) -> asyncio.Task[_Analysed]:
-        return asyncio.create_task(asyncio.to_thread(_analyse, session.workspace_id, part))
-
-    # In a thread, and while the server takes other rows, because a document of 5 MB takes two seconds.
-    ahead = [analyse(part) for part in parts[:1]]
+    # While the server takes other rows. In one thread, because two would not run at once, which goes ahead as far as it
+    # can: the terms of a file of 5 MB take 9 MB.
+    thread = ThreadPoolExecutor(1)
+    loop, analyse = asyncio.get_running_loop(), partial(_analyse, session.workspace_id)
+    parts = deque(
+        loop.run_in_executor(thread, analyse, rows[first : first + PART]) for first in range(0, len(rows), PART)
+    )
     try:
         async with session.copying():
             await _copy_rows(session, new, vectors)
-            for number, part in enumerate(parts):
-                impacts, found = await ahead.pop()
-                ahead += [analyse(following) for following in parts[number + 1 : number + 2]]
-                terms.update(chain.from_iterable(impacts.values()))
+            while parts:
+                written, counted, found = await parts.popleft()
+                terms.update(counted)
                 words |= found
-                await _copy_terms(session, part, impacts)
+                await session.copy(_COPY_TERMS, ["uuid", "text", "uuid", "bytea", "bytea"], written)
     finally:
-        await end_tasks(*ahead)
+        thread.shutdown(wait=False, cancel_futures=True)
     return terms, words
-
-
-async def _copy_terms(session: Session, rows: dict[UUID, ChunkRow], impacts: dict[UUID, dict[int, float]]) -> None:
-    await session.copy(
-        _COPY_TERMS,
-        ["uuid", "text", "uuid", "int4[]", "sparsevec"],
-        (
-            (
-                chunk_id,
-                session.workspace_id,
-                rows[chunk_id].document_id,
-                list(weights),
-                SparseVector(weights, TERM_IDS),
-            )
-            for chunk_id, weights in impacts.items()
-        ),
-    )
 
 
 async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> None:
@@ -233,7 +215,7 @@ async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[
                 row.chunk.content_hash,
                 list(row.chunk.heading_path),
                 row.chunk.text,
-                Jsonb(_describe(row)),
+                write_json(_describe(row)),
                 vectors[chunk_id].embedding if chunk_id in vectors else None,
             )
             for chunk_id, row in new.items()
@@ -268,11 +250,17 @@ async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[
         )
 
 
-def _analyse(workspace_id: str, rows: dict[UUID, ChunkRow]) -> _Analysed:
-    """Return the impacts of the chunks' terms, and the chunks' words."""
-    texts = {chunk_id: row.text for chunk_id, row in rows.items()}
-    impacts = {chunk_id: weigh_chunk(workspace_id, text) for chunk_id, text in texts.items()}
-    return impacts, list_words(workspace_id, texts.values())
+def _analyse(workspace_id: str, rows: Sequence[tuple[UUID, ChunkRow]]) -> _Analysed:
+    ids = TermIds(workspace_id)
+    written, counted = [], Counter[int]()
+    for chunk_id, row in rows:
+        impacts = weigh_chunk(ids, row.text)
+        counted.update(impacts.keys())
+        # As pgvector reads a sparsevec. Its own class sorts and checks, which takes four times as long.
+        size = len(impacts)
+        vector = pack(f">3i{size}i{size}f", TERM_IDS, size, 0, *impacts, *impacts.values())
+        written.append((chunk_id, workspace_id, row.document_id, pack_integers(impacts), vector))
+    return written, counted, list_words(workspace_id, ids)
 
 
 def _describe(row: ChunkRow) -> dict[str, str]:
@@ -282,4 +270,4 @@ def _describe(row: ChunkRow) -> dict[str, str]:
 
 
 def _write_lines(chunk: Chunk) -> Jsonb:
-    return Jsonb([write_line(line) for line in chunk.lines])
+    return write_json([write_line(line) for line in chunk.lines])

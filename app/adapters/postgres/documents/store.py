@@ -442,7 +442,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
             kept = {chunk_id: row.chunk for chunk_id, row in wanted.items() if chunk_id in known}
             gone = [chunk_id for chunk_id in known if chunk_id not in wanted]
-            vectors = await find_vectors(session, new)  # before the chunks that they may come from are deleted
+            # Before the chunks that they may come from are deleted.
+            vectors = await find_vectors(session, new, has_stored=bool(known))
             changed_terms = Counter[int]()
             changed_terms.subtract(await count_terms(session, gone))
             await delete_chunks(session, gone)

@@ -11,9 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
-from itertools import combinations, repeat
+from itertools import chain, combinations
 
 from domain.text.terms import analyse, weigh_query_terms
 
@@ -52,21 +51,30 @@ LEAST_SHARE = 1 / 3
 that are read outside the scope."""
 
 
-@lru_cache(maxsize=50_000)
 def term_id(workspace_id: str, term: str) -> int:
     """Return the id of a term. It depends on the workspace, so that one workspace's postings do not slow another's."""
     digest = blake2b(f"{workspace_id}\0{term}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) % TERM_IDS
 
 
-def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
-    """Return the impact of each term of a chunk by term id."""
-    counts = Counter(analyse(text))
-    length = K1 * (1 - B + B * counts.total() / NOMINAL_LENGTH)
+class TermIds(dict[str, tuple[int, ...]]):
+    """The ids of the terms in each string between white space, which no word spans. Filled as it is asked."""
+
+    def __init__(self, workspace_id: str) -> None:
+        self._workspace_id = workspace_id
+
+    def __missing__(self, string: str) -> tuple[int, ...]:
+        self[string] = ids = tuple(term_id(self._workspace_id, term) for term in analyse(string))
+        return ids
+
+
+def weigh_chunk(ids: TermIds, text: str) -> dict[int, float]:
+    """Return the impact of each term of a chunk by term id, in ascending order."""
     # Without a loop of Python's own, because a long document has hundreds of thousands of terms.
+    counts = Counter(chain.from_iterable(map(ids.__getitem__, text.split())))
+    length = K1 * (1 - B + B * counts.total() / NOMINAL_LENGTH)
     impacts = {count: count * (K1 + 1) / (count + length) for count in set(counts.values())}
-    ids = map(term_id, repeat(workspace_id), counts)
-    return dict(zip(ids, map(impacts.__getitem__, counts.values()), strict=True))
+    return {term: impacts[counts[term]] for term in sorted(counts)}
 
 
 @dataclass(frozen=True, slots=True)

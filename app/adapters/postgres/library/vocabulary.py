@@ -94,11 +94,9 @@ FIND_SIMILAR_WORDS: LiteralString = """
 """
 
 
-def list_words(workspace_id: str, texts: Iterable[str]) -> dict[str, int]:
-    """Return the words of the texts that a correction may suggest, each with the id of its term."""
-    # A word never spans white space, so each distinct string between white space needs to be analysed only once.
-    occurring = {word for text in texts for word in text.split()}
-    words = {word for word in content_words(" ".join(occurring)) if _is_plain(word)}
+def list_words(workspace_id: str, strings: Iterable[str]) -> dict[str, int]:
+    """Return the words in strings without white space that a correction may suggest, each with the id of its term."""
+    words = {word for word in content_words(" ".join(strings)) if _is_plain(word)}
     return {word: _term_of(workspace_id, word) for word in words}
 
 
