@@ -136,9 +136,11 @@ class RunQueue(Protocol):
 class ThreadStore(Protocol):
     """Knows which workspace owns a thread, and which conversations a workspace has. Raises `DatabaseUnavailable`."""
 
-    async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
+    async def claim(
+        self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = (), *, copy_of: str | None = None
+    ) -> None:
         """Create the thread, or do nothing where the workspace has it already. A new one is open to those who have all
-        of these groups; None: to those whose groups are not limited."""
+        of these groups; None: to those whose groups are not limited. It is erased with the thread `copy_of`."""
         ...
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool: ...

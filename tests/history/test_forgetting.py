@@ -320,3 +320,42 @@ async def test_files_of_the_home_hold_nothing_that_was_forgotten(tmp_path: Path)
     assert count() == {}
     async with open_services(settings):
         assert count() == {}
+
+
+async def branch_twice(services: Services, thread_id: str) -> list[str]:
+    """Make a branch, and one of the branch, that nobody runs. Return their ids."""
+    made = [thread_id]
+    async with services.make_run_manager() as manager:
+        for sufficient in (0.2, 0.3):
+            steps = await services.make_history_reader().read("default", made[-1])
+            checkpoint_id = next((step for step in steps if step["node"] == "rerank"), steps[-1])["checkpoint_id"]
+            changes = {"profile.grade.sufficient": sufficient}
+            replayer = services.make_replayer(manager)
+            branch = await replayer.branch("default", made[-1], checkpoint_id, OWNER, changes=changes)
+            made.append(branch.thread_id)
+    return made[1:]
+
+
+@pytest.mark.parametrize("question", [QUESTION, "When does the canteen serve lunch in March?"])
+async def test_branches_that_nobody_ran_are_forgotten(services: Services, document_id: str, question: str) -> None:
+    """They hold copies of what a run was shown, whether it quoted the document or found it only."""
+    asked = await ask(services, question, mode="thorough")
+    branches = await branch_twice(services, asked["thread_id"])
+    # Clients may see them as branches of a thread that was never shown the document.
+    await services.runs.client_threads.create("default", "root", {}, "ann")
+    for branch in (asked["thread_id"], *branches):
+        await services.runs.client_threads.branch("default", "root", branch, "")
+    assert find(await dump(services), document_id)
+    erasure = await services.make_forgetting().forget_document("default", document_id)
+    assert not erasure.found
+    assert find(await dump(services), document_id, *SAID) == []
+
+
+async def test_branches_of_a_deleted_branch_are_forgotten(services: Services, document_id: str) -> None:
+    asked = await ask(services, QUESTION, mode="thorough")
+    first, second = await branch_twice(services, asked["thread_id"])
+    pool: Any = cast(Any, services.runs.eraser)._pool
+    async with open_session(pool, ALL_WORKSPACES) as session:
+        await session.execute("DELETE FROM threads WHERE thread_id = %(first)s", first=first)
+    erasure = await services.make_forgetting().forget_thread("default", asked["thread_id"])
+    assert set(erasure.needles.ids) == {asked["thread_id"], second}

@@ -245,7 +245,8 @@ class Replayer:
         renamed = dataclasses.replace(start, values=values)
         await begin_in_memory(self._graph, branch_id, renamed)
         # It holds what the run was shown, before anybody runs it.
-        await self._thread_store.claim(replay.workspace_id, branch_id, start.values["scope"].get("groups"))
+        groups = start.values["scope"].get("groups")
+        await self._thread_store.claim(replay.workspace_id, branch_id, groups, copy_of=start.thread_id)
         marks = {"forked_from": json.dumps(forked_from), "forked_as": start.after}
         marks |= {"forked_to": start.forced} if start.forced else {}
         await begin_thread(self._graph, branch_id, renamed, **marks)

@@ -38,8 +38,14 @@ OPEN: LiteralString = f"""
 MERGED_CALLERS: LiteralString = "ARRAY(SELECT DISTINCT unnest(threads.asked_by || excluded.asked_by) ORDER BY 1)"
 
 _CLAIM_THREAD: LiteralString = """
-    INSERT INTO threads (thread_id, workspace_id, groups, asked_by)
-    VALUES (%(thread_id)s, %(workspace_id)s, %(groups)s::text[], '{}')
+    INSERT INTO threads (thread_id, workspace_id, groups, asked_by, copied_from)
+    VALUES (%(thread_id)s, %(workspace_id)s, %(groups)s::text[], '{}', coalesce(
+        (
+            SELECT array_prepend(thread_id, copied_from) FROM threads
+            WHERE workspace_id = %(workspace_id)s AND thread_id = %(copy_of)s
+        ),
+        '{}'
+    ))
     ON CONFLICT DO NOTHING
 """
 
@@ -149,9 +155,12 @@ class PostgresThreadStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
+    async def claim(
+        self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = (), *, copy_of: str | None = None
+    ) -> None:
+        named = None if groups is None else sorted(groups)
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_CLAIM_THREAD, thread_id=thread_id, groups=None if groups is None else sorted(groups))
+            await session.execute(_CLAIM_THREAD, thread_id=thread_id, groups=named, copy_of=copy_of)
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:

@@ -197,9 +197,8 @@ _FIND_BRANCHES: LiteralString = """
         UNION
         SELECT other.thread_id
         FROM branch JOIN (
-            SELECT workspace_id, thread_id, forked_from ->> 'thread_id' AS branch_of FROM runs
-            UNION ALL SELECT workspace_id, thread_id, branch_of FROM threads
-        ) AS other ON other.branch_of = branch.thread_id
+            SELECT workspace_id, thread_id, unnest(array_append(copied_from, branch_of)) AS origin FROM threads
+        ) AS other ON other.origin = branch.thread_id
         WHERE other.workspace_id = %(workspace_id)s
     )
     SELECT thread_id FROM branch
@@ -279,7 +278,8 @@ class PostgresEraser:
             read = await session.fetch(_FIND_READ, document_id=document_id, run_ids=run_ids)
             branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in (*told, *given)])
             thread_ids = sorted({row["thread_id"] for row in branches})
-            only_read = sorted({row["thread_id"] for row in read}.difference(thread_ids))
+            branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in read])
+            only_read = sorted({row["thread_id"] for row in branches}.difference(thread_ids))
             await session.execute(_LOCK_THREADS, thread_ids=[*thread_ids, *only_read])
             if not dry_run and await session.fetch_one(_IS_BUSY, thread_ids=[*thread_ids, *only_read]) is not None:
                 raise ThreadBusy

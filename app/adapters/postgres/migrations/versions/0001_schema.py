@@ -343,6 +343,8 @@ CREATE TABLE threads (
     -- The thread that goes on in this one, and the checkpoint of it or of another branch from which this one went on.
     branch_of text,
     branched_at text,
+    -- The threads of whose states it holds a copy, since it began with one. Erasing one reaches it, run or not.
+    copied_from text[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (workspace_id, thread_id)
 );
 CREATE INDEX conversations ON threads (workspace_id, updated_at DESC, thread_id DESC) WHERE asked <> '';
