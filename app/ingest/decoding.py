@@ -1,6 +1,7 @@
 """Decoding text files of unknown encoding."""
 
 from functools import lru_cache
+from itertools import filterfalse
 
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -30,7 +31,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     from ftfy.badness import is_bad
 
     # What was decoded wrongly is never ASCII. Looking at whole lines would take as long as reading the file.
-    if not is_bad(" ".join(word for word in dict.fromkeys(text.split(" ")) if not word.isascii())):
+    if not is_bad(" ".join(dict.fromkeys(filterfalse(str.isascii, text.split(" "))))):
         return text
     return "\n".join(line if line.isascii() else fix_encoding(line) for line in text.split("\n"))
 
