@@ -5,6 +5,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import BREAK, Assembly, describes, spell_code, squeeze, unlink
+from app.ingest.readers.man_page import add_man_page, is_man_page
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
@@ -17,6 +18,8 @@ _NAVIGATION = frozenset({
 })
 # fmt: on
 """Roles of what surrounds the content of a page or covers it (WAI-ARIA 1.2, and DPUB-ARIA)."""
+_SECTION = 2
+"""Level of the sections of a manual page; deeper headings are subsections."""
 _UNPRINTED = re.compile(r"(?<![\w-])(?:no-?print|d-print-none|print:hidden)(?![\w-])")
 """Classes of what is on the screen alone (MediaWiki, Bootstrap, Tailwind)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
@@ -62,6 +65,8 @@ _MOST_MAINS = 8
 """Main parts of a page that are looked at: a page has one, or shows one of several."""
 _LONGEST_BANNER = 300
 """Limit, in characters, of what stands above the title of a page and names its site. Chosen: two sentences."""
+_TOPS = frozenset({"#top", "#top_of_page"})
+"""Where links lead that take readers back to the beginning."""
 _WIDEST_SPAN = 40
 _NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
 """Classes in which DocBook puts a note; the heading within is its label."""
@@ -263,11 +268,12 @@ def _count_filled(row: LexborNode) -> int:
 
 
 def _is_permalink(node: LexborNode) -> bool:
-    """Return True for the sign beside a heading that links to it, such as "¶"."""
-    if node.tag != "a" or not (node.attributes.get("href") or "").startswith("#"):
+    """Return True for the sign beside a heading that links to it, such as "¶", or the word that leads to the top."""
+    address = node.attributes.get("href") or ""
+    if node.tag != "a" or not address.startswith("#"):
         return False
     sign = node.text().strip()
-    return bool(sign) and not any(character.isalnum() for character in sign)
+    return bool(sign) and (address in _TOPS or not any(character.isalnum() for character in sign))
 
 
 def _is_on_nothing(node: LexborNode) -> bool:
@@ -302,6 +308,8 @@ class _Walk:
         self.opened: list[str] = []
         self.label = ""
         """The label of a note, which waits for its first paragraph."""
+        self.manual: list[str] = []
+        """The text of a manual page as `man` prints it, in one `pre` or one a section, so far."""
 
     def run(self, root: LexborNode, path: Sequence[int] = ()) -> None:
         """Walk `root`, or, of it, what the first of `path` holds: the ids of an element and of those around it."""
@@ -346,6 +354,7 @@ class _Walk:
                 child = child.prev
         self._flush()
         self._add_label()
+        self._add_manual()
 
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
@@ -436,6 +445,10 @@ class _Walk:
         elif tag in _HEADINGS:
             self._add_label()
             heading = self._take()
+            if self.manual:
+                # As `man` prints it: text stands further in, and so do subsections.
+                self.manual.append(f"\n{'   ' if _HEADINGS[tag] > _SECTION else ''}{unlink(heading)}\n")
+                return
             if heading and unlink(heading) == self.title:
                 self.assembly.begin_anew(_LONGEST_BANNER)
             self.assembly.add_heading(_HEADINGS[tag], heading)
@@ -475,12 +488,20 @@ class _Walk:
     def _flush(self) -> None:
         raw = "".join(self.inline)
         self.inline.clear()
-        if self.preformatted:
+        if self.preformatted and (self.manual or is_man_page(unlink(raw).split("\n"))):
+            self.manual.append(unlink(raw))
+        elif self.preformatted:
             self._add_label()
             self.assembly.add_code(raw, self.language)
         elif raw.strip():
+            self._add_manual()
             self.assembly.add_paragraph(f"{self.label}: {raw}" if self.label else raw)
             self.label = ""
+
+    def _add_manual(self) -> None:
+        if self.manual:
+            add_man_page(self.assembly, "".join(self.manual).expandtabs())
+            self.manual.clear()
 
     def _add_label(self) -> None:
         """Add the label that waits for a paragraph as one of its own."""

@@ -13,6 +13,8 @@ from domain.text.blocks import find_item, is_wrapped
 _HEADER = re.compile(r"(\S+\([0-9]\w{0,4}\))[ \t].{0,200}[ \t](\S+\([0-9]\w{0,4}\))[ \t]*")
 _HYPHEN = re.compile(r"(?<=\w)\u2010\n[ \t]*(?=\w)")
 """U+2010 at the end of a line: man has cut the word. A hyphen of the word itself is U+002D."""
+_CUT = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-\n[ \t]*(?=([^\W\d_]+))")
+"""In ASCII, man cuts words with U+002D too. They are joined where the page also has the word in one."""
 _COLUMNS = re.compile(r"(\S+(?: \S+)*)[ \t]{2,}(\S.*)")
 """A term and, in the same line, the beginning of its meaning."""
 _SUBSECTION = 3
@@ -40,7 +42,9 @@ def is_man_page(lines: Sequence[str]) -> bool:
 
 def add_man_page(assembly: Assembly, text: str) -> str:
     """Append a manual page, without the line above and below each page, and return its name, such as "rsync(1)"."""
-    lines = _HYPHEN.sub("", text).split("\n")
+    words = set(map(str.lower, re.findall(r"[^\W\d_]+", text)))
+    text = _CUT.sub(lambda cut: cut[1] if (cut[1] + cut[2]).lower() in words else cut[0], _HYPHEN.sub("", text))
+    lines = text.split("\n")
     header = next(line for line in lines if line.strip())
     name, width = header.split()[0], len(header.rstrip())
     terms: list[int] = []
@@ -61,7 +65,8 @@ def _find_blocks(lines: Sequence[str], name: str) -> Iterator[list[_Line]]:
     block: list[_Line] = []
     for line in (*lines, ""):
         text = line.strip()
-        is_around = text[:1] == line[:1] and "  " in text and text.casefold().endswith(name.casefold())
+        is_end = text.casefold().endswith(name.casefold())
+        is_around = is_end and (len(text) == len(name) or (text[:1] == line[:1] and "  " in text))
         if text and not is_around:
             block.append((len(line) - len(line.lstrip()), text))
         if block and (not text or is_around or len(block) >= _MOST_LINES):

@@ -1,5 +1,6 @@
 """Markdown, HTML and plain text: what is kept, what goes, and under which heading it stands."""
 
+import re
 import time
 
 import pytest
@@ -713,6 +714,25 @@ Copies files to another place, and only those parts of them that differ.
 
 rcp(1), and sync(1)"""
     )
+
+
+def test_a_manual_page_in_html_is_read_as_its_text_is() -> None:
+    printed = re.sub(r"(?<!\S)(-+\w+)", r"<b>\1</b>", MAN_PAGE)
+    top = ' &nbsp; <a href="#top_of_page">top</a>'
+    parted = re.sub(
+        r"^([A-Z ]+)$", rf"</pre><h2><a id='x' href='#x'></a>\1{top}</h2><pre>", printed, flags=re.MULTILINE
+    )
+    parted = parted.replace("   Ports\n", "</pre><h3>Ports</h3><pre>\n")
+    for page in (printed, parted):
+        html = f"<title>sync</title><body><pre>\n{page}</pre><p>See <a href='/'>the list</a> of all pages.</p>"
+        text = read_document("sync.1.html", html.encode()).text
+        expected = f"{read_document('sync.1.txt', MAN_PAGE.encode()).text}\n\nSee the list of all pages."
+        assert text == expected
+
+
+def test_a_word_that_a_manual_page_in_ascii_has_cut_is_joined() -> None:
+    page = MAN_PAGE.replace("dif‐\n       fer.", "dif-\n       fer. They differ in pre-\n       fixes.")
+    assert "that differ. They differ in pre- fixes." in read_document("sync.1.txt", page.encode()).text
 
 
 def test_tabs_of_a_manual_page_stand_for_eight_columns() -> None:
