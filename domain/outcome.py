@@ -49,6 +49,12 @@ class MissingWords(TypedDict):
     """Spelled as in the question."""
 
 
+class OtherLanguage(TypedDict):
+    """The question is in another language than the sources, which words therefore hardly find."""
+
+    code: Literal["other_language"]
+
+
 class MissingParts(TypedDict):
     """No source answers some of the things that the question asks for."""
 
@@ -131,6 +137,7 @@ Reason = (
     | Ambiguous
     | LowConfidence
     | MissingWords
+    | OtherLanguage
     | MissingParts
     | NothingQuotable
     | ModelAbstained

@@ -14,6 +14,7 @@ from domain.outcome import (
     Framing,
     LowConfidence,
     NothingFound,
+    OtherLanguage,
     Outcome,
     Reason,
     RetriesSpent,
@@ -109,13 +110,22 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     reasons: list[Reason] = [NothingFound(code="nothing_found", searched=state["question"], scope_is_empty=is_empty)]
     if state["sources"]:
         reasons.append(LowConfidence(code="low_confidence", confidence=state["confidence"]))
-        reasons += list_missing(state["question"], state["missing"])
+        if state["graded_by"] == LOCAL and _are_in_other_language(state):
+            reasons.append(OtherLanguage(code="other_language"))
+        else:
+            reasons += list_missing(state["question"], state["missing"])
     breach = profile.budget.find_breach(state["steps"])
     if breach is not None and state["retries"] < profile.grade.max_retries:
         reasons.append(BudgetSpent(code="over_budget", limit=breach))
     elif state["retries"]:
         reasons.append(RetriesSpent(code="retries_spent", retries=state["retries"]))
     return reasons
+
+
+def _are_in_other_language(state: AbstainInput) -> bool:
+    asked = detect_language(state["corrected_question"])
+    written = {detect_language(source["text"]) for source in state["sources"]} - {None}
+    return asked is not None and bool(written) and asked not in written
 
 
 def _find_similar(sources: Sequence[Source], context: Context) -> frozenset[int]:

@@ -25,6 +25,7 @@ class Abstention(_Texts):
     searched: str
     nothing_close: str
     no_documents: str
+    other_language: str
 
 
 class Passages(_Texts):
@@ -153,7 +154,7 @@ class Wording(_Texts):
         """Return the same texts with an abstention of the profile's own, if it has one."""
         if sentence is None:
             return self
-        alone = Abstention(sentence=sentence, searched="", nothing_close="", no_documents="")
+        alone = Abstention(sentence=sentence, searched="", nothing_close="", no_documents="", other_language="")
         return self.model_copy(update={"abstention": alone})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
@@ -161,10 +162,11 @@ class Wording(_Texts):
         texts = self.abstention
         said = [texts.sentence]
         for reason in reasons:
-            if reason["code"] != "nothing_found":
-                continue
-            said.append(texts.searched.format(query=_begin(reason["searched"])))
-            said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
+            if reason["code"] == "nothing_found":
+                said.append(texts.searched.format(query=_begin(reason["searched"])))
+                said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
+            elif reason["code"] == "other_language":
+                said.append(texts.other_language)
         return " ".join(filter(None, said))
 
     def open(self, reasons: Sequence[Reason]) -> str:
@@ -180,6 +182,8 @@ class Wording(_Texts):
                 said.append(self.caveat.missing_words.format(words=self._offer(reason["words"])))
             elif reason["code"] == "missing_parts":
                 said.append(self.caveat.missing_parts.format(parts=self._offer(reason["parts"])))
+            elif reason["code"] == "other_language":
+                said.append(self.abstention.other_language)
         return f"\n\n{' '.join(said)}" if said else ""
 
     def name_origin(self, title: str, updated_at: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Makes the binary files of the sample library: ``python tests/ingest/sample_library.py [FOLDER]``.
+"""Makes the binary files of the sample library: ``python -m tests.ingest.sample_library [FOLDER]``.
 
 The same bytes every time, so that a run changes nothing unless the text below was changed.
 """
@@ -13,7 +13,8 @@ from docx import Document
 from fpdf import FPDF
 from fpdf.enums import XPos, YPos
 
-LIBRARY = Path(__file__).parents[2] / "app" / "library"
+from app.samples import FOLDER
+
 MANUAL = "ws-400-manual.pdf"
 INCIDENT = "incident-li-2025-03.docx"
 
@@ -268,7 +269,7 @@ def _fix_dates(archive: bytes) -> bytes:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else LIBRARY
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     (folder / MANUAL).write_bytes(make_manual())
     (folder / INCIDENT).write_bytes(make_incident_report())
 

@@ -7,6 +7,7 @@ import pytest
 
 from app.ingest.chunking import split
 from app.ingest.reading import read_document
+from app.samples import FOLDER
 from domain.documents import Box, Line, ParsedDocument, Section, embedding_text
 
 ALPHABETS = [
@@ -119,6 +120,13 @@ def test_pages_are_not_mixed_and_lines_are_those_of_the_chunk() -> None:
     for chunk in chunks:
         assert {line.page for line in chunk.lines} == {chunk.page}
         assert [text[line.start : line.end] for line in chunk.lines] == chunk.text.split("\n")
+
+
+def test_a_page_begins_with_the_mark_of_its_first_heading() -> None:
+    manual = read_document("ws-400-manual.pdf", (FOLDER / "ws-400-manual.pdf").read_bytes())
+    texts = [chunk.text for chunk in split(manual)]
+    assert texts[0].startswith("# WS-400 Weather Station")
+    assert any(text.startswith("### 2.2 Communication") for text in texts)
 
 
 def test_tiny_pages_are_not_mixed() -> None:

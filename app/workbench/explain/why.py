@@ -20,6 +20,7 @@ _DOUBTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "low_confidence": lambda why: f"the sources probably do not hold the whole answer ({why['confidence']:.2f})",
     "missing_parts": lambda why: f"no source answers {_enumerate(why['parts'])}",
     "missing_words": lambda why: f"no source has {_enumerate(why['words'])}",
+    "other_language": lambda _: "the question is in another language than the sources",
     "nothing_quotable": lambda _: "no sentence of the sources answers by itself",
     "model_abstained": lambda why: f"{why['model']} said that the sources do not answer",
     "uncited": lambda _: "the model's answer cites no source",

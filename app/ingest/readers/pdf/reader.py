@@ -171,7 +171,8 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
                 gap = "\n\n"
             start = assembly.add_block(mark + text, gap=gap)
             end = start + len(mark) + len(text)
-            placed.append(Line(start + len(mark), end, number, line.box))
+            # With its mark, or the page would begin behind it and a chunk hold nothing else.
+            placed.append(Line(start, end, number, line.box))
             if index in contents[number - 1] or running.holds(page.lines, index, number):
                 margins.append((start, end))
             if level is not None:
