@@ -13,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.answering.admission import PREPARING
 from app.ingest.reindexing import BATCH, reindex
 from app.settings import Settings
 from app.wiring.library import open_reindexing
@@ -60,6 +61,7 @@ async def test_a_question_is_embedded_once_and_judged_without_the_provider(
 ) -> None:
     async with serve(settings, embedder) as (services, server):
         server.requests.clear()
+        assert services.admission.preparing == PREPARING  # few that wait for the provider must not hold up all others
         done = await ask(services, mode=mode)
         assert "36 months" in done["answer"]
         assert done["warnings"] == []

@@ -13,10 +13,10 @@ PREPARING = 32
 needs the processor, some 0.1 s of it, and a step has 15 s: with 300 of them side by side on two cores, steps ran out of
 time and were repeated. Writing waits for the model, so the number of answers that are being written is not limited."""
 
-PREPARING_LOCALLY = 8
-"""The same where no language model judges. Runs then wait for the processor alone, and side by side all have their
-first word at the end: of 32, half had theirs after .8 of the time that all took, after .67 with 16 at once, and after
-.58 with 8. With 4 it is no earlier, and a few that wait for a slow embedding service would hold up all others."""
+PREPARING_LOCALLY = 4
+"""The same where searches and judgements ask nobody outside. Runs then wait for the processor alone, and side by side
+all have their first word at the end: of 32, half had theirs after .66 of the time that all took with 8 at once, after
+.59 with 4. With fewer, the processor waits for a database that is far away."""
 
 
 class Visit:
@@ -34,7 +34,7 @@ class Admission:
     `app.access.limits`."""
 
     def __init__(self, most: int, *, is_local: bool = False) -> None:
-        """`is_local`: no language model judges."""
+        """`is_local`: searches and judgements ask nobody outside."""
         self.most = most
         self.running = 0
         """Number of runs that this process has taken on."""

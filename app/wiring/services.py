@@ -7,6 +7,8 @@ from operator import attrgetter
 from uuid import uuid4
 
 from app.access.limits import CallerLimits
+from app.adapters.embeddings.folder import FolderEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_feedback, measure_queues
@@ -201,6 +203,12 @@ def _gauge_queues(
     return Gauge(name, description, {queue: pick(depth) for queue, depth in queues.items()}, label="queue")
 
 
+def _is_local(library: LibraryServices, models: ModelServices) -> bool:
+    """Return True where no model that searches or judges is on another server."""
+    embeds_here = isinstance(library.embedder, OnnxEmbedder | FolderEmbedder)
+    return models.chat.small is None and embeds_here and "cohere" not in models.rerankers
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open everything, and close it in reverse order.
@@ -225,7 +233,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 library=library,
                 models=models,
                 runs=runs,
-                admission=Admission(settings.max_runs, is_local=models.chat.small is None),
+                admission=Admission(settings.max_runs, is_local=_is_local(library, models)),
                 limits=CallerLimits(runs.usage, settings.limits),
                 uploads=UploadRoom(settings.max_upload_bytes),
                 work_turns=Turns(2, 1),
