@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -515,7 +516,7 @@ class IngestReport:
 
     documents: list[DocumentReport] = field(default_factory=list)
     seconds: float = 0.0
-    passed_over: int = 0
+    passed_over: list[Path] = field(default_factory=list)
     """Files in folders that are of no supported type."""
 
     @property

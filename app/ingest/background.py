@@ -25,7 +25,7 @@ class HandedOver:
     ingestions: list[IngestionStatus] = field(default_factory=list)
     refused: list[DocumentReport] = field(default_factory=list)
     """Those that can be seen at once to be no documents."""
-    passed_over: int = 0
+    passed_over: list[Path] = field(default_factory=list)
     """Files in folders that are of no supported type."""
 
 

@@ -48,20 +48,20 @@ def report_bad_name(source: str) -> DocumentReport | None:
     return None
 
 
-def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
-    """Return the files that a path stands for, resolved and sorted, and the number of files that are passed
-    over: those of unsupported formats, and in a folder links that lead out of it.
+def find_files(path: Path) -> tuple[list[Path | DocumentReport], list[Path]]:
+    """Return the files that a path stands for, resolved and sorted, and those that are passed over: files of
+    unsupported formats, and in a folder links that lead out of it.
 
     Where there are no files, the list holds a report that says why.
     """
     path = path.expanduser().resolve()
     if path.is_file():
-        return [path], 0
+        return [path], []
     if not path.is_dir():
         problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
-        return [report_failure(str(path), UnreadableDocument(f"{problem} Check the path."))], 0
+        return [report_failure(str(path), UnreadableDocument(f"{problem} Check the path."))], []
     files: list[Path | DocumentReport] = []
-    passed_over = 0
+    passed_over: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -72,7 +72,7 @@ def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
                 continue
             # What a link leads to may be anything that this process can read, and nobody has named it.
             if not is_read_from_folders(name) or not (whole := file.resolve()).is_relative_to(path):
-                passed_over += 1
+                passed_over.append(file)
             else:
                 files.append(whole)
     if files:

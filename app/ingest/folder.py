@@ -30,7 +30,7 @@ class Folder:
             raise InputError(f"There is no folder {self._path}.")
         files, passed_over = find_files(self._path)
         stamps = {file: stamp for file in files if isinstance(file, Path) and (stamp := _stamp(file)) is not None}
-        return Listing([Entry(str(file), stamp) for file, stamp in stamps.items()], passed_over)
+        return Listing([Entry(str(file), stamp) for file, stamp in stamps.items()], len(passed_over))
 
 
 def _stamp(file: Path) -> str | None:

@@ -172,7 +172,7 @@ class Ingestion:
         """
         started = time.perf_counter()
         files: list[Path | DocumentReport] = []
-        passed_over = 0
+        passed_over: list[Path] = []
         for path in paths:
             found, others = await asyncio.to_thread(find_files, Path(path))
             files += found

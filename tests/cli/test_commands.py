@@ -117,7 +117,9 @@ def test_the_words_that_nobody_sees_are_shown_on_request(home: Path) -> None:
 
 
 def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
+    (documents / "falke.toml").write_text("wings = 2\n")
     report = read(run(home, "ingest", str(documents), "--json", code=1))
+    assert (report["passed_over"], report["skipped"]) == (1, [str(documents / "falke.toml")])
     assert sorted(d["status"] for d in report["documents"]) == ["added", "failed"]
     again = read(run(home, "ingest", str(documents), "--json", code=1))
     assert again["chunks"] == 0

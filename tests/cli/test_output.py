@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -62,7 +63,7 @@ def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[s
     print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
     print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
-    print_ingest(IngestReport([taken], 0.0, 1))
+    print_ingest(IngestReport([taken], 0.0, [Path("a.py")]))
     print_reindexing("m", Reindexed(model="m", switched=True, chunks=1))
     said = capsys.readouterr().out
     assert "1 thread\n" in said
@@ -74,6 +75,13 @@ def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[s
     assert "The one state can" in said
     for plural in ("threads", "chunks", "states\n", "runs;", "pages", "documents", "files"):
         assert f"1 {plural}" not in said
+
+
+def test_skipped_files_are_told_by_type(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["a.py", "b.py", "Makefile", "c.[red]", "d\x1b.x", "e.y", "f.z", "g.go"]
+    print_ingest(IngestReport([], 0.0, [Path("/srv", name) for name in names]))
+    said = "8 files of other types skipped (2 like a.py, Makefile, c.[red], 'd\\x1b.x', e.y, 2 others)"
+    assert said in capsys.readouterr().out
 
 
 def test_a_failed_file_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ def test_an_added_format_is_read_and_listed(toy: Format, tmp_path: Path) -> None
     assert read_document("upload", b"rain = 4", media_type="text/toy; charset=utf-8").media_type == "text/toy"
     (tmp_path / "garden.toy").write_text("rain = 4 litres")
     (tmp_path / "sheet.xls").write_text("rain")
-    assert find_files(tmp_path) == ([tmp_path / "garden.toy"], 1)
+    assert find_files(tmp_path) == ([tmp_path / "garden.toy"], [tmp_path / "sheet.xls"])
     with pytest.raises(UnsupportedDocument, match=r"Supported formats: Markdown, .* and TOY"):
         read_document("sheet.xls", b"rain")
     (tmp_path / "garden.toy").unlink()
@@ -79,7 +79,7 @@ def test_links_that_lead_out_of_a_folder_are_passed_over(tmp_path: Path) -> None
     (folder / "link").symlink_to(outside)
     (folder / "inside.md").symlink_to(folder / "own.md")
     assert set(find_files(folder)[0]) == {folder / "own.md"}
-    assert find_files(folder)[1] == 1
+    assert find_files(folder)[1] == [folder / "passwd.txt"]
     (folder / "own.md.meta.json").symlink_to(outside / "passwd")
     with pytest.raises(MetadataError, match="leads out of its folder"):
         read_sidecar(folder / "own.md")

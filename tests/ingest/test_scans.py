@@ -126,7 +126,7 @@ def test_without_the_extra_a_scan_says_what_to_install(
         check_file("upload", data)
     (tmp_path / "logo.png").write_bytes(data)
     (tmp_path / "notes.md").write_text("# Notes")
-    assert find_files(tmp_path) == ([tmp_path / "notes.md"], 1)
+    assert find_files(tmp_path) == ([tmp_path / "notes.md"], [tmp_path / "logo.png"])
 
 
 def test_without_the_extra_the_pages_with_text_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

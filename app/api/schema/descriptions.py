@@ -50,7 +50,7 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
         "documents": [asdict(d) for d in report.documents],
         "chunks": report.chunks,
         "failed": len(report.failed),
-        "passed_over": report.passed_over,
+        "passed_over": len(report.passed_over),
         "seconds": report.seconds,
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -32,6 +32,9 @@ POLL_SECONDS = 0.1
 """Interval between two looks at a queued file."""
 SERVER_POLL_SECONDS = 0.3
 """The same where each look is a request to another machine."""
+
+MOST_TYPES, MOST_SKIPPED = 5, 100
+"""Types of skipped files that are told, and files that are listed as JSON."""
 
 cli = new_cli()
 
@@ -218,14 +221,17 @@ def _report_handed_over(handed: HandedOver, workspace_id: str, as_json: bool) ->
     if as_json:
         failed = {"documents": [asdict(report) for report in handed.refused], "failed": len(handed.refused)}
         queued = {"ingestions": [describe_ingestion(status) for status in handed.ingestions]}
-        print_json(failed | {"passed_over": handed.passed_over} | queued)
+        print_json(failed | _name_skipped(handed.passed_over) | queued)
     else:
         print_handed_over(handed, workspace_id)
     return 1 if handed.refused else 0
 
 
 def _report_ingest(report: IngestReport, as_json: bool) -> int:
-    print_result(print_ingest, report, as_json=as_json, describe=describe_ingest)
+    def describe(report: IngestReport) -> dict[str, Any]:
+        return describe_ingest(report) | _name_skipped(report.passed_over)
+
+    print_result(print_ingest, report, as_json=as_json, describe=describe)
     return 1 if report.failed else 0
 
 
@@ -268,8 +274,19 @@ def print_ingest(report: IngestReport) -> None:
     out.print(f"{', '.join(counts)}, {report.seconds:.1f} s{rate}")
 
 
-def _count_skipped(files: int) -> str:
-    return f"{count(files, 'file')} of other types skipped"
+def _name_skipped(files: Sequence[Path]) -> dict[str, Any]:
+    return {"passed_over": len(files), "skipped": [str(file) for file in files[:MOST_SKIPPED]]}
+
+
+def _count_skipped(files: Sequence[Path]) -> str:
+    """Say how many files were skipped, and how many of the commonest types, with the first of each."""
+    types: dict[str, list[str]] = {}
+    for file in files:
+        types.setdefault(file.suffix, []).append(file.name if file.name.isprintable() else ascii(file.name))
+    most = sorted(types.values(), key=len, reverse=True)[:MOST_TYPES]
+    told = [f"{len(names)} like {escape(names[0])}" if len(names) > 1 else escape(names[0]) for names in most]
+    others = [f"{len(files) - sum(map(len, most))} others"] if len(types) > len(most) else []
+    return f"{count(len(files), 'file')} of other types skipped ({', '.join([*told, *others])})"
 
 
 def _print_failure(report: DocumentReport) -> None:
