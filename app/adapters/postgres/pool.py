@@ -312,6 +312,10 @@ def translated_errors() -> Iterator[None]:
         ) from error
     except psycopg.errors.DiskFull as error:
         raise DatabaseFull from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise DatabaseUnavailable(
+            "The database can be read only: it is a standby, or was set so, as some providers do when its disk is full."
+        ) from error
     except (
         psycopg.OperationalError,
         psycopg.InterfaceError,

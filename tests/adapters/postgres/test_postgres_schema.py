@@ -1,5 +1,6 @@
 import asyncio
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from importlib import import_module
@@ -13,11 +14,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_postgres import PGEngine, PGVectorStore
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
+from psycopg.sql import SQL, Identifier
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.adapters.embedded import Servers
-from app.adapters.postgres import conversations, documents, library
+from app.adapters.postgres import conversations, documents, library, migrations
 from app.adapters.postgres.checkpoints.saver import open_saver
+from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
@@ -91,6 +94,36 @@ async def test_two_processes_and_two_threads_upgrade_at_once(bare_url: str) -> N
     await asyncio.gather(upgrade(bare_url), upgrade(bare_url))
     assert await process.wait() == 0
     assert await fetch_value(bare_url, "SELECT count(*) FROM schema_version") == 1
+
+
+async def test_a_process_that_waits_for_another_says_so_and_can_be_stopped(bare_url: str) -> None:
+    code = (
+        "import asyncio, sys; from app.adapters.postgres.migrations import upgrade; asyncio.run(upgrade(sys.argv[1]))"
+    )
+    async with await AsyncConnection.connect(bare_url) as other:
+        await other.execute("SELECT pg_advisory_xact_lock(%s)", [migrations._LOCK])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, bare_url, stderr=asyncio.subprocess.PIPE
+        )
+        assert process.stderr is not None
+        assert b"Another process upgrades" in await process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+    assert process.returncode == -signal.SIGINT
+    await upgrade(bare_url)
+
+
+async def test_a_server_that_only_lets_read_is_said_to(database_url: str, bare_url: str) -> None:
+    for url in (database_url, bare_url):
+        async with await AsyncConnection.connect(url, autocommit=True) as connection:
+            name = Identifier(connection.info.dbname)
+            await connection.execute(SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+    with pytest.raises(ConfigurationError, match="read-only"):
+        await upgrade(bare_url)
+    await upgrade(database_url)
+    async with open_pool(database_url) as pool:
+        with pytest.raises(DatabaseUnavailable, match="read only"):
+            await PostgresThreadStore(pool).claim("a", "thread")
 
 
 async def test_replicas_that_start_together_create_the_tables_of_states_once(database_url: str) -> None:

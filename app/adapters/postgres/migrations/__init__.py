@@ -1,9 +1,10 @@
 """The database schema: a file of `versions` for each revision, run once, in order."""
 
 import asyncio
+import logging
 from pathlib import Path
 from runpy import run_path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -12,6 +13,8 @@ from psycopg.rows import scalar_row
 from app.adapters.postgres.pool import translated_errors
 from app.adapters.postgres.row_security import secure
 from domain.errors import ConfigurationError, DatabaseUnavailable
+
+logger = logging.getLogger("askgraph.postgres")
 
 _LOCK = 1618033988
 """Any number will do that nobody else locks: the first digits of the golden ratio."""
@@ -34,10 +37,11 @@ async def upgrade(database_url: str) -> None:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             if problem := find_encoding_problem(connection):
                 raise ConfigurationError(problem)
-            is_newest = await find_revision(connection) == await asyncio.to_thread(find_newest)
-        if not is_newest:
             # In a thread, because it reads files, which `langgraph dev` refuses on the event loop.
-            await asyncio.to_thread(_upgrade, database_url)
+            newest = await asyncio.to_thread(find_newest)
+            if await find_revision(connection) != newest:
+                async with connection.transaction():
+                    await _upgrade(connection, newest)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as error:
         raise ConfigurationError(
             f"The database schema could not be created: {error.diag.message_primary}. A superuser prepares the "
@@ -45,7 +49,8 @@ async def upgrade(database_url: str) -> None:
         ) from error
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"The database could not be prepared: {error}") from error
-    except psycopg.ProgrammingError as error:
+    except psycopg.Error as error:
+        # Such as a server that only lets read, or tables of somebody else.
         raise ConfigurationError(f"The database schema could not be created: {error}") from error
     with translated_errors():
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
@@ -87,18 +92,24 @@ def _read_number(version: Path) -> str:
     return version.stem.split("_")[0]
 
 
-def _upgrade(database_url: str) -> None:
-    """Run what the database lacks, in one transaction."""
-    with psycopg.connect(database_url) as connection:
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        connection.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
-        # Another process may have done it meanwhile.
-        row = connection.execute("SELECT revision FROM schema_version").fetchone()
-        found, newest = row[0] if row else "", find_newest()
-        if found > newest:
-            raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
-        for version in _list_versions():
-            if _read_number(version) > found:
-                run_path(str(version))["upgrade"](connection)
-        connection.execute("DELETE FROM schema_version")
-        connection.execute("INSERT INTO schema_version VALUES (%s)", [newest])
+def _list_statements(after: str) -> list[LiteralString]:
+    lacking = (version for version in _list_versions() if _read_number(version) > after)
+    return [statements for version in lacking for statements in run_path(str(version))["list_statements"]()]
+
+
+async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> None:
+    """Run what the database lacks, in the transaction of `connection`."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+    if not await cursor.fetchone():
+        logger.warning("Another process upgrades the database's schema; waiting for it.")
+        await cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+    # The other may have been of a newer version, too.
+    found = await find_revision(connection) or ""
+    if found > newest:
+        raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
+    await cursor.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
+    for statements in await asyncio.to_thread(_list_statements, found):
+        await cursor.execute(statements)
+    await cursor.execute("DELETE FROM schema_version")
+    await cursor.execute("INSERT INTO schema_version VALUES (%s)", [newest])

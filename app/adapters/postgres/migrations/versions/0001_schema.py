@@ -3,10 +3,6 @@
 LangGraph creates the tables of checkpoints itself.
 """
 
-from typing import Any
-
-from psycopg import Connection
-
 from app.adapters.postgres.queue.schema import read_version
 
 # The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
@@ -602,10 +598,10 @@ CREATE VIEW {view} AS SELECT * FROM {table}
 """
 
 
-def upgrade(connection: Connection[Any]) -> None:
+def list_statements() -> list[str]:
     from procrastinate.schema import SchemaManager
 
-    for statements in (
+    return [
         EXTENSIONS,
         LIBRARY,
         SEARCH,
@@ -615,8 +611,6 @@ def upgrade(connection: Connection[Any]) -> None:
         ACCESS,
         ASSISTANTS,
         CALLERS,
-    ):
-        connection.execute(statements)
-    connection.execute("INSERT INTO queue_schema VALUES (%s)", [read_version()])
-    for view, table in VIEWS.items():
-        connection.execute(VIEW.format(view=view, table=table))
+        f"INSERT INTO queue_schema VALUES ('{read_version()}')",
+        *(VIEW.format(view=view, table=table) for view, table in VIEWS.items()),
+    ]
