@@ -150,6 +150,26 @@ async def test_keys_that_move_are_found_where_they_are(
     assert not [record for record in caplog.records if record.name == "askgraph.redis"]
 
 
+async def test_the_server_that_the_address_names_may_be_gone_and_so_may_the_last_owner(
+    cluster: Cluster, redis_server: RedisServer
+) -> None:
+    async def connect_anew() -> None:
+        await pool.disconnect()
+        pool.reset()  # type: ignore[no-untyped-call]
+        assert await redis_server.client.set(NO_KEY, "1")
+
+    pool = redis_server.client.connection_pool
+    # An owner, and not the server of the address.
+    cluster.move_keys()
+    await connect_anew()
+    pool.connection_kwargs["moved_to"][:] = [("127.0.0.1", 1)]
+    await connect_anew()
+    pool.connection_kwargs["port"] = 1
+    await connect_anew()
+    cluster.move_keys()
+    await connect_anew()
+
+
 async def test_what_is_erased_is_found_first_and_then_gone(redis_server: RedisServer, streams: RunStreams) -> None:
     answers = RedisAnswerCache(redis_server)
     eraser = RedisEraser(redis_server, answers)

@@ -52,24 +52,47 @@ class _ToOwner(Connection):
     """Leads to that server of a cluster which holds our keys, also after they have moved. A server that belongs to no
     cluster holds them itself."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, moved_to: list[tuple[str, int]], **options: Any) -> None:
         super().__init__(**options)
         self._address = self.host, self.port
+        self._moved_to = moved_to
+        """Where the connections of a pool were led last, if anywhere: the server that the address names may be gone."""
 
     async def _connect(self) -> None:
+        if self._moved_to:
+            [(self.host, self.port)] = self._moved_to
+            try:
+                await super()._connect()  # type: ignore[no-untyped-call]
+            except BaseException as error:
+                self._moved_to.clear()
+                if not isinstance(error, OSError):
+                    raise
+            else:
+                return
         self.host, self.port = self._address
         await super()._connect()  # type: ignore[no-untyped-call]
 
     async def on_connect_check_health(self, check_health: bool = True) -> None:
+        try:
+            await self._find_owner(check_health)
+        except BaseException:
+            self._moved_to.clear()
+            raise
+
+    async def _find_owner(self, check_health: bool) -> None:
         await super().on_connect_check_health(check_health)
         try:
             await self._ask_for_owner()
         except MovedError as moved:
             await self.disconnect(nowait=True)
             self.host, self.port = moved.host or self.host, moved.port
-            await super()._connect()  # type: ignore[no-untyped-call]
+            try:
+                await super()._connect()  # type: ignore[no-untyped-call]
+            except OSError as error:
+                raise RedisConnectionError(f"{self.host}:{self.port}, which holds our keys: {error}") from error
             await super().on_connect_check_health(check_health)
             await self._ask_for_owner()
+            self._moved_to[:] = [(self.host, self.port)]
 
     async def _ask_for_owner(self) -> None:
         await self.send_command("EXISTS", NO_KEY, check_health=False)
@@ -95,6 +118,7 @@ def open_pool(kind: type[Pool], redis_url: str, **options: Any) -> Pool:
     if issubclass(pool.connection_class, Connection):
         is_encrypted = issubclass(pool.connection_class, SSLConnection)
         pool.connection_class = _ToOwnerOverTls if is_encrypted else _ToOwner
+        pool.connection_kwargs["moved_to"] = []
     return pool
 
 
