@@ -48,7 +48,9 @@ def clean(text: str) -> str:
 
 def squeeze(text: str) -> str:
     """Return the cleaned text on one line with single spaces."""
-    return " ".join(clean(text).split())
+    text = clean(text)
+    is_squeezed = text.isprintable() and "  " not in text
+    return text.strip() if is_squeezed else " ".join(text.split())
 
 
 def name_title(source: str) -> str:
