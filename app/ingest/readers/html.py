@@ -358,6 +358,8 @@ class _Walk:
 
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
+        if tag in _LISTS or tag in ("dl", "table"):
+            self._add_manual()
         if tag == "br":
             self.inline.append("\n" if self.preformatted else BREAK)
         elif tag == "img":

@@ -724,9 +724,9 @@ def test_a_manual_page_in_html_is_read_as_its_text_is() -> None:
     )
     parted = parted.replace("   Ports\n", "</pre><h3>Ports</h3><pre>\n")
     for page in (printed, parted):
-        html = f"<title>sync</title><body><pre>\n{page}</pre><p>See <a href='/'>the list</a> of all pages.</p>"
+        html = f"<title>sync</title><body><pre>\n{page}</pre><ul><li>See <a href='/'>the list</a> of all pages.</ul>"
         text = read_document("sync.1.html", html.encode()).text
-        expected = f"{read_document('sync.1.txt', MAN_PAGE.encode()).text}\n\nSee the list of all pages."
+        expected = f"{read_document('sync.1.txt', MAN_PAGE.encode()).text}\n\n- See the list of all pages."
         assert text == expected
 
 
