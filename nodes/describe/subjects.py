@@ -91,7 +91,9 @@ def find_namesakes(name: str, listed: Sequence[ListedDocument]) -> list[Choice]:
 def _choose_document(name: str, passages: Sequence[Passage], listed: Iterable[ListedDocument]) -> str | None:
     scores: defaultdict[str, float] = defaultdict(float)
     names = {document.id: _name_document(document) for document in listed}
-    for place, passage in enumerate(passages):
+    # What only resembles the name is no match for what says it.
+    saying = [passage for passage in passages if _read_name(name) <= set(analyse(passage.text))]
+    for place, passage in enumerate(saying or passages):
         scores[passage.document_id] += 1 / (RANK + place) if place < BEST else 0.0
         names.setdefault(passage.document_id, _name_document(passage))
     for document_id, text in names.items():

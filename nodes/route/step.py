@@ -57,7 +57,8 @@ _PASSAGES_READ = 3
 _COVERED = 2 / 3
 _FEWEST_TERMS = 2
 """A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms, of
-which there are at least so many. Chosen: all but one word of three; a single word is in any document."""
+which there are at least so many, unless it is a single word. Chosen: all but one word of three; in a sentence a single
+word is in any document."""
 
 
 class RouteInput(TurnInput):
@@ -136,6 +137,9 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
             kind, reason, asks = "needs_retrieval", "it could not be classified", False
         if (kind == "out_of_scope" or asks) and await _is_covered(question, update, context):
             kind, reason = "needs_retrieval", "the documents have its words"
+        elif update["subject"] and not await _is_covered(update["subject"], update, context):
+            # An overview would be of whatever the embedding model finds nearest. The search may correct its spelling.
+            kind, reason, update["subject"] = "needs_retrieval", "no document has its word", ""
         standalone = question
         if kind == "needs_retrieval":
             rewrite = await context.judges.rewriter.rewrite(question, turns)
@@ -179,9 +183,9 @@ def find_last_cited(turns: Sequence[Turn]) -> list[str]:
 
 
 async def _is_covered(question: str, state: RouteUpdate, context: Context) -> bool:
-    """Return True where a passage holds nearly all words of a question that resembles none for documents."""
+    """Return True where a passage holds nearly all words of the question."""
     terms = set(analyse(question))
-    if len(terms) < _FEWEST_TERMS:
+    if len(terms) < _FEWEST_TERMS and len(question.split()) > 1:
         return False
     scope = scope_of(state)
 

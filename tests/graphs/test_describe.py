@@ -160,6 +160,38 @@ async def test_a_topic_in_a_word_gets_an_overview(services: Services) -> None:
     assert "1,850 dollars" in done["answer"]
 
 
+@pytest.mark.usefixtures("guide")
+@pytest.mark.parametrize("question", ["kubernetes", "asdfghjkl?"])
+async def test_a_word_that_no_document_has_gets_no_overview_of_another_subject(
+    services: Services, question: str
+) -> None:
+    done, _ = await ask_in_a_thread(services, question)
+    assert (done["outcome"], done["citations"]) == ("abstained", [])
+
+
+async def test_a_word_is_looked_for_in_the_documents_that_have_it(services: Services) -> None:
+    about = [
+        "Everybody has 30 days of holiday a year, and the manager has to approve it.",
+        "Whoever studies may take a long unpaid leave of up to six months, and comes back to the same post.",
+        "Teachers often take a year off, to travel, to rest or to write a book.",
+        "A leave of absence is asked for in writing, half a year before it begins.",
+    ]
+    leave = "# Time off\n\n" + "\n\n".join(
+        f"## Leave {name}\n\n{text}" for name, text in zip("abcd", about, strict=True)
+    )
+    terms = "# Terms\n\nNorth is up.\n\n## Pay\n\nDuring a sabbatical nobody is paid.\n"
+    for name, text in (
+        ("leave.md", leave),
+        ("terms.md", terms),
+        ("zebra.txt", "They live in Africa and have stripes."),
+    ):
+        await services.library.ingestion.add("default", name, text.encode())
+    for word, source in (("holiday", "leave.md"), ("sabbatical", "terms.md"), ("Zebra", "zebra.txt")):
+        done, _ = await ask_in_a_thread(services, word)
+        assert done["outcome"] == "answered"
+        assert {citation["source"] for citation in done["citations"]} == {source}
+
+
 async def test_what_a_long_section_says_in_its_second_chunk_is_quoted_where_it_stands(services: Services) -> None:
     filler = "\n\n".join(f"The reason number {word} is told to everybody who asks." for word in "abcdefghijklmnop")
     text = f"# Fee rules\n\n## Fees\n\n{filler}\n\nThe licence fee is 4,800 euros a year."
