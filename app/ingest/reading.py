@@ -53,7 +53,8 @@ def read_document(
     found = _choose_format(source, data, media_type)
     document = _parse(found, source, data)
     if not document.text.strip():
-        raise EmptyDocument(f"The {found.name} file holds no text that could be searched.")
+        hidden = f" Its words ({document.unseen_words:,}) are all hidden." if document.unseen_words else ""
+        raise EmptyDocument(f"The {found.name} file holds no text that could be searched.{hidden}")
     if len(document.text) > MAX_CHARACTERS:
         raise OversizedDocument(
             f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."

@@ -21,7 +21,7 @@ from app.ingest.readers import grids
 from app.ingest.readers.assembly import MOST_UNSEEN
 from app.ingest.readers.xlsx import show_value
 from app.ingest.reading import read_document, read_own_metadata
-from domain.errors import DocumentError, EncryptedDocument, OversizedDocument, UnreadableDocument
+from domain.errors import DocumentError, EmptyDocument, EncryptedDocument, OversizedDocument, UnreadableDocument
 
 
 def save(document: Any) -> bytes:
@@ -188,6 +188,13 @@ def test_hidden_rows_and_columns_are_left_out_and_folded_or_filtered_ones_read()
     sheet.auto_filter.ref = "A1:C4"
     sheet.auto_filter.add_filter_column(2, ["Kiel"])
     assert "Bob | Bonn" in read_document("a.xlsx", save(workbook)).text
+
+
+def test_of_a_workbook_in_which_all_is_hidden_it_is_said_so() -> None:
+    workbook, sheet = make_sheet([["Name", "Wage"], ["Ann", 99]])
+    sheet.row_dimensions[1].hidden = sheet.row_dimensions[2].hidden = True
+    with pytest.raises(EmptyDocument, match=r"Its words \(4\) are all hidden"):
+        read_document("a.xlsx", save(workbook))
 
 
 def test_formulas_without_results_are_reported() -> None:
