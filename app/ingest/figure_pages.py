@@ -10,7 +10,7 @@ from functools import partial
 from app.ingest.page_picture import draw_figures
 from app.ingest.parser_workers import ParserWorkers
 from domain.errors import AskgraphError
-from domain.ports.originals import OriginalStore
+from domain.ports.originals import OriginalStore, read_whole
 from domain.ports.pictures import CitedPage, Picture
 from domain.scope import Scope
 
@@ -45,7 +45,7 @@ class FigurePages:
         self, workspace_id: str, content_hash: str, wanted: Sequence[CitedPage], most: int
     ) -> dict[CitedPage, Picture]:
         try:
-            data = b"".join([part async for part in self._originals.read(workspace_id, content_hash)])
+            data = await read_whole(self._originals, workspace_id, content_hash)
             if not data.startswith(b"%PDF"):
                 return {}
             job = partial(draw_figures, data, [page.page for page in wanted], most)

@@ -7,16 +7,13 @@ from typing import Any
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.reading import read_document
 from domain.documents import Document, Unseen
-from domain.errors import MissingOriginal
-from domain.ports.originals import OriginalStore
+from domain.ports.originals import OriginalStore, read_whole
 
 
 async def describe_unseen(document: Document, originals: OriginalStore, workers: ParserWorkers) -> dict[str, Any]:
     """Describe these words as an `UnseenBody`. Raises `MissingOriginal`, `DocumentError` and `Draining`."""
     workspace = document.workspace_id
-    data = b"".join([part async for part in originals.read(workspace, document.content_hash)])
-    if not data:
-        raise MissingOriginal
+    data = await read_whole(originals, workspace, document.content_hash)
     job = partial(_find_unseen, document.source, data, document.media_type)
     words, unseen = await workers.run(job, len(data), owner=workspace)
     return {"words": words, "unseen": [asdict(each) for each in unseen]}

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from domain.errors import MissingOriginal
+
 
 class OriginalStore(Protocol):
     """Files by the hash of their content. `DocumentStore` writes them together with their documents, and deletes those
@@ -23,6 +25,15 @@ class OriginalStore(Protocol):
         """Erase the files that no document needs any more and that could not be erased at once. Returns the number of
         those, of one workspace or of all (None), that still could not be."""
         ...
+
+
+async def read_whole(originals: OriginalStore, workspace_id: str, content_hash: str) -> bytes:
+    """Return a file. Raises `MissingOriginal` where it is not kept, or is deleted meanwhile, and what `read` raises."""
+    size = await originals.measure(workspace_id, content_hash)
+    content = b"".join([part async for part in originals.read(workspace_id, content_hash)])
+    if not content or len(content) != size:
+        raise MissingOriginal
+    return content
 
 
 class ObjectStorage(Protocol):

@@ -23,7 +23,7 @@ from domain.documents import Document, Line, Place
 from domain.errors import InputError, MissingOriginal
 from domain.library.citations import find_boxes
 from domain.ports.documents import DocumentStore
-from domain.ports.originals import OriginalStore
+from domain.ports.originals import read_whole
 from domain.scope import Scope
 from domain.text.blocks import open_section, plain_text, read_blocks
 from nodes.sources.sourcing import make_line
@@ -102,7 +102,7 @@ async def get_page(
     headers = _protect(f'"{content_hash}-{number}-{dpi}-{kind}"')
     if _is_known(request, headers):
         return _say_unchanged(headers)
-    read = partial(_read, originals, scope.workspace_id, content_hash)
+    read = partial(read_whole, originals, scope.workspace_id, content_hash)
     drawing = renderer.render((content_hash, number, dpi, kind), read, caller.name)
     picture = await work_while_connected(request, drawing)
     if picture is None:
@@ -176,13 +176,6 @@ async def _go_on(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
     yield first
     async for part in rest:
         yield part
-
-
-async def _read(originals: OriginalStore, workspace: str, content_hash: str) -> bytes:
-    content = b"".join([part async for part in originals.read(workspace, content_hash)])
-    if not content:
-        raise MissingOriginal
-    return content
 
 
 def _describe_blocks(text: str, places: Sequence[Place]) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """Files are kept with their documents, once for each content, and go when no document needs them."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from app.adapters.postgres.documents.originals import PostgresOriginals
@@ -7,9 +9,10 @@ from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.retention.store import PostgresRetention
 from app.adapters.s3 import S3Storage
-from domain.errors import ConfigurationError, StorageUnavailable
+from domain.errors import ConfigurationError, MissingOriginal, StorageUnavailable
 from domain.history.retention import Cuts
 from domain.ports.documents import DocumentStore
+from domain.ports.originals import read_whole
 from tests.contracts.corpus import store
 from tests.contracts.originals import FILE, HASH, TEXTS, OriginalStoreContract, read
 from tests.wire.s3 import BUCKET, SECRET_KEY, Bucket
@@ -24,6 +27,23 @@ class TestInTheDatabase(OriginalStoreContract):
     @pytest.fixture
     def originals(self, pool: Pool) -> PostgresOriginals:
         return PostgresOriginals(pool)
+
+    async def test_a_file_that_is_deleted_while_it_is_read_is_not_half_a_file(
+        self, documents: DocumentStore, pool: Pool
+    ) -> None:
+        document = await store(documents, "a", "one.md", TEXTS, original=FILE)
+
+        class Deleting(PostgresOriginals):
+            """Its file is deleted after the first part of it was read."""
+
+            async def read(self, workspace_id: str, content_hash: str) -> AsyncIterator[bytes]:
+                async for part in super().read(workspace_id, content_hash):
+                    yield part
+                    await documents.delete("a", document.id)
+
+        assert await read_whole(PostgresOriginals(pool), "a", HASH) == FILE
+        with pytest.raises(MissingOriginal):
+            await read_whole(Deleting(pool), "a", HASH)
 
 
 class TestInABucket(OriginalStoreContract):
