@@ -77,6 +77,8 @@ class RunAnswer:
         self._started = started
         self._control = control
         self._pass: GraphPass | None = None
+        self._reached: AnswerState | None = None
+        """What an earlier attempt has saved. Its documents are those of the run, however it ends."""
 
     async def find(self) -> tuple[Done | Failed, AnswerState]:
         """Answer the question. Returns the run's last event, and its final state.
@@ -84,11 +86,11 @@ class RunAnswer:
         Raises `GraphDrained` where the run's control was asked to drain, and `RunLost` after too many attempts.
         """
         turn, parts = self.request.turn, self._parts
-        if self._lease.attempt > MAX_ATTEMPTS:
-            raise RunLost
         # A new thread has no state, and finding none takes as long as reading one.
         saved = None if self._begins_thread else await self._read_state()
-        values = self._read_values(saved)
+        values = self._reached = self._read_values(saved)
+        if self._lease.attempt > MAX_ATTEMPTS:
+            raise RunLost
         if self._lease.attempt > 1:
             self._send_restart(values)
         if saved is not None:
@@ -154,7 +156,7 @@ class RunAnswer:
 
     def read_progress(self) -> AnswerState:
         """Return the state of a run that got no further, with the answer that it has sent so far."""
-        state = self.make_blank()
+        state = self._reached or self.make_blank()
         if self._pass is not None:
             state |= self._pass.state
         answer, citations = "", list[Citation]()

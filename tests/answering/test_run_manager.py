@@ -16,6 +16,7 @@ from langgraph.checkpoint.base import id as ids
 from redis.asyncio import Redis
 
 from app.adapters.redis import streams
+from app.answering import run_answer
 from app.answering.manager import RunManager
 from app.answering.requests import AcceptedRun, Ask, collect, read_events
 from app.history.thread_states import ThreadStates
@@ -25,7 +26,9 @@ from app.workbench.replay.replay import Replay
 from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
 from domain.execution.streams import StreamedEvent, order_of
+from domain.people.access import Caller
 from domain.runs import RunStatus
+from domain.scope import Scope
 from tests.asking import QUESTION, place_of, read_state, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -344,6 +347,32 @@ async def test_a_drained_run_goes_on_in_another_process(process: Process, other:
     _, events = await collect(replayed)
     [comparison] = [event for event in events if event["type"] == "comparison"]
     assert comparison["identical"], comparison["differences"]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_a_run_that_ends_without_going_on_says_what_it_was_made_from(
+    process: Process, other: Process, model: OpenAIServer, is_lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its states hold what it was shown: those who may not read that may not read them, and erasing has to find them."""
+    slow(model)
+    started = await process.turns.start(Ask(QUESTION, caller=Caller("ann", groups=frozenset({"staff"}))))
+    await read_until_content(process, started)
+    await process.turns.drain(0, 0.2)
+    if is_lost:
+        monkeypatch.setattr(run_answer, "MAX_ATTEMPTS", 1)
+    else:
+        await other.turns.stop("default", started.run_id)
+    await other.turns.work()
+    events = await read_all(other, started.run_id)
+    assert events[-1].event["type"] == ("error" if is_lost else "done")
+    [document] = await other.services.library.documents.list("default")
+    await other.services.library.documents.set_groups("default", document.id, ["board"])
+    readable = await other.services.runs.queue.list_readable(
+        Scope("default", groups=frozenset({"staff"})), [started.run_id], steps=True
+    )
+    assert not readable
+    erasure = await other.services.make_forgetting().forget_document("default", document.id)
+    assert not erasure.found
 
 
 async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAIServer, redis_url: str) -> None:
