@@ -5,14 +5,14 @@ code are units of their own, as `domain/text/blocks.py` reads them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
 from sentencex import get_sentence_boundaries
 
 from domain.text.blocks import Block, Span, closes_fence, find_fence, find_item, is_wrapped, read_blocks
-from domain.text.languages import detect_language, fold, read_words
+from domain.text.languages import Language, detect_language, fold, read_words
 from domain.text.tables import is_row
 
 _RECALLED = 2000
@@ -28,7 +28,13 @@ _KEPT = re.compile(
 English abbreviations that the library takes for the end of a sentence. `re` finds the mark that begins each fast."""
 _MARKED_END = re.compile(r"\.(?<=1\]\.)\s+(?=\d)")
 """The end of a sentence behind a marker, as `_cover` leaves it, where a figure begins the next."""
-_ORDINAL = re.compile(r"(?<![\w.,:])\d{1,3}\.\s*$")
+_GOES_ON: Mapping[Language, re.Pattern[str]] = {
+    "de": re.compile(r"(?<![\w.,:])\d{1,3}\.\s*$"),
+    "en": re.compile(r"\d ?[ap]\. ?m\.\s*$", re.IGNORECASE),
+}
+"""What ends no sentence before a noun or name: German ordinals, as in "das 24. Lebensjahr", and English times, as in
+"5 p.m. Monday". The library knows the ordinals of dates. In UD German GSD (dev and test), nine sentences fewer are cut
+in two, and no two more run together."""
 _NEXT_WORD = re.compile(r"\s*([^\W\d_]+)")
 _LINE = re.compile(r"[^\n]+")
 
@@ -43,8 +49,8 @@ def split_sentences(text: str) -> list[Span]:
     return [span for block in read_blocks(text) for span in split_block(text, block, language)]
 
 
-def split_block(text: str, block: Block, language: str = "en") -> Iterator[Span]:
-    """Yield the sentences of one block of `text`, as `split_sentences` does. `language` is an ISO 639 code."""
+def split_block(text: str, block: Block, language: Language = "en") -> Iterator[Span]:
+    """Yield the sentences of one block of `text`, as `split_sentences` does. `language` is that of the text."""
     if block.kind in ("heading", "code"):
         yield block.start, block.end
         return
@@ -56,7 +62,7 @@ def split_block(text: str, block: Block, language: str = "en") -> Iterator[Span]
             yield from split_paragraph(text, start, end, language)
 
 
-def split_paragraph(text: str, start: int, end: int, language: str = "en") -> Iterator[Span]:
+def split_paragraph(text: str, start: int, end: int, language: Language = "en") -> Iterator[Span]:
     """Yield the sentences of the paragraph or item at `text[start:end]`."""
     # The offsets stay, so what must not be cut is replaced by as many characters that no rule cuts at.
     words = _KEPT.sub(_cover, text[start:end])
@@ -76,21 +82,21 @@ def _cover(kept: re.Match[str]) -> str:
     return f"[{'1' * (len(kept[0]) - 2)}]" if kept[0][0] == "[" else "x" * len(kept[0])
 
 
-def _find_ends(words: str, language: str) -> tuple[int, ...]:
+def _find_ends(words: str, language: Language) -> tuple[int, ...]:
     """Return where sentences end within a paragraph."""
     return _recall_ends(words, language) if len(words) <= _RECALLED else _cut(words, language)
 
 
 @lru_cache(maxsize=2048)
-def _recall_ends(words: str, language: str) -> tuple[int, ...]:
+def _recall_ends(words: str, language: Language) -> tuple[int, ...]:
     """Return the ends in a short paragraph. Cached, because the steps of a turn read the same sources."""
     return _cut(words, language)
 
 
-def _cut(words: str, language: str) -> tuple[int, ...]:
+def _cut(words: str, language: Language) -> tuple[int, ...]:
     found = {each["end_index"] for each in get_sentence_boundaries(language, words)}
-    if language == "de":
-        found = {end for end in found if not _is_ordinal(words, end)}
+    if language in _GOES_ON:
+        found = {end for end in found if not _goes_on(words, end, language)}
     # German has ordinals, so the library sees none in "37 Euro [1]. 22,80 Euro".
     found.update(full_stop.end() for full_stop in _MARKED_END.finditer(words))
     ends = [*sorted(end for end in found if end < len(words)), len(words)]
@@ -98,13 +104,12 @@ def _cut(words: str, language: str) -> tuple[int, ...]:
     return tuple(end for end, following in pairwise(ends) if any(map(str.isalnum, words[end:following])))
 
 
-def _is_ordinal(words: str, end: int) -> bool:
-    """Return True for a German number before a noun, as in "das 24. Lebensjahr"; the library knows those of dates. In
-    UD German GSD (dev and test), nine sentences fewer are cut in two, and no two more run together."""
+def _goes_on(words: str, end: int, language: Language) -> bool:
+    """Return True for an end behind which no function word, which may open a sentence, but a noun or name follows."""
     following = _NEXT_WORD.match(words, end)
-    if following is None or fold(following[1]) in read_words("de").stop_words:
+    if following is None or fold(following[1]) in read_words(language).stop_words:
         return False
-    return _ORDINAL.search(words, max(0, end - 8), end) is not None
+    return _GOES_ON[language].search(words, max(0, end - 8), end) is not None
 
 
 def _split_runs(text: str, block: Block) -> Iterator[Span]:

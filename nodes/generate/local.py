@@ -18,7 +18,7 @@ from domain.text.question import split_carried
 from domain.text.terms import find_terms
 from nodes.reading.names import read_name_line
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
-from nodes.reading.scoring import choose_sources, score_units
+from nodes.reading.scoring import choose_sources, list_looked_up, score_units
 from nodes.reading.units import Unit
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 
@@ -65,12 +65,13 @@ class LocalFinder:
         detailed: bool = False,
         missing: Collection[str] = (),
     ) -> list[Quote]:
-        if computed := [source for source in sources if "\n" in source.get("computed", "")]:
-            return [Quote(each["number"], each["start"], each["end"], each["computed"]) for each in computed]
+        if computed := _quote_computed(question, sources):
+            return computed
         names, rest = read_pair(typed or question)
         asked = [(name, f"{name} {rest}".strip()) for name in names] or [("", part) for part in read_parts(question)]
-        if any(split_carried(part)[0] in missing for _, part in asked):
-            asked = []
+        sure = [(name, part) for name, part in asked if split_carried(part)[0] not in missing]
+        if len(sure) < len(asked):
+            asked = sure if any(_quote_computed(part, sources) for _, part in sure) else []
         each = await self._quote_each(asked, sources, scope, LONG_ANSWER - said)
         if each and len(each) >= len(names):
             return each
@@ -110,13 +111,15 @@ class LocalFinder:
         """Return a passage on each of several questions, under its heading; none that another holds."""
         found: list[Quote] = []
         for heading, question in asked:
-            typed, _ = split_carried(question)
-            own = choose_sources(question, sources)
-            scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
-            best = choose_passages(
-                scored.units, scored.shares, 1, budget // len(asked), several=False, named=scored.named
-            )
-            for quote in (_quote(scored.units, passage) for passage in best):
+            quotes = _quote_computed(question, sources)
+            if not quotes:
+                typed, _ = split_carried(question)
+                own = choose_sources(question, sources)
+                scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
+                room = budget // len(asked)
+                best = choose_passages(scored.units, scored.shares, 1, room, several=False, named=scored.named)
+                quotes = [_quote(scored.units, passage) for passage in best]
+            for quote in quotes:
                 if not any(_holds(other, quote) for other in found):
                     found = [other for other in found if not _holds(quote, other)]
                     found.append(replace(quote, heading=heading or quote.heading))
@@ -346,6 +349,11 @@ def _count_added_words(units: Sequence[Unit]) -> list[int]:
         for before, unit in pairwise(units)
     )
     return [0, *between]
+
+
+def _quote_computed(question: str, sources: Sequence[Source]) -> list[Quote]:
+    computed = (each for each in list_looked_up(question, sources) if "\n" in each.get("computed", ""))
+    return [Quote(each["number"], each["start"], each["end"], each["computed"]) for each in computed]
 
 
 def _holds(one: Quote, other: Quote) -> bool:

@@ -7,7 +7,7 @@ from sources that are merely about the same subject. Figures and rejected ideas:
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass
 
 from domain.documents import Source, name_place
@@ -19,7 +19,7 @@ from domain.text.question import split_carried
 from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.reading.contrast import find_contradiction
 from nodes.reading.questions import read_parts
-from nodes.reading.scoring import choose_sources, cover, score_units
+from nodes.reading.scoring import SHORTEST, choose_sources, cover, list_looked_up, score_units
 
 _WEIGHTS: tuple[float, ...] = (-6.54, 0.46, 1.0, 3.72, -2.87, 0.06)
 """Log-odds: intercept, then one weight per feature, of an earlier fit. Those of coverage and contradiction are set by
@@ -68,11 +68,13 @@ class LocalGrader:
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
         missing = find_missing(question, sources)
-        whole = await self._estimate(question, sources, scope, typed)
-        parts = [(*split_carried(part), part) for part in read_parts(question)]
-        sure = {
-            asked: await self._estimate(part, choose_sources(part, sources), scope, asked) for asked, _, part in parts
-        }
+        read = [source for source in sources if "computed" not in source] or sources
+        whole = await self._estimate(question, read, scope, typed)
+        sure: dict[str, float] = {}
+        for part in read_parts(question):
+            asked, _ = split_carried(part)
+            looked_up = max((source["score"] for source in list_looked_up(part, sources)), default=0.0)
+            sure[asked] = looked_up or await self._estimate(part, choose_sources(part, read), scope, asked)
         confidence = max(whole, *sure.values()) if sure else whole
         if confidence >= _FOUND:
             missing += [part for part, probability in sure.items() if probability < _FOUND]
@@ -117,11 +119,19 @@ async def read_features(
 
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
-    """Return the question's meaningful words, names and numbers whose stem is in no source, in order."""
+    """Return the question's meaningful words, names and numbers whose stem is in no source, in order. German writes
+    compounds as one word: "Systemabsturz" names "Absturz"."""
     language = detect_language(question) or "en"
     covered = _read_terms(sources, language)
-    own = {word: set(analyse_in(language, word)) for word in content_words(question)}
-    return [word for word, terms in own.items() if terms and not covered & terms]
+    own = {word: analyse_in(language, word) for word in content_words(question)}
+    return [
+        word for word, terms in own.items() if terms and not any(_is_named(term, covered, language) for term in terms)
+    ]
+
+
+def _is_named(term: str, covered: Collection[str], language: Language) -> bool:
+    is_part = language == "de" and term.isalpha() and len(term) >= SHORTEST
+    return term in covered or (is_part and any(each.startswith(term) or each.endswith(term) for each in covered))
 
 
 def _read_terms(sources: Sequence[Source], language: Language) -> frozenset[str]:

@@ -17,6 +17,7 @@ from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask_about, instruct
+from nodes.reading.scoring import list_looked_up
 from nodes.sources.fusion import weigh_by_rank
 from nodes.step import Step
 
@@ -118,7 +119,7 @@ async def _judge(state: GradeInput, context: Context) -> tuple[Grading, str]:
         )
         if grading is not None:
             return grading, model.name
-    if looked_up := max((source["score"] for source in sources if "computed" in source), default=0.0):
+    if looked_up := max((source["score"] for source in list_looked_up(question, sources)), default=0.0):
         return Grading(confidence=looked_up), LOCAL
     local = await context.judges.grader.grade(
         question,
@@ -134,7 +135,9 @@ def _restore_relevance(sources: list[Source], candidates: list[Candidate]) -> li
     that sources of a dense search show."""
     relevance = {candidate["chunk_id"]: candidate["relevance"] for candidate in candidates}
     return [
-        source if (known := relevance.get(source["chunk_id"])) is None else {**source, "score": known}
+        source
+        if "computed" in source or (known := relevance.get(source["chunk_id"])) is None
+        else {**source, "score": known}
         for source in sources
     ]
 

@@ -51,7 +51,9 @@ def read_parts(question: str) -> list[str]:
     for place, part in enumerate(parts):
         # What comes first leans on less.
         is_short = len(set(words[place])) < OWN_WORDS - (place == 0)
-        is_whole = not (is_short or leans["pronouns"].search(part) or leans["pointers"].search(part))
+        # In German all nouns begin like names.
+        has_name = any(not word.isalpha() or (word[0].isupper() and language != "de") for word in words[place])
+        is_whole = not ((is_short and not has_name) or leans["pronouns"].search(part) or leans["pointers"].search(part))
         others = () if is_whole else chain(*words[:place], *words[place + 1 :])
         whole.append(add_carried(f"{part.rstrip(' ?')}?", [*others, *filter(None, [carried])]))
     return whole

@@ -32,7 +32,7 @@ CARRIED = 0.3
 """Factor on the weight of a word that comes from the conversation and not from the user's question. Chosen by
 hand."""
 
-_SHORTEST, _PART = 4, 0.4
+SHORTEST, _PART = 4, 0.4
 """A word that is part of a longer one ("Urlaub" in "Urlaubstage") counts in part, if it has this many letters and is
 this share of the longer word. Chosen by hand."""
 
@@ -71,6 +71,15 @@ def choose_sources(part: str, sources: Sequence[Source]) -> Sequence[Source]:
         if found := [span for span in source.get("found", []) if span.get("query") == part]:
             own.append({**source, "found": found, "score": max(span["score"] for span in found), "dense": None})
     return sorted(own, key=lambda source: -source["score"]) or sources
+
+
+def list_looked_up(question: str, sources: Sequence[Source]) -> list[Source]:
+    """Return what was computed from tables for the question, or for this part of one."""
+    return [
+        source
+        for source in sources
+        if "computed" in source and all(span.get("query") in (None, question) for span in source.get("found", []))
+    ]
 
 
 async def score_units(
@@ -252,9 +261,9 @@ def _cover(wanted: Mapping[str, float], terms: Collection[str], alike: Mapping[s
 def _find_alike(wanted: Iterable[str], terms: Iterable[str]) -> dict[str, dict[str, float]]:
     """Return, for each wanted term, those of `terms` that hold it, and to what degree: 1 for the term itself."""
     alike: dict[str, dict[str, float]] = {term: {term: 1.0} for term in wanted}
-    long = {term: others for term, others in alike.items() if len(term) >= _SHORTEST}
+    long = {term: others for term, others in alike.items() if len(term) >= SHORTEST}
     for other in terms:
-        if len(other) >= _SHORTEST:
+        if len(other) >= SHORTEST:
             for term, others in long.items():
                 if term in other or other in term:
                     share = min(len(term), len(other)) / max(len(term), len(other))

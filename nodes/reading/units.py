@@ -7,7 +7,7 @@ from functools import lru_cache
 from domain.documents import Source, name_place
 from domain.library.citations import find_section
 from domain.text.blocks import Block, Kind, Span, open_section, read_blocks
-from domain.text.languages import detect_language
+from domain.text.languages import Language, detect_language
 from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
 
@@ -135,7 +135,7 @@ def _cut_above(block: Block) -> Block:
     return replace(block, start=0, lead=None, parts=tuple(part for part in block.parts if part[0] >= 0))
 
 
-def _split(text: str, block: Block, language: str) -> Iterator[Span]:
+def _split(text: str, block: Block, language: Language) -> Iterator[Span]:
     if block.kind == "table":
         yield from (part for part in block.parts if is_row(text[slice(*part)]))
     elif block.parts:

@@ -83,7 +83,8 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             "Sources were left as they are cut",
         )
     if context.models.large is None and not state["retries"]:
-        looked_up = await look_up(state["corrected_question"], sources, scope, context)
+        parts = (question for question in groups if question != asked)
+        looked_up = await look_up(asked, sources, scope, context, parts=parts)
         sources = number_sources([*looked_up, *sources])
     candidates = [candidate for ranking in rankings for candidate, _ in ranking] or state["candidates"]
     return RerankUpdate(

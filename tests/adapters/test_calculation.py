@@ -211,6 +211,18 @@ def test_a_table_is_not_about_what_another_section_is_about() -> None:
     assert found is None or found.certainty < 0.6
 
 
+@pytest.mark.parametrize("question", ["What does the WS-400 cost?", "Which station is the most expensive?"])
+def test_a_header_may_have_another_word_for_what_is_asked(question: str) -> None:
+    text = (
+        "Stations\n\n| Article | Wind | Price |\n| --- | --- | --- |\n| WS-200 | no | 690 |\n| WS-400 | yes | 3,450 |\n"
+    )
+    found = look_up(question, ["prices.md"], [text])
+    assert found is not None
+    assert (found.lines, found.certainty) == (("WS-400 | yes | 3,450",), 1.0)
+    less = look_up("What does the WS-400 cost abroad?", ["prices.md"], [text])
+    assert less is None or less.certainty < 0.6
+
+
 def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() -> None:
     text = "| Departure | Arrival |\n| --- | --- |\n| Kiel | Oslo |\n| Bergen | Kiel |\n"
     found = look_up("the departure and arrival of Kiel", ["ferries.md"], [text])

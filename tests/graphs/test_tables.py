@@ -69,6 +69,18 @@ async def test_rows_that_are_named_are_the_answer(
     assert state["confidence"] >= 0.6
 
 
+async def test_a_part_of_a_question_is_looked_up_as_a_whole_one_is(module_services: Services) -> None:
+    ingestion = module_services.library.ingestion
+    await ingestion.add("default", "codes.md", CODES.encode())
+    await ingestion.add("default", "pump.md", b"# Pump\n\nThe pump has a warranty of 24 months.\n")
+    question = "How long is the warranty of the pump, and what does error E42 mean?"
+    done, _ = await ask_for_state(module_services, question)
+    assert done["outcome"] == "answered"
+    assert "a warranty of 24 months." in done["answer"]
+    assert "--- | --- | ---\nE42 | The water is too cold. | Wait ten minutes.\n\n[" in done["answer"]
+    assert "E41" not in done["answer"]
+
+
 async def test_tables_are_looked_up_where_a_row_of_theirs_was_found() -> None:
     asked: list[str] = []
 

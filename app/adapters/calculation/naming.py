@@ -56,6 +56,8 @@ class _Question:
     """Those of all words, also of the ones that name an aggregate."""
     measured: frozenset[str]
     """What a superlative measures: a temperature where "hottest" is said."""
+    alike: Sequence[frozenset[str]]
+    """Words for what is measured, which stand for each other: the header may be "price" where "cost" is said."""
 
 
 @dataclass(slots=True)
@@ -97,14 +99,14 @@ def _take_apart(question: str, language: Language) -> _Question:
         words.append(_Word((day,), is_name=True))
         rest = rest.replace(written, " ")
     terms = frozenset(analyse_in(language, rest))
-    measures = (analyse_in(language, measured) for measured, pattern in data.measures if pattern.search(rest))
-    measured = frozenset(term for each in measures for term in each)
+    measures = [(frozenset(analyse_in(language, measured)), pattern) for measured, pattern in data.measures]
+    measured = frozenset[str]().union(*(each for each, pattern in measures if pattern.search(rest)))
     aggregates = {
         name: frozenset(analyse_in(language, " ".join(found)))
         for name, pattern in data.aggregates.items()
         if (found := pattern.findall(rest))
     }
-    for pattern in (*data.aggregates.values(), data.kinds):
+    for pattern in (*(said for _, said in data.measures), *data.aggregates.values(), data.kinds):
         rest = pattern.sub(" ", rest)
     for number, token in enumerate(rest.split()):
         own = analyse_in(language, token)
@@ -115,7 +117,9 @@ def _take_apart(question: str, language: Language) -> _Question:
         is_code = has_digit or _CODE.search(bare) is not None
         parts = [tuple(own)] if has_digit and own else [(term,) for term in own]
         words += [_Word(part, is_code or is_capital, is_code) for part in parts]
-    return _Question(tuple(dict.fromkeys(words)), aggregates, terms, measured)
+    said = frozenset(term for word in words for term in word.terms)
+    alike = [each for each, _ in measures if each & said]
+    return _Question(tuple(dict.fromkeys(words)), aggregates, terms, measured, alike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,10 @@ class _Reading:
         if len(self._rows) == 1 and not self._named and not question.aggregates:
             self._named = self._find_naming(self._rows[0], _PARTLY)
         self._rows = self._add_rows() if self._named else []
-        shares = {c: len(h & question.terms) / len(h) for c, h in enumerate(table.headers) if h}
+        headed = frozenset[str]().union(*table.headers)
+        self._alike = frozenset[str]().union(*(each for each in question.alike if not each & question.terms & headed))
+        wanted = question.terms | self._alike
+        shares = {c: len(h & wanted) / len(h) for c, h in enumerate(table.headers) if h}
         self._columns = {column: share for column, share in shares.items() if share >= _PARTLY}
         """The columns that the question names by their header, and how fully."""
         # Rows that are named one by one are shown, and "total limit" may be the name of a column.
@@ -291,6 +298,8 @@ class _Reading:
             w for w in self._question.words if w in in_rows or about.issuperset(w.terms) or w.terms[0] in about
         ]
         left = set(self._question.words).difference(explained)
+        if self._alike & about and all(self._alike.issuperset(word.terms) for word in left):
+            explained, left = [*explained, *left], set()
         if not explained or any(word.is_name for word in left):
             return 0.0
         has_code = any(word.is_code for word in in_rows)

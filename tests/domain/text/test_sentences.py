@@ -28,6 +28,7 @@ def pieces(text: str) -> list[str]:
         ("the first result . the second result .", ["the first result .", "the second result ."]),
         ("Er kostet dich 37 Euro [12]. 22,80 Euro gelten sonst.", ["Er kostet dich 37 Euro [12].", "22,80 Euro gelten sonst."]),
         ("Es gilt bis zum 24. Lebensjahr. Danach nicht.", ["Es gilt bis zum 24. Lebensjahr.", "Danach nicht."]),
+        ("It is open to 5 p.m. Monday to Friday. It opens at 9 a.m. The rest is closed.", ["It is open to 5 p.m. Monday to Friday.", "It opens at 9 a.m.", "The rest is closed."]),
         ("Er wohnt in Haus 24. Das ist groß.", ["Er wohnt in Haus 24.", "Das ist groß."]),
         ("Das gilt seit 1996. Kinder sind frei.", ["Das gilt seit 1996.", "Kinder sind frei."]),
         ("It is so.[1] That too [2]. And this. [3] End.", ["It is so.[1]", "That too [2].", "And this. [3]", "End."]),

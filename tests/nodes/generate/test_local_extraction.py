@@ -143,6 +143,10 @@ PRICE_LIST = source(
             "Who pays? and until when must I ask? (holiday)",
             ["Who pays? (ask holiday)", "until when must I ask? (pays holiday)"],
         ),
+        (
+            "How much is the Falcon and what does Wren cost? And what is B12?",
+            ["How much is the Falcon?", "what does Wren cost?", "And what is B12?"],
+        ),
         ("Wie lange gilt sie und wer zahlt?", ["Wie lange gilt sie? (zahlt)", "wer zahlt? (lange)"]),
         ("How and when is it calibrated?", []),
         ("What happens when it fails?", []),

@@ -163,6 +163,8 @@ async def test_words_of_a_german_question_are_found_in_other_forms(embedder: Onn
     german = source("Während der Arbeitszeiten sind Pausen von 30 Minuten einzuhalten.")
     question = "Was gilt für die Pause bei einer Arbeitszeit?"
     assert find_missing(f"{question} Und Stunden?", [german]) == ["stunden"]
+    assert find_missing("Welche Zeiten sind einzuhalten?", [german]) == []
+    assert find_missing("Which Rust?", [source("The trustees met.")]) == ["rust"]
     assert (await read_features(question, [german], make_unit_scorer(embedder), SCOPE)).covered == pytest.approx(1)
 
 
