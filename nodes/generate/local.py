@@ -14,6 +14,7 @@ from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
+from domain.text.languages import detect_language
 from domain.text.question import split_carried
 from domain.text.terms import find_terms
 from nodes.reading.names import read_name_line
@@ -25,6 +26,9 @@ from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 _ADDED = 0.07
 """Least probability of a further passage. Chosen low: a quote too many costs a reader less than one that
 is missing."""
+
+_ADDED_BY_NAME = 0.01
+"""The same, where its section is named for a word of the question that is not quoted. Chosen by hand."""
 
 _NAMED = 0.5
 """Share of a question that names an entry from which that is quoted from its beginning. Chosen by hand."""
@@ -85,7 +89,9 @@ class LocalFinder:
             scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named
         )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
-            passages = add_conflict(passages, conflict, most, budget)
+            passages = add_second(passages, conflict, most, budget)
+        elif passages and (unsaid := find_unsaid(scored.units, scored.shares, passages, typed or question)) is not None:
+            passages = add_second(passages, unsaid, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
     async def find_nearest(
@@ -118,6 +124,8 @@ class LocalFinder:
                 scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
                 room = budget // len(asked)
                 best = choose_passages(scored.units, scored.shares, 1, room, several=False, named=scored.named)
+                if best and (unsaid := find_unsaid(scored.units, scored.shares, best, typed)) is not None:
+                    best = add_second(best, unsaid, 2, room)
                 quotes = [_quote(scored.units, passage) for passage in best]
             for quote in quotes:
                 if not any(_holds(other, quote) for other in found):
@@ -193,13 +201,32 @@ def find_conflict(units: Sequence[Unit], shares: Vector, best: Passage) -> Passa
     return None
 
 
-def add_conflict(passages: Sequence[Passage], conflict: Passage, most: int, budget: int) -> list[Passage]:
-    """Return the passages with the conflict behind the best, as many as there may be in `budget` words. Nothing changes
+def find_unsaid(units: Sequence[Unit], shares: Vector, passages: Sequence[Passage], typed: str) -> Passage | None:
+    """Return the best unit of a section of the same document that is named, and goes on, with a word of the question
+    which no passage has: of a product that comes with "Warranty" as a section, the warranty is said there of all."""
+    language = detect_language(typed) or "en"
+    quoted = [place for passage in passages for place in range(passage.first, passage.last + 1)]
+    said = (find_terms(f"{units[place].section} {units[place].whole}", language) for place in quoted)
+    unsaid = find_terms(typed, language).difference(*said)
+    document = units[quoted[0]].source["document_id"]
+    named = [
+        place
+        for place, unit in enumerate(units)
+        if shares[place] >= _ADDED_BY_NAME
+        and unit.source["document_id"] == document
+        and unsaid & find_terms(unit.section, language) & find_terms(unit.text, language)
+    ]
+    best = max(named, key=lambda place: float(shares[place]), default=None)
+    return None if best is None else Passage(best, best, count_words(units[best].whole) + 1, float(shares[best]))
+
+
+def add_second(passages: Sequence[Passage], second: Passage, most: int, budget: int) -> list[Passage]:
+    """Return the passages with another one behind the best, as many as there may be in `budget` words. Nothing changes
     where it is quoted already or there is no room for it."""
     kept = [passages[0]]
-    if any(p.first <= conflict.first <= p.last for p in passages) or kept[0].words + conflict.words > budget:
+    if any(p.first <= second.first <= p.last for p in passages) or kept[0].words + second.words > budget:
         return list(passages)
-    for passage in (conflict, *passages[1:]):
+    for passage in (second, *passages[1:]):
         if len(kept) < most and sum(p.words for p in kept) + passage.words <= budget:
             kept.append(passage)
     return kept

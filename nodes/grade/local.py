@@ -40,6 +40,10 @@ _UNKNOWN = 0.5
 _FOUND = 0.5
 """Confidence from which a part of a question counts as answered: it is then more probable than not."""
 
+_NOTHING_MISSING = 0.6
+"""Least confidence where an answer is probable and no word of the question is missing. Between .5 and .6, 10 of 14 such
+answers are useful, and 17 of 31 others (six practical sets)."""
+
 _READ = 3
 """Number of sources in which the nearest sentence is looked for. Chosen by hand."""
 
@@ -78,6 +82,7 @@ class LocalGrader:
         confidence = max(whole, *sure.values()) if sure else whole
         if confidence >= _FOUND:
             missing += [part for part, probability in sure.items() if probability < _FOUND]
+            confidence = confidence if missing else max(confidence, _NOTHING_MISSING)
         return Grade(confidence * _UNKNOWN if lacks_name(question, sources) else confidence, missing)
 
     async def _estimate(self, question: str, sources: Sequence[Source], scope: Scope, typed: str | None) -> float:

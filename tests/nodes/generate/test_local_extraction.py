@@ -7,7 +7,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
-from nodes.generate.local import LocalFinder, Passage, add_conflict, choose_passages
+from nodes.generate.local import LocalFinder, Passage, add_second, choose_passages, find_unsaid
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
@@ -322,12 +322,25 @@ async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(
     assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
 
 
+def test_a_section_named_for_a_word_of_the_question_is_quoted_too() -> None:
+    prices = source(
+        1,
+        "## Delivery\n\nThe W2 is delivered within one week, the W4 within four weeks.\n\n"
+        "## Warranty and returns\n\nThe warranty lasts 36 months for machines. A repair takes 15 days.",
+    )
+    units, shares, delivered = split_units(prices), np.array([0.9, 0.05, 0.05]), [Passage(0, 0, 13, 0.9)]
+    found = find_unsaid(units, shares, delivered, "What is the warranty of the W4?")
+    assert found == Passage(1, 1, 8, 0.05)
+    assert find_unsaid(units, shares, delivered, "When is the W4 delivered?") is None
+    assert find_unsaid(units, np.array([0.99, 0.005, 0.005]), delivered, "What is the warranty of the W4?") is None
+
+
 def test_a_rival_does_not_make_an_answer_too_long() -> None:
     best, second, conflict = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
-    assert add_conflict([best, second], conflict, 2, 72) == [best, conflict]
-    assert add_conflict([best, second], conflict, 3, 72) == [best, conflict]
-    assert add_conflict([best, second], conflict, 3, 71) == [best, second]
-    assert add_conflict([best, conflict], conflict, 2, 72) == [best, conflict]
+    assert add_second([best, second], conflict, 2, 72) == [best, conflict]
+    assert add_second([best, second], conflict, 3, 72) == [best, conflict]
+    assert add_second([best, second], conflict, 3, 71) == [best, second]
+    assert add_second([best, conflict], conflict, 2, 72) == [best, conflict]
 
 
 SETTINGS = source(

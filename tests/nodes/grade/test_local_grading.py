@@ -168,6 +168,20 @@ async def test_words_of_a_german_question_are_found_in_other_forms(embedder: Onn
     assert (await read_features(question, [german], make_unit_scorer(embedder), SCOPE)).covered == pytest.approx(1)
 
 
+async def test_a_probable_answer_is_no_part_where_no_word_is_missing(embedder: OnnxEmbedder) -> None:
+    grader = LocalGrader(make_unit_scorer(embedder))
+    whole = source("Laptops are replaced. They are old after four years.", score=0.3, dense=0.68)
+    features = await read_features("When are laptops too old?", [whole], grader.unit_scorer, SCOPE)
+    assert 0.5 < estimate_confidence(features) < 0.6
+    graded = await grader.grade("When are laptops too old?", [whole], scope=SCOPE)
+    assert (graded.missing, graded.confidence) == ([], 0.6)
+    surer = source("Laptops are replaced. They are old after four years.", score=0.5, dense=0.85)
+    features = await read_features("When are red laptops too old?", [surer], grader.unit_scorer, SCOPE)
+    graded = await grader.grade("When are red laptops too old?", [surer], scope=SCOPE)
+    assert (graded.missing, graded.confidence) == (["red"], estimate_confidence(features))
+    assert 0.5 < graded.confidence < 0.6
+
+
 @pytest.mark.parametrize("name", ["query_cache_size", "log4js", "2023-05-01"])
 def test_a_name_that_is_no_word_has_to_stand_in_a_source(name: str) -> None:
     assert lacks_name(f"default of {name}", [source("The default of cache_size is 4 since 2023-05-02.")])
