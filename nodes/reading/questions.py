@@ -27,13 +27,18 @@ def read_pair(question: str) -> tuple[list[str], str]:
     if asks_for(question, "comparison"):
         for pattern in read_patterns(detect_language(question) or "en", "questions", "pair"):
             if match := pattern.search(text):
-                one, two = (_OPENING.sub("", name.strip(" \"'`")) for name in match.groups())
+                one, two = map(strip_article, match.groups())
                 two, _, rest = _TAIL.sub("\0", two, count=1).partition("\0")
                 command, _, option = one.rpartition(" ")
                 if option[:1] == two[:1] == "-":  # "git reset --soft and --hard"
                     two = f"{command} {two}".strip()
                 return [one, two], rest.strip()
     return [], ""
+
+
+def strip_article(name: str) -> str:
+    """Return the name without the article before it."""
+    return _OPENING.sub("", name.strip(" \"'`"))
 
 
 def read_parts(question: str) -> list[str]:

@@ -223,6 +223,12 @@ def test_a_header_may_have_another_word_for_what_is_asked(question: str) -> None
     assert less is None or less.certainty < 0.6
 
 
+def test_a_follow_up_asks_for_what_was_typed() -> None:
+    text = "| Article | Price | Weight |\n| --- | --- | --- |\n| W2 | 690 | 3 |\n| W4 | 3,450 | 8 |\n"
+    assert look_up("and its weight? (W4 price)", ["prices.md"], [text]) is not None
+    assert look_up("and delivery? (W4 price)", ["prices.md"], [text]) is None
+
+
 def test_rows_that_a_word_names_in_different_columns_are_looked_up_together() -> None:
     text = "| Departure | Arrival |\n| --- | --- |\n| Kiel | Oslo |\n| Bergen | Kiel |\n"
     found = look_up("the departure and arrival of Kiel", ["ferries.md"], [text])

@@ -24,6 +24,7 @@ from app.adapters.calculation.relations import (
 from domain.ports.calculation import Value
 from domain.text.blocks import open_section
 from domain.text.languages import Language, detect_language, read_file
+from domain.text.question import split_carried
 from domain.text.tables import join_cells, write_rule
 from domain.text.terms import analyse_in
 
@@ -58,6 +59,8 @@ class _Question:
     """What a superlative measures: a temperature where "hottest" is said."""
     alike: Sequence[frozenset[str]]
     """Words for what is measured, which stand for each other: the header may be "price" where "cost" is said."""
+    typed: frozenset[str]
+    """Of a question with words of its conversation, the terms of those that were typed."""
 
 
 @dataclass(slots=True)
@@ -119,7 +122,9 @@ def _take_apart(question: str, language: Language) -> _Question:
         words += [_Word(part, is_code or is_capital, is_code) for part in parts]
     said = frozenset(term for word in words for term in word.terms)
     alike = [each for each, _ in measures if each & said]
-    return _Question(tuple(dict.fromkeys(words)), aggregates, terms, measured, alike)
+    asked, carried = split_carried(question)
+    typed = said.intersection(analyse_in(language, asked)) if carried else frozenset[str]()
+    return _Question(tuple(dict.fromkeys(words)), aggregates, terms, measured, alike, typed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +305,12 @@ class _Reading:
         left = set(self._question.words).difference(explained)
         if self._alike & about and all(self._alike.issuperset(word.terms) for word in left):
             explained, left = [*explained, *left], set()
-        if not explained or any(word.is_name for word in left):
+        known = frozenset(term for word in explained for term in word.terms)
+        if (
+            not known
+            or any(word.is_name for word in left)
+            or (self._question.typed and not self._question.typed & known)
+        ):
             return 0.0
         has_code = any(word.is_code for word in in_rows)
         is_vague = not has_code and (left or len(explained) == 1)

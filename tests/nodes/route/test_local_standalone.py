@@ -57,6 +57,10 @@ def test_a_request_for_another_form_asks_the_last_question_again(question: str) 
             "What does it return if the response is too large?",
         ),
         ("What follows a tier 1 violation of the policy?", "and tier 4?", None),
+        ("Which town has the highest rate?", "and the lowest one?", "Which town has the lowest rate?"),
+        ("Which plan is the most expensive?", "and the cheapest?", "Which plan is the cheapest?"),
+        ("Welcher Ort hat die höchste Rate?", "und die niedrigste?", "Welcher Ort hat die niedrigste Rate?"),
+        ("Which town has the highest rate?", "and the lowest income?", None),
         ("Wie lange ist die Frist in der Probezeit?", "und danach?", None),
         ("Wie lange ist die Frist in der Probezeit?", "und bei Teilzeit?", "Wie lange ist die Frist bei Teilzeit?"),
         ("Quel est le délai pour un cadre ?", "et pour un apprenti ?", "Quel est le délai pour un apprenti?"),
@@ -136,6 +140,27 @@ async def test_a_change_of_topic_takes_nothing_along(question: str, query: str, 
     assert (await LocalRewriter(embedder).rewrite(question, WARRANTY)).query == query
 
 
+@pytest.mark.parametrize(
+    ("last", "question", "meant"),
+    [
+        ("What does the W2 cost?", "what about the X-9, same thing?", "What does the X-9 cost?"),
+        ("Where did Ada Brandt work?", "and Titian?", "Where did Titian work?"),
+        ("What is the murder rate in ohio?", "and alabama?", "What is the murder rate in alabama?"),
+        ("How much leave do full-time employees get?", "and part-time?", "How much leave do part-time employees get?"),
+        ("Was macht PIN?", "und PUK?", "Was macht PUK?"),
+        ("How long is the warranty of the machine?", "and the colour?", "and the colour? ("),
+        ("When did Ada Brandt leave Lyon?", "and Xerxes?", "and Xerxes? ("),
+        ("What does the W2 cost?", "and how do I mend the X-9?", "and how do I mend the X-9? ("),
+    ],
+)
+async def test_what_a_follow_up_names_takes_the_place_of_what_is_like_it(
+    last: str, question: str, meant: str, embedder: OnnxEmbedder
+) -> None:
+    made = (await LocalRewriter(embedder).rewrite(question, [turn(last)])).standalone
+    assert made.startswith(meant)
+    assert "(" in meant or made == meant
+
+
 def test_a_search_takes_eight_words_along_at_most() -> None:
     long = turn(" ".join(f"word{number}" for number in range(20)))
     assert add_background("Who?", [long]) == "Who? (word0 word1 word2 word3 word4 word5 word6 word7)"
@@ -146,5 +171,11 @@ def test_nothing_is_carried_over_from_what_an_answer_says_of_itself() -> None:
     abstained, framed = turn("How long is the warranty?"), turn("How long is the warranty?")
     abstained |= {"answer": "The documents do not answer this.", "outcome": "abstained"}
     framed |= {"answer": f"{said}24 months.", "framing": Framing(opening=len(said), closing=0)}
+    rows = turn("Who pays?") | {"answer": "Town | Colour\n--- | ---\nKiel | green\n\n[1]"}
+    assert set(make_standalone("Does it end?", [rows]).partition("(")[2].rstrip(")").split()) == {
+        "Kiel",
+        "green",
+        "pays",
+    }
     assert make_standalone("Does it end?", [abstained]) == "Does it end? (long warranty)"
     assert make_standalone("Does it end?", [framed]) == "Does it end? (24 months long warranty)"
