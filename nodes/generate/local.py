@@ -43,7 +43,8 @@ _ALONE = 0.9
 """Share from which a question is about the entry and nothing in it. Chosen by hand."""
 
 _SAME = 0.75
-"""Two sentences with this share of words in common (Jaccard) are about the same. Chosen: in a sentence of seven words,
+"""Two sentences with this share of words in common (Jaccard) are about the same; one with this share of its words in a
+question says what that says. Chosen: in a sentence of seven words,
 one may be replaced."""
 
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
@@ -85,8 +86,16 @@ class LocalFinder:
         several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
         listed = asks_for(typed or question, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
+        asked_terms = find_terms(typed or question)
         passages = choose_passages(
-            scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named
+            scored.units,
+            scored.shares,
+            most,
+            budget,
+            several=several,
+            listed=listed,
+            named=scored.named,
+            asked=asked_terms,
         )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_second(passages, conflict, most, budget)
@@ -155,13 +164,14 @@ def choose_passages(
     several: bool,
     listed: bool = False,
     named: Vector | None = None,
+    asked: frozenset[str] = frozenset(),
 ) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it. The
     entries of a manual are quoted in one passage only where a list is asked for (`listed`): the next option is about
-    something else.
+    something else. `asked` are the terms of the question.
     """
     added = _count_added_words(units)
     named = np.zeros_like(shares) if named is None else named
@@ -174,6 +184,7 @@ def choose_passages(
         if best is None or (chosen and best.share < _ADDED):
             break
         best = _quote_entry(units, shares, named, added, best, budget, chosen)
+        best = _add_remedy(units, asked, added, best, budget)
         chosen.append(best)
         shares = _drop_same(units, shares, best)
         budget -= best.words
@@ -202,8 +213,8 @@ def find_conflict(units: Sequence[Unit], shares: Vector, best: Passage) -> Passa
 
 
 def find_unsaid(units: Sequence[Unit], shares: Vector, passages: Sequence[Passage], typed: str) -> Passage | None:
-    """Return the best unit of a section of the same document that is named, and goes on, with a word of the question
-    which no passage has: of a product that comes with "Warranty" as a section, the warranty is said there of all."""
+    """Return the best unit, in the same document, that has a word of the question with the name of its section, where
+    no passage has it: the warranty of one product is said of all, under "Warranty"."""
     language = detect_language(typed) or "en"
     quoted = [place for passage in passages for place in range(passage.first, passage.last + 1)]
     said = (find_terms(f"{units[place].section} {units[place].whole}", language) for place in quoted)
@@ -322,6 +333,27 @@ def _quote_entry(
     is_held = (named[best] >= _ALONE or best <= last) and words <= budget
     is_held = is_held and not any(p.first <= last and first <= p.last for p in taken)
     return Passage(first, last, words, float(shares[first : last + 1].sum())) if is_held else passage
+
+
+def _add_remedy(
+    units: Sequence[Unit], asked: frozenset[str], added: Sequence[int], passage: Passage, budget: int
+) -> Passage:
+    """Return the passage with the block below it, as far as there is room, where it ends with what the question says
+    itself: of a problem, the remedy is wanted."""
+    last, words, block = passage.last, passage.words, units[passage.last].block + 1
+    said = find_terms(units[last].text)
+    same = len(said & asked)
+    while (
+        same >= _SAME * len(said)
+        and same >= len(asked) / 2 > 0
+        and last + 1 < len(units)
+        and units[last + 1].block == block
+        and _goes_on(units[last], units[last + 1], listed=False)
+        and words + added[last + 1] <= budget
+    ):
+        last += 1
+        words += added[last]
+    return replace(passage, last=last, words=words)
 
 
 def _is_same_entry(one: Unit, other: Unit) -> bool:

@@ -71,14 +71,16 @@ class LocalGrader:
     unit_scorer: UnitScorer
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
+        if rows := list_looked_up(question, sources):
+            return Grade(rows[0]["score"], [])
         missing = find_missing(question, sources)
         read = [source for source in sources if "computed" not in source] or sources
         whole = await self._estimate(question, read, scope, typed)
         sure: dict[str, float] = {}
         for part in read_parts(question):
             asked, _ = split_carried(part)
-            looked_up = max((source["score"] for source in list_looked_up(part, sources)), default=0.0)
-            sure[asked] = looked_up or await self._estimate(part, choose_sources(part, read), scope, asked)
+            rows, own = list_looked_up(part, sources), choose_sources(part, read)
+            sure[asked] = rows[0]["score"] if rows else await self._estimate(part, own, scope, asked)
         confidence = max(whole, *sure.values()) if sure else whole
         if confidence >= _FOUND:
             missing += [part for part, probability in sure.items() if probability < _FOUND]

@@ -17,7 +17,6 @@ from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask_about, instruct
-from nodes.reading.scoring import list_looked_up
 from nodes.sources.fusion import weigh_by_rank
 from nodes.step import Step
 
@@ -119,8 +118,6 @@ async def _judge(state: GradeInput, context: Context) -> tuple[Grading, str]:
         )
         if grading is not None:
             return grading, model.name
-    if looked_up := max((source["score"] for source in list_looked_up(question, sources)), default=0.0):
-        return Grading(confidence=looked_up), LOCAL
     local = await context.judges.grader.grade(
         question,
         context.read_cosines(_restore_relevance(sources, state["candidates"])),

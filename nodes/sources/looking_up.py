@@ -1,10 +1,9 @@
 """Looks up the rows of tables that a question names, where no model writes the answer."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from domain.documents import FoundSpan, Passage, Source
-from domain.ports.calculation import LookUp
+from domain.documents import FoundSpan, Source
 from domain.scope import Scope
 from domain.text.tables import is_row
 from nodes.context import Context
@@ -17,38 +16,24 @@ SURE = 0.6
 _RECORD = re.compile(r"^- [^:\n]{1,200}: ", re.MULTILINE)
 
 
-async def look_up(
-    question: str, sources: Sequence[Source], scope: Scope, context: Context, *, parts: Iterable[str] = ()
-) -> list[Source]:
-    """Return the rows that the question names in tables of the documents that some of the sources are rows of, not
-    numbered yet, each with its answer as `computed`. Where it names none as a whole, each of its parts is looked up."""
+async def look_up(question: str, sources: Sequence[Source], scope: Scope, context: Context) -> list[Source]:
+    """Return the rows that the question, or part of one, names in tables of the documents that some of the sources are
+    rows of, not numbered yet, each with its answer as `computed`."""
     held = dict.fromkeys(source["document_id"] for source in sources if _has_rows(source))
-    calculator = context.calculator
-    if calculator is None or not held:
+    if context.calculator is None or not held:
         return []
-
-    async def find(wording: str) -> LookUp | None:
-        looking = calculator.look_up(scope, wording, list(held))
-        found = await query_or_default(looking, None, context.ledger, "Tables were not looked up")
-        return None if found is None or found.certainty < SURE else found
-
-    found = {question: await find(question)}
-    if found[question] is None:
-        found = {part: await find(part) for part in parts}
-    return [
-        _make_source(asked, passage, answer, rows.certainty)
-        for asked, rows in found.items()
-        if rows is not None
-        for passage, answer in rows.found
-    ]
-
-
-def _make_source(asked: str, passage: Passage, answer: str, certainty: float) -> Source:
-    source = make_source(0, passage, score=certainty)
-    if passage.lead:
-        source["lead"] = passage.lead
-    found = [FoundSpan(start=passage.start, end=passage.end, score=certainty, query=asked)]
-    return Source(**source, computed=answer, found=found)
+    looking = context.calculator.look_up(scope, question, list(held))
+    rows = await query_or_default(looking, None, context.ledger, "Tables were not looked up")
+    if rows is None or rows.certainty < SURE:
+        return []
+    looked_up = []
+    for passage, answer in rows.found:
+        source = make_source(0, passage, score=rows.certainty)
+        if passage.lead:
+            source["lead"] = passage.lead
+        found = [FoundSpan(start=passage.start, end=passage.end, score=rows.certainty, query=question)]
+        looked_up.append(Source(**source, computed=answer, found=found))
+    return looked_up
 
 
 def _has_rows(source: Source) -> bool:

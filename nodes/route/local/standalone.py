@@ -66,9 +66,10 @@ class LocalRewriter:
     async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
         standalone = make_standalone(question, turns)
         asked, carried = split_carried(standalone)
-        if carried and (swapped := await self._swap(question, turns)) is not None:
+        searched = [turn for turn in turns if turn["route"] in _SEARCHED]
+        if carried and (swapped := await self._swap(question, _read_question(searched[-1]))) is not None:
             asked = standalone = swapped
-        named = [turn["question"] for turn in turns if turn["route"] in _SEARCHED]
+        named = [turn["question"] for turn in searched]
         # A question made of the last one needs none of its words again, nor does one about something else.
         query = asked
         if asked.rstrip("?") == question.rstrip("?") and (asked != standalone or await self._goes_on(question, named)):
@@ -77,27 +78,22 @@ class LocalRewriter:
         unclear = not named and phrases["dangling"].search(question) is not None
         return Rewrite(standalone, query, unclear, read_parts(standalone))
 
-    async def _swap(self, question: str, turns: Sequence[Turn]) -> str | None:
-        """Return the last question with the words exchanged that are the counterpart of what the follow-up names:
-        "What does the W4 cost?" after "What does the W2 cost?" and "And the W4?". They are the only name for a name, or
-        those that mean nearly the same. None where there are none."""
-        last = _find_last(turns)
+    async def _swap(self, question: str, last: str) -> str | None:
+        """Return the last question with what the follow-up names in the place of its counterpart, the only name or the
+        words that mean nearly the same: "And the W4?" after "What does the W2 cost?". None where it has none."""
         language = detect_language(f"{last} {question}") or "en"
         fragment = read_fragment(question, read_phrases(language, "followup"))
         spans = list(_list_runs(last))
         if not fragment or not spans:
             return None
         names = [span for span in spans if span[0] and _is_name(last[slice(*span)], language)]
-        if names and _is_name(fragment, language):
-            start, end = names[0][0], names[-1][1]
-            if (start, end) in names:
-                return f"{last[:start]}{fragment}{last[end:]}"
+        if names and _is_name(fragment, language) and (names[0][0], names[-1][1]) in names:
+            return f"{last[: names[0][0]]}{fragment}{last[names[-1][1] :]}"
         try:
             own = await self.embedder.embed_query(fragment)
-            others = await self.embedder.embed_passages([last[start:end] for start, end in spans])
+            near = await self.embedder.embed_passages([last[start:end] for start, end in spans]) @ own
         except EmbedderUnavailable:
             return None
-        near = others @ own
         start, end = spans[int(near.argmax())]
         return f"{last[:start]}{fragment}{last[end:]}" if near.max() >= COUNTERPART else None
 
@@ -139,20 +135,17 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     if phrases["requests"].search(question):
         # The question is the same; only the answer is to be another.
         return searched[-1]["standalone_question"] or searched[-1]["question"]
-    last = _find_last(searched)
+    last = _read_question(searched[-1])
     if (exchanged := exchange(question, last, phrases) or exchange_extreme(question, last)) is not None:
         return exchanged
     points_back = bool(phrases["pronouns"].search(question) or phrases["pointers"].search(question))
-    said = [
-        (split_carried(turn["standalone_question"] or turn["question"])[0], _read_statements(turn)) for turn in searched
-    ]
-    return add_carried(question, rank_words(question, said[-CARRYING_TURNS:], points_back=points_back)[:CONTEXT_WORDS])
+    said = [(_read_question(turn), _read_statements(turn)) for turn in searched[-CARRYING_TURNS:]]
+    return add_carried(question, rank_words(question, said, points_back=points_back)[:CONTEXT_WORDS])
 
 
-def _find_last(turns: Sequence[Turn]) -> str:
-    """Return the last question that was searched for, without words that it took from others."""
-    searched = [turn for turn in turns if turn["route"] in _SEARCHED]
-    return split_carried(searched[-1]["standalone_question"] or searched[-1]["question"])[0] if searched else ""
+def _read_question(turn: Turn) -> str:
+    """Return an earlier question that stands alone, without words that it took from others."""
+    return split_carried(turn["standalone_question"] or turn["question"])[0]
 
 
 def _read_statements(turn: Turn) -> str:

@@ -322,6 +322,16 @@ async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(
     assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
 
 
+async def test_a_problem_is_quoted_with_its_remedy(embedder: OnnxEmbedder) -> None:
+    problems = source(
+        1,
+        "## Troubleshooting\n\n- Problem: The funnel is blocked by leaves.\n\nSolution: Take it off and rinse it.\n\n"
+        "- Problem: The funnel is blocked by ice.\n\nSolution: Switch the heater on.\n\nCall us if nothing helps.",
+    )
+    [quote, *_] = await quotes_of("my funnel is blocked by ice", [problems], embedder)
+    assert quote.text.endswith("- Problem: The funnel is blocked by ice.\n\nSolution: Switch the heater on.")
+
+
 def test_a_section_named_for_a_word_of_the_question_is_quoted_too() -> None:
     prices = source(
         1,
