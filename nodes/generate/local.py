@@ -44,8 +44,7 @@ _ALONE = 0.9
 
 _SAME = 0.75
 """Two sentences with this share of words in common (Jaccard) are about the same; one with this share of its words in a
-question says what that says. Chosen: in a sentence of seven words,
-one may be replaced."""
+question repeats that. Chosen: in a sentence of seven words, one may be replaced."""
 
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
 """A quote grows as long as each further word adds this much probability: for a question about one thing, and about
@@ -72,7 +71,8 @@ class LocalFinder:
     ) -> list[Quote]:
         if computed := _quote_computed(question, sources):
             return computed
-        names, rest = read_pair(typed or question)
+        words = typed or question
+        names, rest = read_pair(words)
         asked = [(name, f"{name} {rest}".strip()) for name in names] or [("", part) for part in read_parts(question)]
         sure = [(name, part) for name, part in asked if split_carried(part)[0] not in missing]
         if len(sure) < len(asked):
@@ -83,24 +83,16 @@ class LocalFinder:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
-        several = detailed or (asks_for(typed or question, *SEVERAL) and not asks_more)
-        listed = asks_for(typed or question, "list")
+        several = detailed or (asks_for(words, *SEVERAL) and not asks_more)
+        listed = asks_for(words, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
-        asked_terms = find_terms(typed or question)
         passages = choose_passages(
-            scored.units,
-            scored.shares,
-            most,
-            budget,
-            several=several,
-            listed=listed,
-            named=scored.named,
-            asked=asked_terms,
+            scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named, typed=words
         )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_second(passages, conflict, most, budget)
-        elif passages and (unsaid := find_unsaid(scored.units, scored.shares, passages, typed or question)) is not None:
-            passages = add_second(passages, unsaid, most, budget)
+        if passages:
+            passages = add_unsaid(scored.units, scored.shares, passages, words, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
     async def find_nearest(
@@ -132,9 +124,10 @@ class LocalFinder:
                 own = choose_sources(question, sources)
                 scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
                 room = budget // len(asked)
-                best = choose_passages(scored.units, scored.shares, 1, room, several=False, named=scored.named)
-                if best and (unsaid := find_unsaid(scored.units, scored.shares, best, typed)) is not None:
-                    best = add_second(best, unsaid, 2, room)
+                best = choose_passages(
+                    scored.units, scored.shares, 1, room, several=False, named=scored.named, typed=typed
+                )
+                best = add_unsaid(scored.units, scored.shares, best, typed, 2, room) if best else best
                 quotes = [_quote(scored.units, passage) for passage in best]
             for quote in quotes:
                 if not any(_holds(other, quote) for other in found):
@@ -164,14 +157,14 @@ def choose_passages(
     several: bool,
     listed: bool = False,
     named: Vector | None = None,
-    asked: frozenset[str] = frozenset(),
+    typed: str = "",
 ) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it. The
     entries of a manual are quoted in one passage only where a list is asked for (`listed`): the next option is about
-    something else. `asked` are the terms of the question.
+    something else.
     """
     added = _count_added_words(units)
     named = np.zeros_like(shares) if named is None else named
@@ -184,7 +177,8 @@ def choose_passages(
         if best is None or (chosen and best.share < _ADDED):
             break
         best = _quote_entry(units, shares, named, added, best, budget, chosen)
-        best = _add_remedy(units, asked, added, best, budget)
+        if _repeats(units[best.last], typed):  # of a problem, the remedy is wanted
+            best = _extend(units, best, added, budget, listed=False, until=units[best.last].block + 1)
         chosen.append(best)
         shares = _drop_same(units, shares, best)
         budget -= best.words
@@ -212,9 +206,11 @@ def find_conflict(units: Sequence[Unit], shares: Vector, best: Passage) -> Passa
     return None
 
 
-def find_unsaid(units: Sequence[Unit], shares: Vector, passages: Sequence[Passage], typed: str) -> Passage | None:
-    """Return the best unit, in the same document, that has a word of the question with the name of its section, where
-    no passage has it: the warranty of one product is said of all, under "Warranty"."""
+def add_unsaid(
+    units: Sequence[Unit], shares: Vector, passages: Sequence[Passage], typed: str, most: int, budget: int
+) -> list[Passage]:
+    """Return the passages with the best unit of the same document that has a word of the question, with the name of its
+    section, where no passage has it: the warranty of one product is said of all, under "Warranty"."""
     language = detect_language(typed) or "en"
     quoted = [place for passage in passages for place in range(passage.first, passage.last + 1)]
     said = (find_terms(f"{units[place].section} {units[place].whole}", language) for place in quoted)
@@ -227,8 +223,11 @@ def find_unsaid(units: Sequence[Unit], shares: Vector, passages: Sequence[Passag
         and unit.source["document_id"] == document
         and unsaid & find_terms(unit.section, language) & find_terms(unit.text, language)
     ]
-    best = max(named, key=lambda place: float(shares[place]), default=None)
-    return None if best is None else Passage(best, best, count_words(units[best].whole) + 1, float(shares[best]))
+    if not named:
+        return list(passages)
+    best = max(named, key=lambda place: float(shares[place]))
+    second = Passage(best, best, count_words(units[best].whole) + 1, float(shares[best]))
+    return add_second(passages, second, most, budget)
 
 
 def add_second(passages: Sequence[Passage], second: Passage, most: int, budget: int) -> list[Passage]:
@@ -260,11 +259,15 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
     return evened
 
 
-def _extend(units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int, *, listed: bool) -> Passage:
-    """Return the passage with what follows it under the same heading, in at most `budget` words."""
+def _extend(
+    units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int, *, listed: bool, until: float = math.inf
+) -> Passage:
+    """Return the passage with what follows it under the same heading, in at most `budget` words and up to the block
+    `until`."""
     last, words = passage.last, passage.words
     while (
         last + 1 < len(units)
+        and units[last + 1].block <= until
         and _goes_on(units[last], units[last + 1], listed=listed)
         and words + added[last + 1] <= budget
     ):
@@ -335,25 +338,10 @@ def _quote_entry(
     return Passage(first, last, words, float(shares[first : last + 1].sum())) if is_held else passage
 
 
-def _add_remedy(
-    units: Sequence[Unit], asked: frozenset[str], added: Sequence[int], passage: Passage, budget: int
-) -> Passage:
-    """Return the passage with the block below it, as far as there is room, where it ends with what the question says
-    itself: of a problem, the remedy is wanted."""
-    last, words, block = passage.last, passage.words, units[passage.last].block + 1
-    said = find_terms(units[last].text)
-    same = len(said & asked)
-    while (
-        same >= _SAME * len(said)
-        and same >= len(asked) / 2 > 0
-        and last + 1 < len(units)
-        and units[last + 1].block == block
-        and _goes_on(units[last], units[last + 1], listed=False)
-        and words + added[last + 1] <= budget
-    ):
-        last += 1
-        words += added[last]
-    return replace(passage, last=last, words=words)
+def _repeats(unit: Unit, typed: str) -> bool:
+    """Return True where the unit says what the question says itself, at least half of it, and hardly more."""
+    said, asked = find_terms(unit.text), find_terms(typed)
+    return len(said & asked) >= max(_SAME * len(said), len(asked) / 2, 1)
 
 
 def _is_same_entry(one: Unit, other: Unit) -> bool:

@@ -7,7 +7,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
-from nodes.generate.local import LocalFinder, Passage, add_second, choose_passages, find_unsaid
+from nodes.generate.local import LocalFinder, Passage, add_second, add_unsaid, choose_passages
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
@@ -339,10 +339,10 @@ def test_a_section_named_for_a_word_of_the_question_is_quoted_too() -> None:
         "## Warranty and returns\n\nThe warranty lasts 36 months for machines. A repair takes 15 days.",
     )
     units, shares, delivered = split_units(prices), np.array([0.9, 0.05, 0.05]), [Passage(0, 0, 13, 0.9)]
-    found = find_unsaid(units, shares, delivered, "What is the warranty of the W4?")
-    assert found == Passage(1, 1, 8, 0.05)
-    assert find_unsaid(units, shares, delivered, "When is the W4 delivered?") is None
-    assert find_unsaid(units, np.array([0.99, 0.005, 0.005]), delivered, "What is the warranty of the W4?") is None
+    warranty = "What is the warranty of the W4?"
+    assert add_unsaid(units, shares, delivered, warranty, 2, 80) == [*delivered, Passage(1, 1, 8, 0.05)]
+    assert add_unsaid(units, shares, delivered, "When is the W4 delivered?", 2, 80) == delivered
+    assert add_unsaid(units, np.array([0.99, 0.005, 0.005]), delivered, warranty, 2, 80) == delivered
 
 
 def test_a_rival_does_not_make_an_answer_too_long() -> None:
