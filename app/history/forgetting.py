@@ -22,6 +22,8 @@ logger = logging.getLogger("askgraph.forgetting")
 BUSY_SECONDS = 60.0
 """Longest wait for the end of runs in conversations that were shown the document."""
 
+_BUSY = "The document is deleted. Questions that may have read it are still being answered: forget it again after that."
+
 CACHE = "cache"
 """The name of the cache server among the tables."""
 
@@ -47,9 +49,9 @@ class Forgetting:
         """Erase a document, and what runs, states, tapes and cached answers hold of it. The conversations stay, with a
         marker in the place of what they quoted. With `dry_run`, only count what would go.
 
-        Raises `UnknownDocument` where there is none and none of this id was deleted, `ThreadBusy` where conversations
-        that were shown it go on being answered for a minute, and `DatabaseUnavailable`. What was begun goes on at the
-        next start.
+        Raises `UnknownDocument` where there is none and none of this id was deleted, `ThreadBusy` where questions that
+        may have been shown it go on being answered for a minute, and `DatabaseUnavailable`. What was begun goes on at
+        the next start.
         """
         needles = await self.eraser.read_needles(workspace_id, document_id)
         if needles is None:
@@ -102,6 +104,13 @@ class Forgetting:
         cached = await self.cache.erase(workspace_id, [])
         deleted = await self.delete_document(workspace_id, document_id)
         until = monotonic() + BUSY_SECONDS
+        # What these have read is known once they have ended.
+        begun = await self.eraser.list_begun(workspace_id)
+        while begun:
+            if monotonic() > until:
+                raise ThreadBusy(_BUSY)
+            await asyncio.sleep(0.2)
+            begun &= await self.eraser.list_begun(workspace_id)
         while True:
             try:
                 erasure = await self.eraser.erase_document(workspace_id, needles)

@@ -85,6 +85,10 @@ class Eraser(Protocol):
         """Note that the document is being erased, before anything of it is."""
         ...
 
+    async def list_begun(self, workspace_id: str) -> frozenset[str]:
+        """Return the runs that have begun and not ended. They may have read what is deleted by now."""
+        ...
+
     async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
         """Take the note away. Erasing a thread makes one, too."""
         ...

@@ -375,6 +375,26 @@ async def test_a_run_that_ends_without_going_on_says_what_it_was_made_from(
     assert not erasure.found
 
 
+async def test_what_is_forgotten_goes_from_answers_that_are_being_written(
+    process: Process, model: OpenAIServer
+) -> None:
+    slow(model)
+    started = await process.turns.start(Ask(QUESTION))
+    await read_until_content(process, started)
+    [document] = await process.services.library.documents.list("default")
+    forgetting = asyncio.create_task(process.services.make_forgetting().forget_document("default", document.id))
+    left = [document]
+    while left:
+        left = list(await process.services.library.documents.list("default"))
+    model.behaviour.rate = 0
+    done, _ = await finish(process, started)
+    assert done["type"] == "done"
+    assert "36 months" in done["answer"]
+    erasure = await forgetting
+    assert erasure.run_ids == {started.run_id}
+    assert not erasure.found
+
+
 async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAIServer, redis_url: str) -> None:
     """A process that dies leaves behind that its run leads."""
     slow(model)

@@ -214,6 +214,10 @@ _IS_BUSY: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s) AND {UNFINISHED} LIMIT 1
 """
 
+_LIST_BEGUN: LiteralString = f"""
+    SELECT run_id FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND attempt > 0 AND {UNFINISHED}
+"""
+
 _LIST_THREAD_RUNS: LiteralString = """
     SELECT run_id, question FROM runs WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
 """
@@ -372,6 +376,11 @@ class PostgresEraser:
     async def begin(self, workspace_id: str, document_id: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
             await session.execute(_NOTE, kind="document", target=document_id, run_ids=[])
+
+    async def list_begun(self, workspace_id: str) -> frozenset[str]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST_BEGUN)
+        return frozenset(row["run_id"] for row in rows)
 
     async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
