@@ -177,7 +177,7 @@ def choose_passages(
         if best is None or (chosen and best.share < _ADDED):
             break
         best = _quote_entry(units, shares, named, added, best, budget, chosen)
-        if _repeats(units[best.last], typed):  # of a problem, the remedy is wanted
+        if _repeats(units, best.last, typed):  # of a problem, the remedy is wanted
             best = _extend(units, best, added, budget, listed=False, until=units[best.last].block + 1)
         chosen.append(best)
         shares = _drop_same(units, shares, best)
@@ -338,10 +338,12 @@ def _quote_entry(
     return Passage(first, last, words, float(shares[first : last + 1].sum())) if is_held else passage
 
 
-def _repeats(unit: Unit, typed: str) -> bool:
-    """Return True where the unit says what the question says itself, at least half of it, and hardly more."""
-    said, asked = find_terms(unit.text), find_terms(typed)
-    return len(said & asked) >= max(_SAME * len(said), len(asked) / 2, 1)
+def _repeats(units: Sequence[Unit], place: int, typed: str) -> bool:
+    """Return True for the last item of a list that says what the question says itself, half of it, and hardly more."""
+    said, asked = find_terms(units[place].text), find_terms(typed)
+    is_last = all(unit.block > units[place].block for unit in units[place + 1 : place + 2])
+    is_item = units[place].kind == "list" and is_last
+    return is_item and len(said & asked) >= max(_SAME * len(said), len(asked) / 2, 1)
 
 
 def _is_same_entry(one: Unit, other: Unit) -> bool:
