@@ -2,7 +2,6 @@
 hold the answer."""
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -17,7 +16,6 @@ from domain.scope import Scope
 from domain.text.languages import detect_language
 from domain.text.question import split_carried
 from domain.text.terms import find_terms
-from nodes.reading.names import read_name_line
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.scoring import choose_sources, list_looked_up, score_units
 from nodes.reading.units import Unit
@@ -32,12 +30,6 @@ _ADDED_BY_NAME = 0.01
 
 _NAMED = 0.5
 """Share of a question that names an entry from which that is quoted from its beginning. Chosen by hand."""
-
-_CAPTION = 8
-"""Most words of a caption or title. Chosen by hand."""
-
-_VALUE = re.compile(r"[^\d:]+: \S")
-"""The beginning of a name with its value, as "Default: 5", which says something. "Table 3: Sizes" does not."""
 
 _ALONE = 0.9
 """Share from which a question is about the entry and nothing in it. Chosen by hand."""
@@ -103,11 +95,7 @@ class LocalFinder:
         while len(nearest) < most and shares.max(initial=0.0) > 0:
             best = int(shares.argmax())
             passage = Passage(best, best, 0, 0.0)
-            nearest += (
-                [_quote(scored.units, passage)]
-                if not (_announces(scored.units[best]) or _is_caption(scored.units[best]))
-                else []
-            )
+            nearest += [_quote(scored.units, passage)] if not _announces(scored.units[best]) else []
             shares = _drop_same(scored.units, shares, passage)
             shares[[unit.source is scored.units[best].source for unit in scored.units]] = 0
         return nearest
@@ -291,11 +279,11 @@ def _find_best(
 ) -> Passage | None:
     best: Passage | None = None
     most = -math.inf
-    speak, announce = [not _is_caption(unit) for unit in units], [_announces(unit) for unit in units]
+    announce = [_announces(unit) for unit in units]
     goes_on = [False, *(_goes_on(unit, following, listed=listed) for unit, following in pairwise(units))]
     probable = shares.tolist()
     for first, unit in enumerate(units):
-        share, says = 0.0, False
+        share = 0.0
         count = count_words(unit.introduction) + count_words(unit.text) + 1
         for last in range(first, len(units)):
             if (last > first and not goes_on[last]) or any(p.first <= last <= p.last for p in taken):
@@ -304,8 +292,7 @@ def _find_best(
             if count > budget and (last > first or taken):
                 break
             share += probable[last]
-            says = says or speak[last]
-            if says and not announce[last] and share - cost * count > most:
+            if not announce[last] and share - cost * count > most:
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
@@ -373,13 +360,6 @@ def _drop_same(units: Sequence[Unit], shares: Vector, passage: Passage) -> Vecto
 def _announces(unit: Unit) -> bool:
     """Return True for a unit that announces the next: it is quoted with that or not at all."""
     return unit.text.endswith(":")
-
-
-def _is_caption(unit: Unit) -> bool:
-    """Return True for a caption, a title or a line that says nothing by itself."""
-    text = unit.text.strip(" >*_#`")
-    is_short = unit.kind == "paragraph" and text[-1:].isalnum() and len(text.split()) <= _CAPTION
-    return is_short and not read_name_line(unit) and not _VALUE.match(text)
 
 
 def _goes_on(unit: Unit, following: Unit, *, listed: bool) -> bool:
