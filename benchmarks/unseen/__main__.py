@@ -84,6 +84,8 @@ def assemble(name: str, folder: Path) -> None:
 
 
 def main() -> None:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     for name in SETS:
         assemble(name, Path(sys.argv[1]) / name)
 

@@ -394,14 +394,14 @@ def _skip_markers(text: str, position: int, end: int) -> int | None:
 def _find_lead(text: str, paragraph: Block, kind: Kind) -> int | None:
     """Return where the lead-in begins that ends the paragraph above a list or table; None where it has none."""
     start, end = paragraph.start, paragraph.end
-    if text[end - 1] == ":":
+    if text[end - 1] in ":;":
         if end - start <= LONGEST_LEAD:
             return start
         cut = max(text.rfind(stop, start, end - 1) for stop in (". ", "! ", "? ", "\n"))
         return (
             _skip_markers(text, cut + 2 - (text[cut] == "\n"), end) if cut >= 0 and end - cut <= LONGEST_LEAD else None
         )
-    if text[end - 1] in ".!?;,":
+    if text[end - 1] in ".!?,":
         return None
     if kind != "table" and end - start > _SHORT:
         # Its last sentence goes on in the items: "… This is done for", without a colon.

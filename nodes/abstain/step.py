@@ -20,6 +20,7 @@ from domain.outcome import (
     RetriesSpent,
 )
 from domain.state import ExecutedStep, Level, Turn
+from domain.text.blocks import read_blocks
 from domain.text.languages import detect_language
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of, scope_of
@@ -124,7 +125,13 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
 
 def _are_in_other_language(state: AbstainInput) -> bool:
     asked = detect_language(state["corrected_question"])
-    written = {detect_language(source["text"]) for source in state["sources"]} - {None}
+    # The language of tables cannot be told: they hold names.
+    written = {
+        detect_language(source["text"][block.start : block.end])
+        for source in state["sources"]
+        for block in read_blocks(source["text"])
+        if block.kind == "paragraph"
+    } - {None}
     return asked is not None and bool(written) and asked not in written
 
 

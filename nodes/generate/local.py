@@ -386,7 +386,7 @@ def _quote_computed(question: str, sources: Sequence[Source]) -> list[Quote]:
 
 
 def _holds(one: Quote, other: Quote) -> bool:
-    return one.number == other.number and one.start <= other.start and other.end <= one.end
+    return other.text in one.text or (one.number == other.number and one.start <= other.start and other.end <= one.end)
 
 
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:

@@ -127,7 +127,7 @@ async def read_features(
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
     """Return the question's meaningful words, names and numbers whose stem is in no source, in order. German writes
-    compounds as one word: "Systemabsturz" names "Absturz"."""
+    compounds as one word: "Systemabsturz" names "Absturz"; "14d" names 14."""
     language = detect_language(question) or "en"
     covered = _read_terms(sources, language)
     own = {word: analyse_in(language, word) for word in content_words(question)}
@@ -138,7 +138,11 @@ def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
 
 def _is_named(term: str, covered: Collection[str], language: Language) -> bool:
     is_part = language == "de" and term.isalpha() and len(term) >= SHORTEST
-    return term in covered or (is_part and any(each.startswith(term) or each.endswith(term) for each in covered))
+    if term in covered:
+        return True
+    if term.isdigit():
+        return any(each.startswith(term) and each[len(term) :].isalpha() for each in covered)
+    return is_part and any(each.startswith(term) or each.endswith(term) for each in covered)
 
 
 def _read_terms(sources: Sequence[Source], language: Language) -> frozenset[str]:

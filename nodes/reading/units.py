@@ -111,6 +111,8 @@ def _split_units(text: str, lead_in: str) -> Sequence[_Parts]:
         above = tuple(span for _, span in headings)
         lead = block.lead or asked
         for start, end in _split(text, block, language):
+            if not any(map(str.isalnum, text[start:end])):
+                continue
             near = (*above, before) if before and block.kind in ("paragraph", "code", "quote") else above
             heading = headings[-1][1] if headings else None
             units.append((position, block.kind, start, end, lead, near, heading))

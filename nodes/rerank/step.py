@@ -83,9 +83,8 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             "Sources were left as they are cut",
         )
     if context.models.large is None and not state["retries"]:
-        looked_up = await look_up(asked, sources, scope, context)
-        for part in [] if looked_up else [query for query in groups if query != asked]:
-            looked_up += await look_up(part, sources, scope, context)
+        looked_up = [row for part in groups if part != asked for row in await look_up(part, sources, scope, context)]
+        looked_up = looked_up or await look_up(asked, sources, scope, context)
         sources = number_sources([*looked_up, *sources])
     candidates = [candidate for ranking in rankings for candidate, _ in ranking] or state["candidates"]
     return RerankUpdate(

@@ -22,12 +22,16 @@ MOST = 3
 _LENGTH = 180
 """Characters of a passage: about two lines."""
 
-_WORD = re.compile(r"(?<![@\w])[^\W_]++(?:[-'’.][^\W_]++)*+(?!@)")
-"""A word, but not of a mail address, which a mark would break."""
-_MARKS = re.compile(r"^[-=| :]{3,}$|^[ \t]*(?:[-+•>#:]+|\d{1,3}[.)])[ \t]+|[*`~|\\<>\[\]]+", re.MULTILINE)
-"""Signs of Markdown that would be read as such outside of their block."""
-_TARGET = re.compile(r"\]\([^()\n]{0,500}\)")
-"""Where a link leads: two lines have no room for it."""
+_WORD = re.compile(r"`[^`\n]+`|(?<![@\w])\w++(?:[-'’.]\w++)*+(?!@)")
+"""Code, or a word, but not of a mail address, which a mark would break."""
+_MARKS = re.compile(r"^[-=| :]{3,}$|^[ \t]*(?:`{3,}|~{3,}).*$|^[ \t]*(?:[-+•>#:]+|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+"""Signs of Markdown at the beginning of a line."""
+_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+_EMPHASIS = re.compile(r"(`[^`\n]+`)|(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\2")
+_TARGET = re.compile(r"!?\[([^\[\]\n]*)\](?:\[\]|\([^()\n]{0,500}\))")
+"""A link: two lines have no room for where it leads."""
+_ACTIVE = re.compile(r"(`[^`\n]+`)|([`*]|<(?=[\w/!?]))")
+"""Code, or what Markdown would read as a sign."""
 
 
 def show_passages(
@@ -49,7 +53,8 @@ def show_passages(
         source = by_number[quote.number]
         citation = cite(source, [(quote.start, quote.end)])
         name = _flatten(name_place(citation["title"], citation["heading_path"][-1:]))
-        said = quote.text if not quote.lead else f"{_flatten(quote.lead).rstrip(':')}: {quote.text}"
+        text = _flatten(quote.text)
+        said = text if not quote.lead else f"{_flatten(quote.lead).rstrip(':')}: {text}"
         marker = render_marker(quote.number, source["chunk_id"], style)
         writer.write(f"\n\n{place}. {name} {marker}\n\n   {_mark_words(_cut(said, question), asked, language)}")
         writer.cite(citation)
@@ -59,14 +64,20 @@ def show_passages(
 
 
 def _cut(text: str, question: str) -> str:
-    flat = _flatten(text)
-    return show_snippet(flat, find_snippet(flat, [question], _LENGTH))
+    return show_snippet(text, find_snippet(text, [question], _LENGTH))
 
 
 def _flatten(text: str) -> str:
-    text = _TARGET.sub("]", strip_markers(text))
-    return " ".join(_MARKS.sub(" ", strip_links(text, [text])).split())
+    """Return the text in one line of Markdown, its code as it is."""
+    text = _TARGET.sub(r"\1", strip_markers(strip_links(text, [text])))
+    text = _ROW.sub(lambda row: row[0].replace("|", " "), _MARKS.sub(" ", text))
+    text = _EMPHASIS.sub(lambda found: found[1] or found[3], text)
+    return " ".join(_ACTIVE.sub(lambda found: found[1] or f"\\{found[2]}", text).split())
 
 
 def _mark_words(text: str, asked: frozenset[str], language: Language) -> str:
-    return _WORD.sub(lambda word: f"**{word[0]}**" if find_terms(word[0], language) & asked else word[0], text)
+    def mark(word: re.Match[str]) -> str:
+        is_asked = word[0][0] != "`" and find_terms(word[0], language) & asked
+        return f"**{word[0]}**" if is_asked else word[0]
+
+    return _WORD.sub(mark, text)

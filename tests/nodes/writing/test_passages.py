@@ -1,5 +1,7 @@
 """Passages that are shown where no answer is sure."""
 
+import pytest
+
 from domain.ports.judgement import Quote
 from nodes.wording.notices import read_catalogue
 from nodes.writing.passages import show_passages
@@ -15,6 +17,22 @@ def test_a_passage_is_plain_text_with_its_addresses_and_the_words_of_the_questio
         writer, "mail of the help desk", [Quote(1, 0, len(text), text)], [source], [], read_catalogue("en"), "number"
     )
     assert "Ask the **help** **desk** logo by **mail** to help@example.org." in writer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Run jq '.[] | select(.a >= 2)' *.txt", "Run jq '.[] | select(.a >= 2)' \\*.txt"),
+        ("Set `log_type <all>` or **log_type** to [x](https://a.example)", "Set `log_type <all>` or **log_type** to x"),
+        ("PostUp = wg set %i private-key <(pass a_b)", "PostUp = wg set %i private-key <(pass a_b)"),
+        ("```sh\nlog_type --file <name>\n```", "**log_type** --file \\<name>"),
+    ],
+)
+def test_code_in_a_passage_stays_as_it_is(text: str, shown: str) -> None:
+    writer = AnswerWriter(discard)
+    quote, source = Quote(1, 0, len(text), text), make_source(text, number=1, score=1.0)
+    show_passages(writer, "what is log_type", [quote], [source], [], read_catalogue("en"), "number")
+    assert writer.text.splitlines()[-1].strip() == shown
 
 
 def test_a_row_stands_behind_the_names_of_its_columns() -> None:
