@@ -19,6 +19,7 @@ from app.wiring.services import Services
 from domain.errors import CalculationError
 from domain.ports.calculation import Value
 from domain.scope import Scope
+from nodes.sources.looking_up import SURE
 from tests.contracts.calculator import FILES, SCOPE, CalculatorContract
 from tests.ingest.test_parser_workers import list_processes
 
@@ -209,6 +210,36 @@ def test_a_table_is_not_about_what_another_section_is_about() -> None:
     assert look_up("price of the WS-400", ["Prices and warranty"], [text]) is not None
     found = look_up("warranty of the WS-400", ["Prices and warranty"], [text])
     assert found is None or found.certainty < 0.6
+
+
+@pytest.mark.parametrize(
+    ("question", "ships"),
+    [
+        ("which tall ship has 4 guns", ["Eagle"]),
+        ("which tallships have 3 masts", ["Eagle", "Mircea"]),
+        ("which tall ships are barques", ["Sedov", "Eagle", "Mircea"]),
+        ("deepest tall ship", ["Sedov"]),
+        ("how deep is the Mircea", ["Mircea"]),
+        ("hull color of the Eagle", ["Eagle"]),
+        ("tall ship with the most depth", ["Sedov"]),
+        ("how many tall ships have 3 masts", ["3 | 2"]),
+        ("how many tall ships have a white hull", ["white | 2"]),
+        ("how many tall ships have 8 masts", []),
+        ("how many tall ships have 4", []),
+        ("deepest royal tall ship", []),
+    ],
+)
+def test_columns_are_meant_by_other_words_and_values_by_the_column_beside_them(question: str, ships: list[str]) -> None:
+    rows = [
+        "Sedov | barque | 4 | 0 | white | 8",
+        "Eagle | barque | 3 | 4 | white | 5",
+        "Depth | cutter | 1 | 1 | red | 2",
+    ]
+    rows += ["Mircea | barque | 3 | 0 | blue | 6", "Royal Clipper | schooner | 5 | 3 | blue | 4"]
+    head = "Name | Rig | Masts | Guns | HullCol | Depth\n--- | --- | --- | --- | --- | ---"
+    found = look_up(question, ["tallships.csv"], ["\n".join([head, *rows])])
+    lines = found.lines if found and found.certainty >= SURE else ()
+    assert lines == tuple(next((row for row in rows if row.startswith(ship)), ship) for ship in ships)
 
 
 @pytest.mark.parametrize("question", ["What does the WS-400 cost?", "Which station is the most expensive?"])

@@ -7,9 +7,11 @@ table so explains, and the share of the cell that the question says, tell how su
 import math
 import re
 from collections import defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 
 from app.adapters.calculation.jobs import LookedUp
@@ -35,6 +37,10 @@ _FULL, _PARTLY = 0.99, 0.5
 """Share of its words that have to stand in the question: of one of many cells; of a sole cell, and of a header."""
 _YEARS = range(1500, 2200)
 _CODE = re.compile(r"_|[a-z][A-Z]|[A-Z]{2}")
+_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Where the next word of a name such as "LongJump" begins."""
+_ADJECTIVE = re.compile(r"\b(?:(how|most|least) ([a-z]+)|([a-z]+)est)\b")
+ADJECTIVES = Path(__file__).parents[1] / "data/adjectives.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,10 @@ class _Question:
     """Words for what is measured, which stand for each other: the header may be "price" where "cost" is said."""
     typed: frozenset[str]
     """Of a question with words of its conversation, the terms of those that were typed."""
+    beside: Mapping[_Word, Sequence[frozenset[str]]]
+    """The terms of the words before each word, and of those behind it."""
+    lists: bool
+    """True where several things are asked for: "which cars are red"."""
 
 
 @dataclass(slots=True)
@@ -69,6 +79,8 @@ class _Table:
 
     relation: Relation
     headers: list[frozenset[str]]
+    written: list[frozenset[str]]
+    """Those of the headers as they are written: "LongJump" is one word."""
     caption: frozenset[str]
     path: frozenset[str]
     """The terms of the headings above it, but the text's first, which is its title."""
@@ -85,7 +97,7 @@ def look_up(question: str, names: Sequence[str], texts: Sequence[str]) -> Looked
     asked = _take_apart(question, language)
     best: LookedUp | None = None
     for number, (name, text) in enumerate(zip(names, texts, strict=True)):
-        called = frozenset(analyse_in(language, name))
+        called = _analyse_name(name, language)
         # Nobody knows what the figures of a table without a header are.
         for table in filter(lambda each: any(each.headers), _read_tables(text, language)):
             found = _Reading(table, asked, called).answer(number, text)
@@ -103,7 +115,15 @@ def _take_apart(question: str, language: Language) -> _Question:
         rest = rest.replace(written, " ")
     terms = frozenset(analyse_in(language, rest))
     measures = [(frozenset(analyse_in(language, measured)), pattern) for measured, pattern in data.measures]
+    groups = [each for each, _ in measures]
     measured = frozenset[str]().union(*(each for each, pattern in measures if pattern.search(rest)))
+    alike = []
+    for how, adjective, nouns in _find_adjectives(rest) if language == "en" else ():
+        nouns = nouns.union(*(each for each in groups if each & nouns))
+        if how == "how":
+            alike.append(nouns.union(analyse_in(language, adjective)))
+        else:
+            measured |= nouns
     aggregates = {
         name: frozenset(analyse_in(language, " ".join(found)))
         for name, pattern in data.aggregates.items()
@@ -121,10 +141,15 @@ def _take_apart(question: str, language: Language) -> _Question:
         parts = [tuple(own)] if has_digit and own else [(term,) for term in own]
         words += [_Word(part, is_code or is_capital, is_code) for part in parts]
     said = frozenset(term for word in words for term in word.terms)
-    alike = [each for each, _ in measures if each & said]
+    alike += [each for each in groups if each & said]
     asked, carried = split_carried(question)
     typed = said.intersection(analyse_in(language, asked)) if carried else frozenset[str]()
-    return _Question(tuple(dict.fromkeys(words)), aggregates, terms, measured, alike, typed)
+    beside: dict[_Word, list[frozenset[str]]] = {word: [frozenset(), frozenset()] for word in words}
+    for before, after in pairwise(words):
+        beside[after][0] |= frozenset(before.terms)
+        beside[before][1] |= frozenset(after.terms)
+    lists = re.search(read_file(language, "reading")["questions"]["list"], question, re.IGNORECASE) is not None
+    return _Question(tuple(beside), aggregates, terms, measured, alike, typed, beside, lists)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +173,38 @@ def _compile(words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
 
 
+def _analyse_name(name: str, language: Language) -> frozenset[str]:
+    """Return the terms of a name, those of words that it joins among them: "LongJump" has "long"."""
+    return frozenset(analyse_in(language, f"{name} {_JOINT.sub(' ', name)}"))
+
+
+def _find_adjectives(question: str) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Yield how the adjectives of an English question are said, they themselves, and the nouns that measure them."""
+    measures = _read_adjectives()
+    for how, adjective, stem in _ADJECTIVE.findall(question.lower()):
+        bases = {adjective, stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y"} & measures.keys()
+        yield from ((how, base, frozenset(analyse_in("en", measures[base]))) for base in bases)
+
+
+@cache
+def _read_adjectives() -> Mapping[str, str]:
+    return dict(line.split(": ") for line in ADJECTIVES.read_text(encoding="utf-8").splitlines())
+
+
 @lru_cache(maxsize=4)
 def _read_tables(text: str, language: Language) -> tuple[_Table, ...]:
     tables = []
-    headings = deque((place, each, frozenset(analyse_in(language, each))) for place, each in read_headings(text)[1:])
+    headings = deque((place, each, _analyse_name(each, language)) for place, each in read_headings(text)[1:])
     headed = frozenset[str]().union(*(terms for _, _, terms in headings))
     path: list[tuple[int, frozenset[str]]] = []
     for relation in read_relations(text):
         while headings and headings[0][0] <= relation.spans[0][0]:
             _, heading, terms = headings.popleft()
             path = open_section(path, heading, terms)
-        headers = [frozenset(analyse_in(language, column.name)) for column in relation.columns]
+        headers = [frozenset(analyse_in(language, _JOINT.sub(" ", column.name))) for column in relation.columns]
+        written = [frozenset(analyse_in(language, column.name)) for column in relation.columns]
         above = frozenset[str]().union(*(terms for _, terms in path))
-        table = _Table(relation, headers, frozenset(analyse_in(language, relation.caption)), above, headed)
+        table = _Table(relation, headers, written, _analyse_name(relation.caption, language), above, headed)
         for row, values in enumerate(relation.rows):
             for column, value in enumerate(values):
                 if value is not None:
@@ -191,6 +235,14 @@ class _Reading:
         self._table, self._question, self._relation = table, question, table.relation
         # What another section is about is not said in this table, though the document's name has it.
         self._context = (called - (called & table.headed - table.path)) | table.caption
+        self._about = self._context.union(*table.headers, *table.written)
+        headers = zip(table.headers, table.written, strict=True)
+        self._terms = question.terms.union(*(header for header, written in headers if written <= question.terms))
+        asked = frozenset[str]().union(*(header for header in table.headers if header & question.terms))
+        # "Life expectancy" is also said of a column "life_exp".
+        short = {(each, term) for each in asked for term in question.terms if len(each) > 2 and term.startswith(each)}
+        self._terms |= {each for each, _ in short}
+        self._about |= {term for _, term in short}
         self._said: dict[int, dict[int, list[_Word]]] = {}
         """The words of the question that stand in cells, by row and column."""
         self._rows = self._choose_rows()
@@ -200,13 +252,13 @@ class _Reading:
             self._named = self._find_naming(self._rows[0], _PARTLY)
         self._rows = self._add_rows() if self._named else []
         headed = frozenset[str]().union(*table.headers)
-        self._alike = frozenset[str]().union(*(each for each in question.alike if not each & question.terms & headed))
-        wanted = question.terms | self._alike
+        self._alike = frozenset[str]().union(*(each for each in question.alike if not each & self._terms & headed))
+        wanted = self._terms | self._alike | question.measured
         shares = {c: len(h & wanted) / len(h) for c, h in enumerate(table.headers) if h}
         self._columns = {column: share for column, share in shares.items() if share >= _PARTLY}
         """The columns that the question names by their header, and how fully."""
         # Rows that are named one by one are shown, and "total limit" may be the name of a column.
-        headers = [table.headers[column] for column, share in self._columns.items() if share >= _FULL]
+        named = [table.headers[column] for column, share in self._columns.items() if share >= _FULL]
         names = {
             tuple(word for column in self._named for word in self._said[row].get(column, ())) for row in self._rows
         }
@@ -214,30 +266,69 @@ class _Reading:
         self._aggregates = [
             name
             for name, said in question.aggregates.items()
-            if not self._rows or not (is_each or (said and any(said < header for header in headers)))
+            if not self._rows or not (is_each or (said and any(said < header for header in named)))
         ]
 
     def _choose_rows(self) -> list[int]:
         """Return the rows whose cells the question says most fully, with the rarest words."""
         rarity: dict[_Word, float] = {}
+        needed = set(range(len(self._relation.rows)))
+        is_measured = not self._question.aggregates.keys().isdisjoint(("sum", "avg", "most", "least"))
+        measures = [header for column, header in enumerate(self._table.headers) if self._is_measure(column)]
         for word in self._question.words:
             whole, *parts = (self._table.places.get(term, []) for term in word.terms)
-            held = whole or (set(parts[0]).intersection(*parts[1:]) if parts else ())
+            found = whole or (set(parts[0]).intersection(*parts[1:]) if parts else ())
+            held, is_needed = self._bind(word, found)
+            if is_needed:
+                needed &= {row for row, _ in held}
+            if is_measured and frozenset(word.terms) in measures:
+                held = ()
             for row, column in held:
                 self._said.setdefault(row, {}).setdefault(column, []).append(word)
             rarity[word] = math.log(1 + len(self._relation.rows) / max(1, len({row for row, _ in held})))
         # A figure is of rows that are surely meant.
         least = _FULL if self._question.aggregates else 0.0
-        scores = {
-            row: sum(
-                share * sum(map(rarity.__getitem__, words))
-                for column, words in said.items()
-                if (share := self._cover(row, column)) >= least
-            )
-            for row, said in self._said.items()
-        }
+        scores: dict[int, float] = {}
+        for row in needed & self._said.keys():
+            shares: dict[_Word, float] = {}  # A figure that stands in two cells names a row once.
+            for column, words in self._said[row].items():
+                if (share := self._cover(row, column)) >= least:
+                    shares |= {word: max(share, shares.get(word, 0.0)) for word in words}
+            scores[row] = sum(share * rarity[word] for word, share in shares.items())
         most = max(scores.values(), default=0.0)
-        return sorted(row for row, score in scores.items() if score > most - 1e-9)
+        rows = sorted(row for row, score in scores.items() if score > most - 1e-9)
+        naming = [self._find_naming(row).keys() for row in rows]
+        shared = set(range(len(self._relation.columns))).intersection(*naming)
+        # A figure measures something else in each column.
+        are_figures = all(self._is_measure(column) for columns in naming for column in columns)
+        return [] if are_figures and all(naming) and not shared else rows
+
+    def _bind(self, word: _Word, held: Collection[tuple[int, int]]) -> tuple[Collection[tuple[int, int]], bool]:
+        """Return the places of a word in the columns whose name stands beside it, and whether only these rows can be
+        meant: "difficulty 7" is of no length 7."""
+        headers = self._table.headers
+        asked = {column for column, header in enumerate(headers) if header and header <= self._terms}
+        is_figure = word.terms[0].replace(".", "").isdecimal()
+        for beside in self._question.beside[word]:
+            columns = {column for column, header in enumerate(headers) if not beside.isdisjoint(header)}
+            bound = [place for place in held if place[1] in columns]
+            if is_figure and any(map(self._is_measure, columns & asked)):
+                # "Population 2010" is of a year.
+                return (bound, True) if bound else ([p for p in held if not self._is_measure(p[1])], False)
+            # "The departure and arrival of Kiel" are two columns, and "Kenya currency" is of a row with this name.
+            others = {column for _, column in held} - columns
+            if any(self._table.sizes[place] == 1 for place in bound) and not any(
+                column in asked or self._is_key(column) for column in others
+            ):
+                return bound, False
+        return held, False
+
+    def _is_measure(self, column: int) -> bool:
+        return self._relation.columns[column].kind == "number" and not self._is_time(column)
+
+    def _is_key(self, column: int) -> bool:
+        rows = self._relation.rows
+        return len({row[column] for row in rows}) == len(rows)
 
     def _cover(self, row: int, column: int) -> float:
         """Return the share of a cell that the question says."""
@@ -298,11 +389,12 @@ class _Reading:
     def _judge(self) -> float:
         """Return how surely the question is about the table, 0-1."""
         in_rows = {word for row in self._rows for said in self._said[row].values() for word in said}
-        about = self._context.union(*self._table.headers)
-        explained = [
-            w for w in self._question.words if w in in_rows or about.issuperset(w.terms) or w.terms[0] in about
-        ]
-        left = set(self._question.words).difference(explained)
+        about, words = self._about, self._question.words
+        # "Star wars" is also said of the file "starwars.csv".
+        joined = {word for pair in pairwise(words) if pair[0].terms[0] + pair[1].terms[0] in about for word in pair}
+        in_table = in_rows | joined
+        explained = [w for w in words if w in in_table or about.issuperset(w.terms) or w.terms[0] in about]
+        left = set(words).difference(explained)
         if self._alike & about and all(self._alike.issuperset(word.terms) for word in left):
             explained, left = [*explained, *left], set()
         known = frozenset(term for word in explained for term in word.terms)
@@ -312,11 +404,17 @@ class _Reading:
             or (self._question.typed and not self._question.typed & known)
         ):
             return 0.0
-        has_code = any(word.is_code for word in in_rows)
+        # A figure that measures a row is no name of it.
+        has_code = any(word.is_code for word in in_rows) and not all(
+            self._is_measure(column) and not self._is_key(column) for column in self._named
+        )
         is_vague = not has_code and (left or len(explained) == 1)
-        if is_vague and not self._aggregates and not self._columns.keys() - self._named.keys():
+        lists_rows = self._question.lists and len(self._rows) > 1 and len(left) <= 1
+        if is_vague and not lists_rows and not self._aggregates and not self._columns.keys() - self._named.keys():
             return 0.0  # No column is asked for, so what the question asks may not be here.
-        count = len(self._question.words)
+        if not self._rows and any(term in self._table.places for word in left for term in word.terms):
+            return 0.0  # It may be a part of a row's name.
+        count = len(words)
         if left and not self._rows and max(self._columns.values(), default=0.0) >= _FULL:
             count -= 1  # "Which car has the most doors?": no cell says what the rows are.
         return len(explained) / count * max(self._named.values(), default=1.0)
@@ -324,8 +422,7 @@ class _Reading:
     def _counts(self, *, is_whole: bool) -> bool:
         """Return True where nothing is said of what is counted but by which cells, or what the rows are: a word of
         another header would be a further condition."""
-        rows = self._relation.rows
-        keys = [c for c in range(len(self._relation.columns)) if len({row[c] for row in rows}) == len(rows)]
+        keys = filter(self._is_key, range(len(self._relation.columns)))
         own = self._context.union(*(self._table.headers[column] for column in [*self._named, *keys]))
         others = frozenset[str]().union(*self._table.headers) - own
         in_rows = {word for row in self._rows[:1] for said in self._said[row].values() for word in said}
@@ -345,12 +442,8 @@ class _Reading:
 
     def _find_measure(self) -> int | None:
         """Return the column of figures that the question names; else the only one."""
-        numbers = [
-            place
-            for place, column in enumerate(self._relation.columns)
-            if column.kind == "number" and place not in self._named and not self._is_time(place)
-        ]
-        wanted = self._question.terms | self._question.measured
+        numbers = [c for c in range(len(self._relation.columns)) if c not in self._named and self._is_measure(c)]
+        wanted = self._terms | self._question.measured
         said = {place: len(self._table.headers[place] & wanted) for place in numbers}
         best = max(numbers, default=None, key=lambda p: (said[p] / max(1, len(self._table.headers[p])), said[p]))
         if best is not None and said[best]:
@@ -387,9 +480,9 @@ class _Reading:
     def _choose_columns(self) -> set[int]:
         """Return the columns whose headers have most words of the question, for each of its words."""
         in_rows = {word.terms[0] for row in self._rows for said in self._said[row].values() for word in said}
-        counts = {c: len(h & self._question.terms - in_rows) for c, h in enumerate(self._table.headers)}
+        counts = {c: len(h & self._terms - in_rows) for c, h in enumerate(self._table.headers)}
         chosen: set[int] = set()
-        for term in self._question.terms - in_rows:
+        for term in self._terms - in_rows:
             columns = [column for column, header in enumerate(self._table.headers) if term in header]
             most = max((counts[column] for column in columns), default=0)
             chosen.update(column for column in columns if counts[column] == most)
