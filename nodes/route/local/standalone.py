@@ -67,7 +67,7 @@ class LocalRewriter:
         standalone = make_standalone(question, turns)
         asked, carried = split_carried(standalone)
         searched = [turn for turn in turns if turn["route"] in _SEARCHED]
-        if carried and (swapped := await self._swap(question, _read_question(searched[-1]))) is not None:
+        if carried and searched and (swapped := await self._swap(question, _read_question(searched[-1]))) is not None:
             asked = standalone = swapped
         named = [turn["question"] for turn in searched]
         # A question made of the last one needs none of its words again, nor does one about something else.
