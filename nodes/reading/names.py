@@ -7,6 +7,7 @@ under "VACUUM" alone.
 import re
 from functools import lru_cache
 
+from domain.text.blocks import find_item
 from domain.text.languages import Language
 from domain.text.terms import find_terms
 from nodes.reading.units import Unit
@@ -33,6 +34,8 @@ def _read_names(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the names that a term or a heading gives, without what stands behind them. A term may give several."""
     parts = [_NUMBER.sub("", text, count=1)] if text.startswith("#") else text.split(", ")
     names = (_read_words(_ASIDE.sub(" ", part)) for part in parts)
+    # What stands behind an option or an identifier is its argument.
+    names = (name[:1] if name and (name[0][0] == "-" or "_" in name[0]) else name for name in names)
     return tuple(name for name in names if 0 < len(name) <= _LONGEST)
 
 
@@ -43,7 +46,8 @@ def _holds(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
 
 def read_name_line(unit: Unit) -> str:
     """Return the names of which the unit says in a line what they are; empty where it does not."""
-    line = _NAME_LINE.match(unit.text) if unit.kind == "paragraph" else None
+    is_item = unit.kind in ("list", "steps")
+    line = _NAME_LINE.match(unit.text, find_item(unit.text)) if is_item or unit.kind == "paragraph" else None
     return line[1] if line else ""
 
 
@@ -53,6 +57,7 @@ def find_named(question: str, unit: Unit, language: Language) -> tuple[frozenset
     above = (unit.source["text"][slice(*span)] for span in unit.above)
     is_term = unit.kind == "definition" and bool(unit.introduction)
     path = (
+        *([read_name_line(unit)] if unit.kind in ("list", "steps") else []),
         *(f"# {each}" for each in (unit.source["title"], *unit.source["heading_path"])),
         *(each for each in above if each.startswith("#")),
         *([unit.introduction] if is_term else []),

@@ -17,6 +17,9 @@ total is incomplete. Chosen by nDCG of the follow-ups in mtrag."""
 
 _OPENING = re.compile(r"^(?:the|a|an|der|die|das|dem|den|le|la|les|el|los|las)\s+", re.IGNORECASE)
 
+_LONGEST_NAME = 6
+"""Words of a thing that is compared. Chosen: what is longer asks something, as "how often are laptops replaced in"."""
+
 _TAIL = re.compile(r"(?<!\s)\s*(?:[:,;?]|\s[-–—])\s+")
 
 
@@ -29,9 +32,10 @@ def read_pair(question: str) -> tuple[list[str], str]:
             if match := pattern.search(text):
                 one, two = map(strip_article, match.groups())
                 two, _, rest = _TAIL.sub("\0", two, count=1).partition("\0")
-                command, _, option = one.rpartition(" ")
-                if option[:1] == two[:1] == "-":  # "git reset --soft and --hard"
-                    two = f"{command} {two}".strip()
+                if max(len(one.split()), len(two.split())) > _LONGEST_NAME:
+                    continue
+                more = max(len(one.split()) - len(two.split()), 0)  # "git reset --soft and --hard"
+                two = " ".join([*one.split()[:more], two])
                 return [one, two], rest.strip()
     return [], ""
 
@@ -57,7 +61,10 @@ def read_parts(question: str) -> list[str]:
         # What comes first leans on less.
         is_short = len(set(words[place])) < OWN_WORDS - (place == 0)
         # In German all nouns begin like names.
-        has_name = any(not word.isalpha() or (word[0].isupper() and language != "de") for word in words[place])
+        has_name = any(
+            not (word.isalpha() or word.isdecimal()) or (word[0].isupper() and language != "de")
+            for word in words[place]
+        )
         is_whole = not ((is_short and not has_name) or leans["pronouns"].search(part) or leans["pointers"].search(part))
         others = () if is_whole else chain(*words[:place], *words[place + 1 :])
         whole.append(add_carried(f"{part.rstrip(' ?')}?", [*others, *filter(None, [carried])]))

@@ -22,6 +22,7 @@ from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms
 from nodes.reading.names import find_named, read_name_line
+from nodes.reading.phrases import read_phrases
 from nodes.reading.questions import asks_for
 from nodes.reading.units import Unit, split_units
 
@@ -38,6 +39,9 @@ this share of the longer word. Chosen by hand."""
 
 _OWN = 0.25
 """What a term adds to the share of the question that names it: "-x" has no term to be found by. Chosen by hand."""
+
+_SPAN = 4
+"""How much more a span of time counts than a figure, where that is asked for. Chosen by hand."""
 
 _FIGURE = re.compile(r"\d")
 
@@ -183,12 +187,13 @@ def describe(
     - closeness of its tokens to the question, and of the whole unit; the relevance of its source until these are known
     - share of the question's terms that the unit holds, and the share that only its context holds
     - relevance of its source, and whether that is the first one
-    - where the question asks for a figure: 1 if the unit has one, else -1
+    - where the question asks for a figure: 1 if the unit has one, else -1. A span of time that it asks for is `_SPAN`
     - share of the question's terms that a neighbouring unit holds
     - relevance of the found chunk that the unit is in; 0 for text that was added around the chunk
     - share of the question's terms that name the entry which the unit is in; half of it in an entry within that one
     """
     asks_amount = asks_for(question, "amount")
+    asks_span, has_span = asks_for(question, "span"), read_phrases(language, "questions")["time"].search
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
     alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
     own = [_cover(wanted, terms, alike) for terms in held]
@@ -204,7 +209,7 @@ def describe(
                 around - own[i],
                 unit.source["score"],
                 unit.source["number"] == units[0].source["number"],
-                asks_amount * (1 if _FIGURE.search(unit.text) else -1),
+                (asks_span and has_span(unit.text) and _SPAN) or asks_amount * (1 if _FIGURE.search(unit.text) else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),
                 _find_naming(question, unit, wanted, language),
@@ -231,11 +236,13 @@ def weigh_terms(
 
 
 def _find_naming(question: str, unit: Unit, wanted: Mapping[str, float], language: Language) -> float:
-    if (line := read_name_line(unit)) and wanted.keys() <= find_terms(line, language):
+    line = find_terms(read_name_line(unit), language)
+    if line and wanted.keys() <= line:
         return 1 + _OWN
     terms, own = find_named(question, unit, language)
     share = len(terms & wanted.keys()) / max(len(wanted), 1)
-    return share * (0.5 if own is None else 1) + (_OWN if own and unit.kind == "definition" else 0)
+    is_entry = (own and unit.kind == "definition") or (terms >= line > frozenset() and unit.kind != "paragraph")
+    return share * (0.5 if own is None else 1) + (_OWN if is_entry else 0)
 
 
 def _find_relevance(unit: Unit) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from app.ingest.readers.assembly import BREAK, Assembly
-from domain.text.blocks import find_item, is_wrapped
+from domain.text.blocks import find_item
 
 _HEADER = re.compile(r"(\S+\([0-9]\w{0,4}\))[ \t].{0,200}[ \t](\S+\([0-9]\w{0,4}\))[ \t]*")
 _HYPHEN = re.compile(r"(?<=\w)\u2010\n[ \t]*(?=\w)")
@@ -22,9 +22,12 @@ _SUBSECTION = 3
 _SHORTEST = 12
 """Columns from a term to its meaning in the same line, at most, where nothing follows that shows it. Chosen: groff
 indents by 7."""
-_BULLETS = frozenset("•o+*-")
+_BULLETS = frozenset("•○◦●▪o+*-")
 _SYNOPSIS = frozenset({"SYNOPSIS", "SYNTAX", "ÜBERSICHT"})
 """Sections whose lines are code (man-pages(7)), in English and German."""
+
+_SLACK = 4
+"""Columns by which text may end before the page's header does. Chosen by hand."""
 
 _MOST_LINES = 500
 """Lines of a block; a longer one is read in parts, because each of its lines may begin something."""
@@ -46,14 +49,18 @@ def add_man_page(assembly: Assembly, text: str) -> str:
     text = _CUT.sub(lambda cut: cut[1] if (cut[1] + cut[2]).lower() in words else cut[0], _HYPHEN.sub("", text))
     lines = text.split("\n")
     header = next(line for line in lines if line.strip())
-    name, width = header.split()[0], len(header.rstrip())
+    name, width = header.split()[0], min(len(header.rstrip()), max(map(len, lines)))
     terms: list[int] = []
     section = ""
     for block in _find_blocks(lines, name):
+        is_code = len(block) > 1 and block[1][0] < block[0][0]  # too long for the page, it goes on at its margin
         while block:
+            while terms and block[0][0] <= terms[-1]:
+                assembly.close_definition()
+                terms.pop()
             section = block[0][1] if block[0][0] == 0 else section
-            if section in _SYNOPSIS and block[0][0]:
-                assembly.add_code("\n".join(" " * (indent - block[0][0]) + text for indent, text in block), "")
+            if (section in _SYNOPSIS and block[0][0]) or is_code:
+                assembly.add_code("\n".join(" " * indent + text for indent, text in block), "")
                 break
             block = _add(assembly, block, terms, width)
     for _ in terms:
@@ -78,9 +85,6 @@ def _add(assembly: Assembly, block: list[_Line], terms: list[int], width: int) -
     """Append what the block begins with, and return the rest of it. `terms` has the indentation of each term whose
     meaning is open."""
     indent, text = block[0]
-    while terms and indent <= terms[-1]:
-        assembly.close_definition()
-        terms.pop()
     rest = block[1:]
     if indent == 0 or (indent <= _SUBSECTION and not terms and (not rest or rest[0][0] > indent)):
         assembly.add_heading(3 if indent else 2, text)
@@ -97,6 +101,8 @@ def _add(assembly: Assembly, block: list[_Line], terms: list[int], width: int) -
         return []
     elif not rest or rest[0][0] <= indent:
         return _add_text(assembly, block, width)
+    if text in _BULLETS and len(rest) == 1 and rest[0][1].endswith(":"):  # it names what stands below, further in
+        text, rest = rest[0][1].rstrip(":"), []
     if text in _BULLETS:
         return _add_item(assembly, rest, width)
     assembly.add_definition(text)
@@ -121,18 +127,23 @@ def _add_item(assembly: Assembly, block: list[_Line], width: int) -> list[_Line]
 
 def _add_text(assembly: Assembly, block: list[_Line], width: int) -> list[_Line]:
     """Append the lines of one indentation as a paragraph, joined where only the margin broke them; as code where it
-    broke none."""
+    broke none, or no line ends like a sentence."""
     indent = block[0][0]
     count = next((place for place, (each, _) in enumerate(block) if each < indent), len(block))
     lines = [" " * (each - indent) + text for each, text in block[:count]]
     joined = [lines[0]]
     for before, line in pairwise(lines):
-        if line[0] != " " and not find_item(line) and is_wrapped(before, line, width - indent):
+        if line[0] != " " and not find_item(line) and _is_full(before, line, width - indent):
             joined[-1] += f" {line}"
         else:
             joined.append(line)
-    if len(joined) == len(lines) > 1:
+    if len(joined) > 1 and (len(joined) == len(lines) or not any(line.endswith(".") for line in joined)):
         assembly.add_code("\n".join(lines), "")
     else:
         assembly.add_paragraph(BREAK.join(joined))
     return block[count:]
+
+
+def _is_full(before: str, line: str, width: int) -> bool:
+    """Return True where the line's first word would not have fitted on the one before: man fills lines."""
+    return len(before.rstrip()) + 1 + len(line.split(maxsplit=1)[0]) > width - _SLACK

@@ -730,6 +730,22 @@ def test_a_manual_page_in_html_is_read_as_its_text_is() -> None:
         assert text == expected
 
 
+def test_code_in_a_manual_page_keeps_its_lines() -> None:
+    lines = "       auto eth0\n       allow-hotplug eth1\n\n           up = ip link set eth0 mtu 1400 and drop what does not\n"
+    page = MAN_PAGE.replace("EXIT VALUES\n", f"EXIT VALUES\n{lines}       fit -j REJECT\n           down = ip link\n\n")
+    text = read_document("sync.1.txt", page.encode()).text
+    assert "```\nauto eth0\nallow-hotplug eth1\n```" in text
+    assert (
+        "```\n    up = ip link set eth0 mtu 1400 and drop what does not\nfit -j REJECT\n    down = ip link\n```" in text
+    )
+
+
+def test_an_entry_of_a_manual_page_may_have_a_bullet() -> None:
+    entry = "EXIT VALUES\n       ○   --arg name value:\n\n           Binds a name.\n\n"
+    text = read_document("sync.1.txt", MAN_PAGE.replace("EXIT VALUES\n", entry).encode()).text
+    assert "--arg name value\n: Binds a name." in text
+
+
 def test_a_word_that_a_manual_page_in_ascii_has_cut_is_joined() -> None:
     page = MAN_PAGE.replace("dif‐\n       fer.", "dif-\n       fer. They differ in pre-\n       fixes.")
     assert "that differ. They differ in pre- fixes." in read_document("sync.1.txt", page.encode()).text

@@ -420,11 +420,28 @@ async def test_two_things_that_are_compared_are_quoted_under_their_names(embedde
             "pip --use-feature or --use-deprecated, what's the difference?",
             ["pip --use-feature", "pip --use-deprecated"],
         ),
+        ("unbound local-zone deny vs refuse", ["unbound local-zone deny", "unbound local-zone refuse"]),
+        ("How often are laptops replaced in engineering vs elsewhere?", []),
         ("What are the values before and after, and was the difference significant?", []),
     ],
 )
 def test_two_things_are_compared_by_their_whole_names(question: str, names: list[str]) -> None:
     assert read_pair(question)[0] == names
+
+
+async def test_an_option_is_named_without_its_arguments_and_no_other(embedder: OnnxEmbedder) -> None:
+    page = "--args\n: What remains is an argument of the program.\n\n--arg name value\n: Binds a variable to the value."
+    quote, *_ = await quotes_of("what does the jq --arg do for arguments of the program", [source(1, page)], embedder)
+    assert "Binds" in quote.text
+
+
+async def test_what_is_asked_how_often_is_answered_by_a_span_of_time(embedder: OnnxEmbedder) -> None:
+    page = (
+        "autosave_interval\n: Saves what is in memory. Defaults to 1800 seconds (30 minutes).\n\n"
+        "autosave_on_changes\n: The broker saves the database to disk after more than 7 changes."
+    )
+    quote, *_ = await quotes_of("how often does the broker save the memory", [source(1, page)], embedder)
+    assert "30 minutes" in quote.text
 
 
 async def test_a_caption_alone_is_no_answer(embedder: OnnxEmbedder) -> None:
