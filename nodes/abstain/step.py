@@ -21,7 +21,7 @@ from domain.outcome import (
 )
 from domain.state import ExecutedStep, Level, Turn
 from domain.text.blocks import read_blocks
-from domain.text.languages import detect_language
+from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
@@ -125,14 +125,15 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
 
 def _are_in_other_language(state: AbstainInput) -> bool:
     asked = detect_language(state["corrected_question"])
-    # The language of tables cannot be told: they hold names.
-    written = {
-        detect_language(source["text"][block.start : block.end])
-        for source in state["sources"]
-        for block in read_blocks(source["text"])
-        if block.kind == "paragraph"
-    } - {None}
-    return asked is not None and bool(written) and asked not in written
+    written = [_detect_prose(source["text"]) for source in state["sources"]]
+    # That of tables and short lines cannot be told.
+    others = sum(language not in {None, asked} for language in written)
+    return asked is not None and asked not in written and 2 * others > len(written)
+
+
+def _detect_prose(text: str) -> Language | None:
+    blocks = (text[block.start : block.end] for block in read_blocks(text) if block.kind == "paragraph")
+    return detect_language("\n".join(blocks))
 
 
 def _find_similar(sources: Sequence[Source], context: Context) -> frozenset[int]:
