@@ -30,7 +30,7 @@ _ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 _EMPHASIS = re.compile(r"(`[^`\n]+`)|(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\2")
 _TARGET = re.compile(r"!?\[([^\[\]\n]*)\](?:\[\]|\([^()\n]{0,500}\))")
 """A link: two lines have no room for where it leads."""
-_ACTIVE = re.compile(r"(`[^`\n]+`)|([`*]|<(?=[\w/!?]))")
+_ACTIVE = re.compile(r"(`[^`\n]+`)|([`*]|\](?=\()|<(?=[\w/!?]))")
 """Code, or what Markdown would read as a sign."""
 
 
