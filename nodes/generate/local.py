@@ -83,8 +83,7 @@ class LocalFinder:
         )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_second(passages, conflict, most, budget)
-        if passages:
-            passages = add_unsaid(scored.units, scored.shares, passages, words, most, budget)
+        passages = add_unsaid(scored.units, scored.shares, passages, words, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
     async def find_nearest(
@@ -115,7 +114,7 @@ class LocalFinder:
                 best = choose_passages(
                     scored.units, scored.shares, 1, room, several=False, named=scored.named, typed=typed
                 )
-                best = add_unsaid(scored.units, scored.shares, best, typed, 2, room) if best else best
+                best = add_unsaid(scored.units, scored.shares, best, typed, 2, room)
                 quotes = [_quote(scored.units, passage) for passage in best]
             for quote in quotes:
                 if not any(_holds(other, quote) for other in found):
@@ -199,6 +198,8 @@ def add_unsaid(
 ) -> list[Passage]:
     """Return the passages with the best unit of the same document that has a word of the question, with the name of its
     section, where no passage has it: the warranty of one product is said of all, under "Warranty"."""
+    if not passages:
+        return []
     language = detect_language(typed) or "en"
     quoted = [place for passage in passages for place in range(passage.first, passage.last + 1)]
     said = (find_terms(f"{units[place].section} {units[place].whole}", language) for place in quoted)

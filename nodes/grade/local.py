@@ -137,11 +137,11 @@ def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
 
 
 def _is_named(term: str, covered: Collection[str], language: Language) -> bool:
-    is_part = language == "de" and term.isalpha() and len(term) >= SHORTEST
     if term in covered:
         return True
     if term.isdigit():
         return any(each.startswith(term) and each[len(term) :].isalpha() for each in covered)
+    is_part = language == "de" and term.isalpha() and len(term) >= SHORTEST
     return is_part and any(each.startswith(term) or each.endswith(term) for each in covered)
 
 

@@ -115,6 +115,8 @@ def _leave_out_copies(ranked: list[tuple[Passage, float]]) -> list[tuple[Passage
 def place_named(question: str, ranked: Ranking, keep: int) -> Ranking:
     """Give the last of the first `keep` places to a passage with an entry named by a word of the question which none of
     them has: what it is about, among words that all pages have."""
+    if len(ranked) <= keep:
+        return ranked
     language = detect_language(question) or "en"
     held = frozenset[str]().union(*(find_terms(f"{each.title} {each.text}", language) for each, _ in ranked[:keep]))
     missing = [word for word in content_words(question) if not held.issuperset(analyse_in(language, word))]
