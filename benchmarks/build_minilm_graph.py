@@ -6,7 +6,7 @@ The graph holds no weights: each one is a reference into the file of the package
 checked when it is loaded. That file multiplies in 32-bit floats. This graph multiplies the same 8-bit weights with
 activations that are quantised to 8 bits while it runs, in one fused operator. One scale holds for all tokens of a text
 but the first: `[CLS]`, whose values are several times as large, has a scale of its own. With one for all, the cosine to
-the original is .9955 instead of .9990. Figures: docs/measurements/embeddings.md.
+the original is .9955 instead of .9990. Figures: docs/measurements.md.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ Words follow the frequencies of open texts inside installed packages. Each topic
 numbers occur that hardly any other chunk has.
 
 The vectors are as close to each other and as hard to search as those of real text. Compared with 37,407 chunks of five
-public sets and 200 of their questions, embedded by the model that ships (docs/measurements/scale.md has the
+public sets and 200 of their questions, embedded by the model that ships (docs/measurements.md has the
 table): cosine of two chunks at random .02 on average, deviation .11 (real: .03, .10); to a chunk's 10th nearest
 .63 (.56), 50th .49 (.45), 500th .34 (.30); from a question to its nearest .65 (.65), 50th .35 (.40). A graph of 37,400
 finds .986 of a question's 40 nearest (.993): so measured recall is rather too low than too high.

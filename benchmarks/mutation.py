@@ -3,7 +3,7 @@
 mutmut makes the mutants; this runs them. mutmut's own runner imports the service and its tests anew for each mutant and
 has no model in memory, which makes it thirty times slower here. Tests that need a server take part with `--servers`.
 
-Run it with `make mutants`; docs/measurements/mutation.md has the figures.
+Run it with `make mutants`; docs/measurements.md has the figures.
 """
 
 import argparse

@@ -20,7 +20,7 @@ from tests.http_client import describe_api
 from tests.settings_reference import render_page
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -54,18 +54,19 @@ def test_links_and_paths_exist(page: Path) -> None:
     assert not broken
 
 
-def test_decisions_and_measurements_are_listed_in_their_index() -> None:
-    for folder in ("decisions", "measurements"):
-        index = (ROOT / "docs" / folder / "README.md").read_text("utf-8")
-        files = {file.name for file in (ROOT / "docs" / folder).glob("*.md")} - {"README.md"}
-        assert files == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+def test_decisions_are_listed_in_their_index() -> None:
+    index = (ROOT / "docs/decisions/README.md").read_text("utf-8")
+    files = {file.name for file in (ROOT / "docs/decisions").glob("*.md")} - {"README.md"}
+    assert files == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
 
 
 def test_records_that_code_names_exist() -> None:
     """A comment that refers to a record or to figures names a file that exists."""
     for folder in FOLDERS:
         for file in (each for ending in ("py", "toml") for each in (ROOT / folder).rglob(f"*.{ending}")):
-            for name in re.findall(r"docs/(?:decisions|measurements)/[\w-]+\.md", file.read_text("utf-8")):
+            for name in re.findall(
+                r"docs/(?:(?:decisions|operations)/[\w-]+|measurements)\.md", file.read_text("utf-8")
+            ):
                 assert (ROOT / name).exists(), f"{file.relative_to(ROOT)} names {name}"
 
 

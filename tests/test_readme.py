@@ -1,5 +1,5 @@
-"""The README shows the graph as it is, and its folders and example questions are there. Its commands and links are tried
-by `test_docs`."""
+"""The README shows the graph as it is, and its example questions are there; so are the folders of CONTRIBUTING.md.
+Commands and links are tried by `test_docs`."""
 
 import re
 from pathlib import Path
@@ -12,6 +12,7 @@ from graphs.answer import build_answer_graph
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
 def test_the_diagram_is_drawn_from_the_compiled_graph() -> None:
@@ -21,8 +22,8 @@ def test_the_diagram_is_drawn_from_the_compiled_graph() -> None:
     assert match[1].strip() == drawn.strip(), "update it with: askgraph graph --format mermaid"
 
 
-def test_the_folders_it_names_exist() -> None:
-    [tree] = re.findall(r"```\n(app/ .*?)```", README, re.DOTALL)
+def test_the_folders_that_contributors_are_shown_exist() -> None:
+    [tree] = re.findall(r"```\n(app/ .*?)```", CONTRIBUTING, re.DOTALL)
     for indent, named in re.findall(r"^( *)((?:\w+/ ?)+)", tree, re.MULTILINE):
         for folder in named.split():
             assert (ROOT / ("app" if indent else "") / folder).is_dir(), folder

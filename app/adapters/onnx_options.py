@@ -23,7 +23,7 @@ def make_session_options(threads: int | None = None) -> ort.SessionOptions:
     if not _adds_in_32_bits():
         # Sums of unsigned and signed 8-bit products overflow: the cosine of an embedding with the right one is .96, at
         # worst .78. With unsigned factors none does. Elsewhere these only take twice the time
-        # (docs/measurements/embeddings.md).
+        # (docs/measurements.md).
         options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 4
     return options

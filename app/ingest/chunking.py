@@ -13,7 +13,7 @@ from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
 
 SIZE = 500
-"""Characters of a chunk, about. Measured: docs/measurements/retrieval.md."""
+"""Characters of a chunk, about. Measured: docs/measurements.md."""
 
 _TINY = 8
 """Pieces shorter than the chunk size divided by this are too small to be found and understood alone."""

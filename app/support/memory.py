@@ -19,7 +19,7 @@ arena that go back. By default each thread has an arena, and these sizes grow to
 
 def give_back_memory() -> None:
     """Have what is freed go back to the system, in a process that starts no threads before: 383 MB after 100 turns at
-    once become 286 (docs/measurements/runs.md). Only glibc can be told."""
+    once become 286 (docs/measurements.md). Only glibc can be told."""
     if hasattr(_C, "mallopt"):
         for option, value in _OPTIONS.items():
             _C.mallopt(option, value)
@@ -27,7 +27,7 @@ def give_back_memory() -> None:
 
 def leave_what_is_open() -> None:
     """Keep the collector from what this process has opened so far, which stays open. It would look at all of it every
-    few seconds, and nothing else runs meanwhile: up to half a second (docs/measurements/runs.md)."""
+    few seconds, and nothing else runs meanwhile: up to half a second (docs/measurements.md)."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS, 10, OLD_ROUNDS)

@@ -1,7 +1,7 @@
 """Recognises text that gives orders to the language model that reads it.
 
 Such text is no evidence, so no claim is checked against it (`nodes/writing/claims.py`). The patterns are words and
-forms that are rare in documents meant for people; docs/measurements/hostile.md says how rare.
+forms that are rare in documents meant for people; docs/operations/attacks.md says how rare.
 """
 
 import re

@@ -34,7 +34,7 @@ MOST_CANDIDATES = 10_000
 
 ENOUGH = 500
 """Number of chunks that the chosen terms should occur in together by chance. Terms of one subject occur together more
-often: four times as many are scored. Measured: docs/measurements/scale.md."""
+often: four times as many are scored. Measured: docs/measurements.md."""
 
 SELECTING = 12
 """Largest number of terms, the rarest ones, that select candidates."""

@@ -24,7 +24,7 @@ _SAME_EMBEDDER: LiteralString = (
 
 MOST_WALKED = 700
 """Largest number of candidates of a walk (`hnsw.ef_search`). The more chunks, the wider the walk must be for the same
-recall: 230 among 4,000, 320 among 20,000, 700 among a million (docs/measurements/scale.md)."""
+recall: 230 among 4,000, 320 among 20,000, 700 among a million (docs/measurements.md)."""
 
 _SEARCH: LiteralString = """
     -- A scope of few chunks, or a workspace without an HNSW graph: compare every chunk, found by the b-tree. Otherwise:

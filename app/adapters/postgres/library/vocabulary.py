@@ -2,7 +2,7 @@
 
 A word one edit away is found by looking up all variants (Norvig, "How to Write a Spelling Corrector", 2007). These few
 hundred look-ups in a b-tree miss nothing, while trigrams miss short words with an error in the middle. A long word two
-edits away is found by its trigrams. Figures: docs/measurements/retrieval.md.
+edits away is found by its trigrams. Figures: docs/measurements.md.
 """
 
 import asyncio
