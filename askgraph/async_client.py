@@ -1,6 +1,6 @@
-"""Sends what `askgraph.calls` describes. `client.py` is made from this file: python -m tests.client.generate"""
+"""Sends what `askgraph.calls` describes. Whatever waits is in `askgraph.connection`, so that `askgraph.client` can run
+the same methods and block."""
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from askgraph import calls
 from askgraph.calls import AssistantSetup, File, Options, Request
-from askgraph.connection import check, explain, http_options, read_target
+from askgraph.connection import Connection, check, explain, http_options, read_target
 from askgraph.embedded import EmbeddedService
 from askgraph.errors import read_error
 from askgraph.following import Following
@@ -55,6 +55,8 @@ class AsyncClient:
     All methods raise what `askgraph.errors` describes. An object belongs to one event loop.
     """
 
+    _kind = Connection
+
     def __init__(
         self,
         url: str | None = None,
@@ -72,19 +74,18 @@ class AsyncClient:
         self.url = ""
         self.workspace = workspace
         self._options = http
-        self._opened: httpx.AsyncClient | None = None
+        self._opened: Connection | None = None
         self._embedded: EmbeddedService | None = None
         if url is not None:
             self._connect(url, key)
         else:
             self._embedded = EmbeddedService(home)
             self._options = {"trust_env": False, **(http or {})}  # no proxy leads to this machine
-            # Client only: self.__enter__()
 
     async def __aenter__(self) -> Self:
         """Start the embedded service if there is to be one. Raises `Unavailable` where it cannot start."""
         if self._embedded is not None and self._opened is None:
-            self._connect(*await asyncio.to_thread(self._embedded.start))
+            self._connect(*await self._kind.work(self._embedded.start))
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -93,16 +94,16 @@ class AsyncClient:
     async def close(self) -> None:
         """Close the connections, and stop the embedded service if there is one."""
         if self._opened is not None:
-            await self._opened.aclose()
+            await self._opened.close()
         if self._embedded is not None:
-            await asyncio.to_thread(self._embedded.stop)
+            await self._kind.work(self._embedded.stop)
 
     def _connect(self, url: str, key: str | None) -> None:
         self.url = url.rstrip("/")
-        self._opened = httpx.AsyncClient(**http_options(self.url, key, self._options))
+        self._opened = self._kind(http_options(self.url, key, self._options))
 
     @property
-    def _http(self) -> httpx.AsyncClient:
+    def _connection(self) -> Connection:
         if self._opened is None:
             raise RuntimeError("Without an address, the client has to be entered: async with AsyncClient() as client")
         return self._opened
@@ -200,7 +201,7 @@ class AsyncClient:
         workspace = workspace or self.workspace
         sent = []
         for file in files:
-            request = await asyncio.to_thread(calls.upload, file, workspace, metadata, groups)
+            request = await self._kind.work(calls.upload, file, workspace, metadata, groups)
             sent.append(calls.read_reply(await self.send(request), calls.read_upload))
         return [await self._wait(each, workspace) for each in sent] if wait else sent
 
@@ -266,7 +267,7 @@ class AsyncClient:
     async def send(self, request: Request) -> bytes:
         """Send any request of the API, and return the content of its response."""
         try:
-            response = await self._http.request(**request.as_arguments())
+            response = await self._connection.request(request)
         except httpx.RequestError as error:
             raise explain(error, self.url) from error
         return check(response, request)
@@ -274,16 +275,16 @@ class AsyncClient:
     async def read_frames(self, following: Following) -> AsyncGenerator[Frame]:
         """Yield the events of a run as the server sends them, as often as the connection is cut."""
         while not following.is_ended:
-            await asyncio.sleep(following.pause)
+            await self._kind.sleep(following.pause)
             try:
-                async with self._http.stream(**following.request.as_arguments()) as response:
+                async with self._connection.stream(following.request) as (response, pieces):
                     if not response.is_success:
-                        await response.aread()
-                        following.fail(read_error(response.status_code, response.headers, response.content))
+                        content = b"".join([piece async for piece in pieces])
+                        following.fail(read_error(response.status_code, response.headers, content))
                         continue
                     for frame in following.begin(response.status_code, response.headers):
                         yield frame
-                    async for piece in response.aiter_bytes():
+                    async for piece in pieces:
                         for frame in following.feed(piece):
                             yield frame
                 following.interrupt()
@@ -314,6 +315,6 @@ class AsyncClient:
 
     async def _wait(self, ingestion: Ingestion, workspace: str | None) -> Ingestion:
         while not ingestion.is_ended:
-            await asyncio.sleep(POLL_SECONDS)
+            await self._kind.sleep(POLL_SECONDS)
             ingestion = await self.ingestion(str(ingestion.ingestion_id), workspace=workspace)
         return ingestion

@@ -1,44 +1,59 @@
-# Generated from async_client.py by `python -m tests.client.generate`; do not edit.
-"""Sends what `askgraph.calls` describes."""
+"""The client that blocks: the methods of the one for asyncio, over a connection on which they never have to wait."""
 
 import os
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-import httpx
-from typing_extensions import Unpack
+from askgraph.async_client import AsyncClient
+from askgraph.connection import BlockingConnection
 
-from askgraph import calls
-from askgraph.calls import AssistantSetup, File, Options, Request
-from askgraph.connection import check, explain, http_options, read_target
-from askgraph.embedded import EmbeddedService
-from askgraph.errors import read_error
-from askgraph.following import Following
-from askgraph.frames import Frame
-from askgraph.models import (
-    Answer,
-    Assistant,
-    Document,
-    Erasure,
-    Fact,
-    Feedback,
-    Ingestion,
-    Passage,
-    Run,
-    RunList,
-    Thread,
-    ThreadList,
-)
-
-if TYPE_CHECKING:
-    from askgraph.events import Event
-
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-POLL_SECONDS = 0.2
-"""Interval between two looks at a file that is being read."""
+
+class _BlockedClient(AsyncClient):
+    _kind = BlockingConnection
+
+
+def _finish(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine that is never suspended."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return ended.value  # type: ignore[no-any-return]
+    raise RuntimeError("The blocking client has awaited something else than its connection.")
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncClient, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate["Client", Given], Result]:
+    """Make the method that returns what this one returns once it is awaited."""
+
+    @wraps(method)
+    def call(client: "Client", /, *arguments: Given.args, **options: Given.kwargs) -> Result:
+        return _finish(method(client._client, *arguments, **options))
+
+    return call
+
+
+def _yielding(
+    method: Callable[Concatenate[AsyncClient, Given], AsyncGenerator[Result]],
+) -> Callable[Concatenate["Client", Given], Generator[Result]]:
+    """Make the method that yields what this one yields."""
+
+    @wraps(method)
+    def iterate(client: "Client", /, *arguments: Given.args, **options: Given.kwargs) -> Generator[Result]:
+        results = method(client._client, *arguments, **options)
+        try:
+            while True:
+                yield _finish(anext(results))
+        except StopAsyncIteration:
+            pass
+        finally:
+            _finish(results.aclose())
+
+    return iterate
 
 
 class Client:
@@ -69,250 +84,51 @@ class Client:
         is the data folder of an embedded service, unless given `ASKGRAPH_HOME` or `~/.askgraph`. `http` are further
         options of `httpx.Client`, such as `verify` or `timeout`.
         """
-        url, key = read_target(url, key, home)
-        self.url = ""
-        self.workspace = workspace
-        self._options = http
-        self._opened: httpx.Client | None = None
-        self._embedded: EmbeddedService | None = None
-        if url is not None:
-            self._connect(url, key)
-        else:
-            self._embedded = EmbeddedService(home)
-            self._options = {"trust_env": False, **(http or {})}  # no proxy leads to this machine
-            self.__enter__()
+        self._client = _BlockedClient(url, key=key, workspace=workspace, home=home, http=http)
+        self.__enter__()
 
     def __enter__(self) -> Self:
-        """Start the embedded service if there is to be one. Raises `Unavailable` where it cannot start."""
-        if self._embedded is not None and self._opened is None:
-            self._connect(*self._embedded.start())
+        _finish(self._client.__aenter__())
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close the connections, and stop the embedded service if there is one."""
-        if self._opened is not None:
-            self._opened.close()
-        if self._embedded is not None:
-            self._embedded.stop()
-
-    def _connect(self, url: str, key: str | None) -> None:
-        self.url = url.rstrip("/")
-        self._opened = httpx.Client(**http_options(self.url, key, self._options))
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self._client.url
 
     @property
-    def _http(self) -> httpx.Client:
-        if self._opened is None:
-            raise RuntimeError("Without an address, the client has to be entered: with Client() as client")
-        return self._opened
+    def workspace(self) -> str | None:
+        """The workspace of all calls that name none."""
+        return self._client.workspace
 
-    def ask(self, question: str, **options: Unpack[Options]) -> Answer:
-        """Ask a question and wait for the answer, however often the connection is cut."""
-        from askgraph.events import Done
+    @workspace.setter
+    def workspace(self, name: str | None) -> None:
+        self._client.workspace = name
 
-        return [event for event in self.stream(question, **options) if isinstance(event, Done)][-1]
-
-    def stream(self, question: str, **options: Unpack[Options]) -> Generator["Event"]:
-        """Ask a question and yield the events of its run, from `Accepted` to `Done`. After a cut connection it goes on
-        where it was."""
-        workspace = options.pop("workspace", None) or self.workspace
-        return self._read_events(Following(workspace, ask=calls.ask(question, workspace, options)))
-
-    def follow(self, run_id: str, *, after: str = "", workspace: str | None = None) -> Generator["Event"]:
-        """Yield the events of a run, from the beginning or after the event with the id `after`."""
-        return self._read_events(Following(workspace or self.workspace, run_id=run_id, after=after))
-
-    def cancel(self, run_id: str, *, workspace: str | None = None) -> Run:
-        """Stop a run. The text so far stays."""
-        return self._do(Run.model_validate, "POST", "runs", run_id, "cancel", workspace=workspace)
-
-    def search(
-        self,
-        question: str,
-        *,
-        limit: int = 10,
-        document_ids: Sequence[str] | None = None,
-        where: str | None = None,
-        workspace: str | None = None,
-    ) -> list[Passage]:
-        """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
-        query = {"question": question, "limit": limit, "document": document_ids, "where": where}
-        return self._do(calls.list_of(Passage, "passages"), "GET", "search", workspace=workspace, **query)
-
-    def assistants(self, *, workspace: str | None = None) -> list[Assistant]:
-        """List the workspace's assistants. `ask` takes the name of one as its `mode`."""
-        return self._do(calls.list_of(Assistant, "assistants"), "GET", "assistants", workspace=workspace)
-
-    def save_assistant(
-        self,
-        name: str,
-        *,
-        assistant_id: str | None = None,
-        workspace: str | None = None,
-        **setup: Unpack[AssistantSetup],
-    ) -> Assistant:
-        """Make an assistant; with its id, a new version of one, which answers from then on."""
-        body, made = {"name": name, **setup}, Assistant.model_validate
-        if not assistant_id:
-            return self._do(made, "POST", "assistants", workspace=workspace, body=body)
-        return self._do(made, "PUT", "assistants", assistant_id, workspace=workspace, body=body)
-
-    def delete_assistant(self, assistant_id: str, *, workspace: str | None = None) -> None:
-        """Delete an assistant with all of its versions. What it has answered stays."""
-        self._do(calls.read_nothing, "DELETE", "assistants", assistant_id, workspace=workspace)
-
-    def threads(
-        self,
-        q: str | None = None,
-        *,
-        mine: bool = False,
-        limit: int = 50,
-        after: str | None = None,
-        workspace: str | None = None,
-    ) -> ThreadList:
-        """List conversations, the latest first; `q` is looked for in their titles and questions."""
-        query = {"q": q, "mine": "true" if mine else None, "limit": limit, "after": after}
-        return self._do(ThreadList.model_validate, "GET", "threads", workspace=workspace, **query)
-
-    def thread(
-        self, thread_id: str, *, limit: int | None = None, before: str | None = None, workspace: str | None = None
-    ) -> Thread:
-        """Return a conversation with its last turns, oldest first."""
-        query = {"limit": limit, "before": before}
-        return self._do(Thread.model_validate, "GET", "threads", thread_id, workspace=workspace, **query)
-
-    def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> Erasure:
-        """Erase a conversation, and return the proof."""
-        return self._do(Erasure.model_validate, "DELETE", "threads", thread_id, workspace=workspace)
-
-    def upload(
-        self,
-        *files: File,
-        metadata: Mapping[str, Any] | None = None,
-        groups: Sequence[str] | None = None,
-        workspace: str | None = None,
-        wait: bool = True,
-    ) -> list[Ingestion]:
-        """Send files and wait until they are read. The result has an entry for each, whose `report` says what became of
-        the file; a file that cannot be read does not stop the others. The name identifies the document: the same name
-        replaces it. Without `wait`, return once the server has the files."""
-        workspace = workspace or self.workspace
-        sent = []
-        for file in files:
-            request = calls.upload(file, workspace, metadata, groups)
-            sent.append(calls.read_reply(self.send(request), calls.read_upload))
-        return [self._wait(each, workspace) for each in sent] if wait else sent
-
-    def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> Ingestion:
-        """Return how far the reading of a file has come."""
-        return self._do(Ingestion.model_validate, "GET", "ingestions", ingestion_id, workspace=workspace)
-
-    def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> Ingestion:
-        """Give up a file that has not been read yet."""
-        return self._do(Ingestion.model_validate, "DELETE", "ingestions", ingestion_id, workspace=workspace)
-
-    def documents(self, *, where: str | None = None, workspace: str | None = None) -> list[Document]:
-        """List the documents, or those whose metadata fits."""
-        read = calls.list_of(Document, "documents")
-        return self._do(read, "GET", "documents", workspace=workspace, where=where)
-
-    def document(self, document_id: str, *, revision: int | None = None, workspace: str | None = None) -> Document:
-        """Return a document with its text."""
-        read = Document.model_validate
-        return self._do(read, "GET", "documents", document_id, workspace=workspace, revision=revision)
-
-    def delete_document(self, document_id: str, *, workspace: str | None = None) -> None:
-        """Delete a document."""
-        self._do(calls.read_nothing, "DELETE", "documents", document_id, workspace=workspace)
-
-    def runs(
-        self,
-        *,
-        since: str = "7d",
-        where: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        workspace: str | None = None,
-    ) -> RunList:
-        """List runs that have ended, newest first; `where` is a filter such as `outcome == abstained`."""
-        query = {"since": since, "where": where, "limit": limit, "after": after}
-        return self._do(RunList.model_validate, "GET", "runs", workspace=workspace, **query)
-
-    def run(self, run_id: str, *, workspace: str | None = None) -> Run:
-        """Return a run's status."""
-        return self._do(Run.model_validate, "GET", "runs", run_id, workspace=workspace)
-
-    def why(self, run_id: str, *, workspace: str | None = None) -> list[Fact]:
-        """Say why a run ended as it did."""
-        return self._do(calls.list_of(Fact, "facts"), "GET", "runs", run_id, "why", workspace=workspace)
-
-    def rate(
-        self,
-        run_id: str,
-        rating: Literal["up", "down"],
-        *,
-        reason: Literal["wrong", "incomplete", "not_found", "bad_source", "other"] | None = None,
-        comment: str = "",
-        workspace: str | None = None,
-    ) -> Feedback:
-        """Say whether an answer helped."""
-        body = {"rating": rating, "reason": reason, "comment": comment}
-        read = Feedback.model_validate
-        return self._do(read, "PUT", "runs", run_id, "feedback", workspace=workspace, body=body)
-
-    def send(self, request: Request) -> bytes:
-        """Send any request of the API, and return the content of its response."""
-        try:
-            response = self._http.request(**request.as_arguments())
-        except httpx.RequestError as error:
-            raise explain(error, self.url) from error
-        return check(response, request)
-
-    def read_frames(self, following: Following) -> Generator[Frame]:
-        """Yield the events of a run as the server sends them, as often as the connection is cut."""
-        while not following.is_ended:
-            time.sleep(following.pause)
-            try:
-                with self._http.stream(**following.request.as_arguments()) as response:
-                    if not response.is_success:
-                        response.read()
-                        following.fail(read_error(response.status_code, response.headers, response.content))
-                        continue
-                    for frame in following.begin(response.status_code, response.headers):
-                        yield frame
-                    for piece in response.iter_bytes():
-                        for frame in following.feed(piece):
-                            yield frame
-                following.interrupt()
-            except httpx.RequestError as error:
-                following.fail(explain(error, self.url))
-
-    def _do(
-        self,
-        read: Callable[[Any], Result],
-        method: str,
-        *path: str,
-        workspace: str | None,
-        body: Any = None,
-        **query: Any,
-    ) -> Result:
-        """Send a request, and read the reply."""
-        query["workspace"] = workspace or self.workspace
-        return calls.read_reply(self.send(Request(method, calls.join_path(*path), query, body=body)), read)
-
-    def _read_events(self, following: Following) -> Generator["Event"]:
-        from askgraph.events import EventReader
-
-        reader = EventReader()
-        with closing(self.read_frames(following)) as frames:
-            for frame in frames:
-                if (event := reader.read(frame)) is not None:
-                    yield event
-
-    def _wait(self, ingestion: Ingestion, workspace: str | None) -> Ingestion:
-        while not ingestion.is_ended:
-            time.sleep(POLL_SECONDS)
-            ingestion = self.ingestion(str(ingestion.ingestion_id), workspace=workspace)
-        return ingestion
+    close = _blocking(AsyncClient.close)
+    ask = _blocking(AsyncClient.ask)
+    stream = _yielding(AsyncClient.stream)
+    follow = _yielding(AsyncClient.follow)
+    cancel = _blocking(AsyncClient.cancel)
+    search = _blocking(AsyncClient.search)
+    assistants = _blocking(AsyncClient.assistants)
+    save_assistant = _blocking(AsyncClient.save_assistant)
+    delete_assistant = _blocking(AsyncClient.delete_assistant)
+    threads = _blocking(AsyncClient.threads)
+    thread = _blocking(AsyncClient.thread)
+    delete_thread = _blocking(AsyncClient.delete_thread)
+    upload = _blocking(AsyncClient.upload)
+    ingestion = _blocking(AsyncClient.ingestion)
+    cancel_ingestion = _blocking(AsyncClient.cancel_ingestion)
+    documents = _blocking(AsyncClient.documents)
+    document = _blocking(AsyncClient.document)
+    delete_document = _blocking(AsyncClient.delete_document)
+    runs = _blocking(AsyncClient.runs)
+    run = _blocking(AsyncClient.run)
+    why = _blocking(AsyncClient.why)
+    rate = _blocking(AsyncClient.rate)
+    send = _blocking(AsyncClient.send)
+    read_frames = _yielding(AsyncClient.read_frames)

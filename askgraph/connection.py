@@ -1,13 +1,17 @@
-"""What the client and its async twin share of HTTP."""
+"""What waits: HTTP, pauses, work on files. An event loop goes on meanwhile, or the thread blocks."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import httpx
 
 from askgraph.calls import Request
 from askgraph.errors import InputError, Unavailable, read_error
+
+Result = TypeVar("Result")
 
 SILENCE_SECONDS = 60.0
 """Longest silence of the server. While a run works, it sends a comment every 15 seconds."""
@@ -44,3 +48,72 @@ def explain(error: httpx.RequestError, url: str) -> Unavailable:
     """Make the error of a connection that failed."""
     said = str(error) or type(error).__name__
     return Unavailable(f"The connection to {url} failed: {said}.", code="unreachable", retryable=True)
+
+
+class Connection:
+    """A connection to a server, on asyncio. That is imported where it is used: the command `askgraph` needs none of it.
+
+    What sends and reads raises `httpx.RequestError` where it fails.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._http = httpx.AsyncClient(**options)
+
+    async def close(self) -> None:
+        """Close it."""
+        await self._http.aclose()
+
+    async def request(self, request: Request) -> httpx.Response:
+        """Send a request, and read the response."""
+        return await self._http.request(**request.as_arguments())
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+        """Send a request, and yield the response, and the pieces of its content as they come."""
+        async with self._http.stream(**request.as_arguments()) as response:
+            yield response, response.aiter_bytes()
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        """Wait."""
+        import asyncio
+
+        await asyncio.sleep(seconds)
+
+    @staticmethod
+    async def work(function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function that blocks."""
+        import asyncio
+
+        return await asyncio.to_thread(function, *arguments)
+
+
+class BlockingConnection(Connection):
+    """A connection that blocks. Whoever awaits it is never suspended, and needs no event loop."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._client = httpx.Client(**options)
+
+    async def close(self) -> None:
+        self._client.close()
+
+    async def request(self, request: Request) -> httpx.Response:
+        return self._client.request(**request.as_arguments())
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+        with self._client.stream(**request.as_arguments()) as response:
+            yield response, _yield_each(response.iter_bytes())
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251
+
+    @staticmethod
+    async def work(function: Callable[..., Result], *arguments: Any) -> Result:
+        return function(*arguments)
+
+
+async def _yield_each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece

@@ -15,6 +15,7 @@ from app.access.keys import make_key
 from app.serving.application import make_app
 from app.wiring.services import Services
 from askgraph import AsyncClient, Client, events, models
+from askgraph.connection import http_options, read_target
 from domain import events as told
 from domain.documents import Citation, DocumentReport
 from domain.history.run_lists import RunSummary
@@ -194,17 +195,34 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("ASKGRAPH_API_KEY", "ag_1")
     with Client() as client:
         assert client.url == "https://ask.example.com"
-        assert client._http.headers["authorization"] == "Bearer ag_1"
-    with Client("https://other.example.com", key="ag_2") as client:
-        assert (client.url, client._http.headers["authorization"]) == ("https://other.example.com", "Bearer ag_2")
+    assert read_target(None, None, None) == ("https://ask.example.com/", "ag_1")
+    assert read_target("https://other.example.com", "ag_2", None) == ("https://other.example.com", "ag_2")
+    assert read_target(None, None, "/home/of/mine") == (None, "ag_1")
+    assert http_options("https://ask.example.com", "ag_1", None)["headers"] == {"Authorization": "Bearer ag_1"}
 
 
 def test_both_clients_have_the_same_methods() -> None:
     def list_methods(client: type) -> dict[str, Any]:
-        public = {name: method for name, method in vars(client).items() if not name.startswith("_")}
-        return {name: signature(method).parameters for name, method in public.items()}
+        public = {name: each for name, each in vars(client).items() if not name.startswith("_") and callable(each)}
+        return {name: (signature(method).parameters, method.__doc__) for name, method in public.items()}
 
     assert list_methods(Client) == list_methods(AsyncClient)
+
+
+async def test_a_client_that_blocks_stops_reading_where_its_program_does(
+    services: Services, library: dict[str, str]
+) -> None:
+    def work(address: str) -> None:
+        with Client(address) as client:
+            heard = client.stream(QUESTION)
+            assert isinstance(next(heard), events.Accepted)
+            heard.close()
+            assert next(heard, None) is None
+            client.workspace = "theirs"
+            assert client.documents() == []
+
+    async with serve(services) as address:
+        await asyncio.to_thread(work, address)
 
 
 @pytest.mark.parametrize(
