@@ -75,7 +75,9 @@ class Unseen:
     """Words of a file that nobody sees, so that they are not in the document's text, and why: "in a hidden row"."""
 
     text: str
+    """The words."""
     why: str
+    """Where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,7 @@ class Revision:
     """A content that a document has or had."""
 
     revision: int
+    """Its number, which no other content of the document gets."""
     content_hash: str
     title: str
     characters: int

@@ -28,6 +28,7 @@ class Folder:
     """A folder of sources."""
 
     path: str
+    """The folder, from the outermost on."""
     documents: int
     """Also in the folders within it."""
 
@@ -37,8 +38,11 @@ class Choice:
     """A value of a metadata key by which the documents can be narrowed down."""
 
     key: str
+    """The key."""
     value: Scalar
+    """One of its values."""
     documents: int
+    """Documents that have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class ApiKey:
 
     key_id: str
     name: str
+    """Who or what uses it."""
     rights: frozenset[Right]
     workspaces: frozenset[str] | None = None
     """None: all."""
@@ -72,7 +73,9 @@ class ApiKey:
     limits: Limits = NO_LIMITS
     created_at: datetime | None = None
     expires_at: datetime | None = None
+    """When it ends; None: never."""
     revoked_at: datetime | None = None
+    """When it was revoked; None: it was not."""
     last_used_at: datetime | None = None
     """Within a minute."""
 

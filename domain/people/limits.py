@@ -8,9 +8,10 @@ LimitName = Literal["requests", "runs", "tokens", "dollars"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None: no limit."""
+    """What a caller may use; None: no limit, or in a key, as the settings say."""
 
     requests_per_minute: int | None = None
+    """Requests that are sent."""
     runs: int | None = None
     """Questions that are being answered at once, or wait for it."""
     tokens_per_day: int | None = None

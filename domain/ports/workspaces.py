@@ -12,7 +12,9 @@ class WorkspaceSize:
     """What a caller may read in a workspace."""
 
     id: str
+    """Its name."""
     documents: int
+    """Documents in it."""
     threads: int
     """Conversations; see `domain.runs.Conversation`."""
 

@@ -6,20 +6,17 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, TypeAdapter
 
+from app.api.schema.openapi import list_of
 from app.api.schema.responses import (
     AcceptedIngestBody,
-    AssistantListBody,
     BlocksBody,
     CacheCountsBody,
     CostsBody,
-    DocumentListBody,
     ErrorBody,
-    FoundWordsListBody,
+    FoundWordsBody,
     HealthBody,
     HistoryBody,
     IngestBody,
-    IngestionListBody,
-    WorkspaceListBody,
 )
 from app.drawing.diagram import Layout
 from app.workbench.api.bodies import StateBody, WhyBody
@@ -28,6 +25,7 @@ from app.workbench.explain.failures import Failures
 from app.workbench.explain.trace import Trace
 from app.workbench.explain.whatif import WhatIf
 from askgraph import models
+from domain.ports.workspaces import WorkspaceSize
 from tests.asking import QUESTION
 from tests.http_client import describe_api
 
@@ -112,7 +110,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     run = f"/api/runs/{answer['run_id']}"
     check(models.Answer, (await client.get(f"{run}/events?stream=false")).json())
     check(models.Run, (await client.get(run)).json())
-    check(WorkspaceListBody, (await client.get("/api/workspaces")).json())
+    check(list_of("workspaces", WorkspaceSize), (await client.get("/api/workspaces")).json())
     check(models.Feedback, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
     check(Trace, (await client.get(f"{run}/trace")).json())
     check(WhyBody, (await client.get(f"{run}/why")).json())
@@ -128,22 +126,22 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(models.Thread, (await client.get(thread)).json())
     check(models.ThreadSummary, (await client.patch(thread, json={"title": "Warranty"})).json())
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
-    check(DocumentListBody, (await client.get("/api/documents")).json())
+    check(list_of("documents", models.Document), (await client.get("/api/documents")).json())
     check(models.Document, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
     check(BlocksBody, (await client.get(f"/api/documents/{library['Station handbook']}/text")).json())
     found = await client.get(f"/api/documents/{library['Station handbook']}/find", params={"words": "warranty"})
-    check(FoundWordsListBody, found.json())
+    check(list_of("found", FoundWordsBody), found.json())
     files = {"files": ("notes.md", b"# Notes\n\nThe Falke is grey.\n")}
     check(IngestBody, (await client.post("/api/documents", files=files)).json())
     check(IngestBody, (await client.post("/api/documents", files={"files": ("empty.md", b"")})).json())
     accepted = await client.post("/api/documents?wait=false", files=files)
     check(AcceptedIngestBody, accepted.json())
     check(models.Ingestion, (await client.get(accepted.headers["location"])).json())
-    check(IngestionListBody, (await client.get("/api/ingestions")).json())
+    check(list_of("ingestions", models.Ingestion), (await client.get("/api/ingestions")).json())
     desk = (await client.post("/api/assistants", json={"name": "desk", "models": {}})).json()
     check(models.Assistant, desk)
     check(models.Assistant, (await client.get(f"/api/assistants/{desk['assistant_id']}")).json())
-    check(AssistantListBody, (await client.get("/api/assistants")).json())
+    check(list_of("assistants", models.Assistant), (await client.get("/api/assistants")).json())
     check(CostsBody, (await client.get("/api/costs")).json())
     check(CacheCountsBody, (await client.get("/api/cache")).json())
     check(HealthBody, (await client.get("/readyz")).json())

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, Workspace, needs
-from app.api.schema.openapi import answer_with, fail_with
-from app.api.schema.responses import AssistantListBody
+from app.api.schema.openapi import answer_with, fail_with, list_of
 from app.api.schema.schemas import AssistantRequest, VersionRequest
 from app.assistants import unknown_assistant
 from askgraph import models
@@ -17,7 +16,7 @@ reading = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=n
 writing = APIRouter(prefix="/api/assistants", tags=["assistants"], route_class=needs("ingest"))
 
 
-@reading.get("", **answer_with(AssistantListBody, "The assistants."))
+@reading.get("", **answer_with(list_of("assistants", models.Assistant), "The assistants."))
 async def list_assistants(assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """List the workspace's assistants, by name. Each answers as a mode of its name."""
     return {"assistants": [describe_assistant(each) for each in await assistants.modes.store.list(workspace)]}
@@ -46,7 +45,7 @@ async def change_assistant(
     return describe_assistant(await assistants.change(scope, body, caller, assistant_id))
 
 
-@reading.get("/{assistant_id}/versions", **answer_with(AssistantListBody, "The versions.", 404))
+@reading.get("/{assistant_id}/versions", **answer_with(list_of("assistants", models.Assistant), "The versions.", 404))
 async def list_versions(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
     """List an assistant's versions, the latest first. `NAME@2` as a mode answers as the second."""
     versions = await assistants.modes.store.list_versions(workspace, assistant_id)

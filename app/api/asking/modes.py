@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.api.dependencies import RunLogDep, Workspace, WorkspaceModesDep, needs, read_services
-from app.api.schema.openapi import answer_with
-from app.api.schema.responses import ModeListBody
+from app.api.schema.openapi import answer_with, list_of
+from app.api.schema.responses import ModeBody
 from domain.runs import Spending
 
 MEASURED_FOR = timedelta(days=30)
@@ -15,7 +15,7 @@ MEASURED_FOR = timedelta(days=30)
 router = APIRouter(prefix="/api/modes", tags=["chat"], route_class=needs("ask"))
 
 
-@router.get("", **answer_with(ModeListBody, "The modes."))
+@router.get("", **answer_with(list_of("modes", ModeBody), "The modes."))
 async def list_modes(
     request: Request, known: WorkspaceModesDep, log: RunLogDep, workspace: Workspace
 ) -> dict[str, Any]:

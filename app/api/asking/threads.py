@@ -15,7 +15,7 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.schema.descriptions import describe_conversation, describe_erasure, describe_turn
+from app.api.schema.descriptions import describe, describe_erasure, describe_turn
 from app.api.schema.openapi import answer_with
 from app.api.schema.responses import HistoryBody
 from app.api.schema.schemas import ThreadId, TitleRequest
@@ -38,7 +38,7 @@ async def list_threads(
 ) -> dict[str, Any]:
     """List the workspace's conversations that the caller may read, the latest first."""
     found, following = await threads.list(scope, limit, words=q, caller=caller.name if mine else None, after=after)
-    return {"threads": [describe_conversation(thread) for thread in found], "next": following}
+    return {"threads": [describe(thread) for thread in found], "next": following}
 
 
 @reading.get("/{thread_id}", **answer_with(models.Thread, "The conversation.", 404))
@@ -69,7 +69,7 @@ async def rename_thread(
     thread_id: ThreadId, body: TitleRequest, threads: ThreadsDep, scope: CallerScope
 ) -> dict[str, Any]:
     """Name a conversation."""
-    return describe_conversation(await threads.rename(scope, thread_id, body.title))
+    return describe(await threads.rename(scope, thread_id, body.title))
 
 
 @reading.get("/{thread_id}/history", **answer_with(HistoryBody, "The steps.", 404))

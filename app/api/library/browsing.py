@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api.dependencies import CallerScope, DocumentsDep, needs
-from app.api.schema.descriptions import describe_document
+from app.api.schema.descriptions import describe
 from app.api.schema.openapi import answer_with
 from app.api.schema.responses import LibraryBody
 from app.api.schema.schemas import WhereQuery
@@ -43,6 +43,6 @@ async def browse_library(
         "folder": found.folder,
         "folders": [asdict(each) for each in found.folders],
         "choices": [asdict(each) for each in found.choices],
-        "documents": [describe_document(each) for each in found.documents[:limit]],
+        "documents": [describe(each) for each in found.documents[:limit]],
         "next": offset + limit if len(found.documents) > limit else None,
     }

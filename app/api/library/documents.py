@@ -27,19 +27,16 @@ from app.api.dependencies import (
     receives_files,
 )
 from app.api.schema.descriptions import (
-    describe_document,
+    describe,
     describe_erasure,
     describe_ingest,
     describe_ingestion,
-    describe_revision,
 )
-from app.api.schema.openapi import answer_with, fail_with, respond_with
+from app.api.schema.openapi import answer_with, fail_with, list_of, respond_with
 from app.api.schema.responses import (
     AcceptedIngestBody,
-    DocumentListBody,
     ErrorBody,
     IngestBody,
-    RevisionListBody,
     UnseenBody,
 )
 from app.api.schema.schemas import GroupName, GroupsRequest, WhereQuery
@@ -51,7 +48,7 @@ from app.ingest.reading import check_file
 from app.ingest.unseen import describe_unseen
 from app.ingest.uploads import SMALL
 from askgraph import models
-from domain.documents import Document, DocumentReport, IngestReport, check_groups
+from domain.documents import Document, DocumentReport, IngestReport, Revision, check_groups
 from domain.errors import (
     DocumentError,
     Forbidden,
@@ -171,11 +168,11 @@ async def add_documents(
     return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
 
 
-@reading.get("", **answer_with(DocumentListBody, "The documents."))
+@reading.get("", **answer_with(list_of("documents", models.Document), "The documents."))
 async def list_documents(documents: DocumentsDep, scope: CallerScope, where: WhereQuery = None) -> dict[str, Any]:
     """List the workspace's documents that the caller may read, or those of them whose metadata passes a filter."""
     found = await documents.list(scope.workspace_id, Where.parse_option(where))
-    return {"documents": [describe_document(document) for document in found if scope.admits(document.groups)]}
+    return {"documents": [describe(document) for document in found if scope.admits(document.groups)]}
 
 
 @reading.get("/{document_id}", **answer_with(models.Document, "The document.", 404))
@@ -187,15 +184,15 @@ async def get_document(
 ) -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await find_document(documents, scope, document_id)
-    return describe_document(document) | {"text": await read_revision(documents, scope, document, revision)}
+    return describe(document) | {"text": await read_revision(documents, scope, document, revision)}
 
 
-@reading.get("/{document_id}/revisions", **answer_with(RevisionListBody, "The revisions.", 404))
+@reading.get("/{document_id}/revisions", **answer_with(list_of("revisions", Revision), "The revisions.", 404))
 async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
     """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
     await find_document(documents, scope, document_id)
     revisions = await documents.list_revisions(scope, document_id)
-    return {"revisions": [describe_revision(revision) for revision in revisions]}
+    return {"revisions": [describe(revision) for revision in revisions]}
 
 
 @writing.get("/{document_id}/unseen", **answer_with(UnseenBody, "The words.", 404))
@@ -271,7 +268,7 @@ async def set_groups(
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
     await answers.forget(scope.workspace_id)
-    return describe_document(document)
+    return describe(document)
 
 
 @writing.delete(

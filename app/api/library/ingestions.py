@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query
 
 from app.api.dependencies import CallerScope, DocumentsDep, IngestionsDep, needs
 from app.api.schema.descriptions import describe_ingestion
-from app.api.schema.openapi import answer_with
-from app.api.schema.responses import IngestionListBody
+from app.api.schema.openapi import answer_with, list_of
 from askgraph import models
 from domain.errors import UnknownIngestion
 from domain.library.ingestions import IngestionStatus
@@ -23,7 +22,7 @@ SHOWN_FOR = timedelta(hours=1)
 router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=needs("ingest"))
 
 
-@router.get("", **answer_with(IngestionListBody, "The ingestions."))
+@router.get("", **answer_with(list_of("ingestions", models.Ingestion), "The ingestions."))
 async def list_ingestions(
     ingestions: IngestionsDep,
     documents: DocumentsDep,

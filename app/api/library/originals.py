@@ -16,8 +16,8 @@ from starlette.responses import Response, StreamingResponse
 from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
 from app.api.library.documents import RevisionQuery, find_document, find_revision, read_revision
-from app.api.schema.openapi import answer_with, fail_with, respond_with_text
-from app.api.schema.responses import BlocksBody, FoundWordsListBody
+from app.api.schema.openapi import answer_with, fail_with, list_of, respond_with_text
+from app.api.schema.responses import BlocksBody, FoundWordsBody
 from app.ingest.page_picture import PictureFormat, has_page_pictures
 from domain.documents import Document, Line, Place
 from domain.errors import InputError, MissingOriginal
@@ -128,7 +128,7 @@ async def get_blocks(
     }
 
 
-@router.get("/{document_id}/find", **answer_with(FoundWordsListBody, "The places.", 404))
+@router.get("/{document_id}/find", **answer_with(list_of("found", FoundWordsBody), "The places.", 404))
 async def find_words(
     document_id: str,
     words: Annotated[str, Query(min_length=1, max_length=200, description="Words that stand one after the other.")],

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from app.api.dependencies import CallerScope, ModesDep, needs, read_services
-from app.api.schema.openapi import answer_with
-from app.api.schema.responses import PassageListBody
+from app.api.schema.openapi import answer_with, list_of
 from app.api.schema.schemas import WhereQuery
 from app.modes import find_mode
+from askgraph import models
 from domain.library.where import Where
 from domain.profile import MOST_SOURCES, Profile
 from domain.scope import Scope
@@ -20,7 +20,7 @@ from nodes.sources.search import search
 router = APIRouter(prefix="/api/search", tags=["documents"], route_class=needs("ask"))
 
 
-@router.get("", **answer_with(PassageListBody, "The passages."))
+@router.get("", **answer_with(list_of("passages", models.Passage), "The passages."))
 async def search_documents(
     request: Request,
     question: str,

@@ -9,11 +9,12 @@ from starlette.responses import Response
 
 from app.access.keys import make_key, read_expiry
 from app.api.dependencies import CallerDep, KeysDep, SettingsDep, needs
-from app.api.schema.openapi import answer_with, fail_with
-from app.api.schema.responses import KeyListBody, NewKeyBody, RetentionBody
+from app.api.schema.openapi import answer_with, fail_with, list_of
+from app.api.schema.responses import NewKeyBody, RetentionBody
 from app.api.schema.schemas import KeyRequest, NewKeyRequest
 from app.history.retention import read_policy
 from domain.errors import Forbidden, UnknownKey
+from domain.people.access import ApiKey
 
 
 async def _administrate(caller: CallerDep) -> None:
@@ -25,7 +26,7 @@ async def _administrate(caller: CallerDep) -> None:
 router = APIRouter(prefix="/api", tags=["keys"], route_class=needs("admin"), dependencies=[Depends(_administrate)])
 
 
-@router.get("/keys", **answer_with(KeyListBody, "The keys."))
+@router.get("/keys", **answer_with(list_of("keys", ApiKey), "The keys."))
 async def list_keys(keys: KeysDep) -> dict[str, Any]:
     """List the keys, oldest first and without their secrets; also those that were revoked."""
     return {

@@ -56,7 +56,7 @@ from app.api.protocols.mcp_tools import (
     Tools,
     WhyArguments,
 )
-from app.api.schema.responses import PassageListBody
+from app.api.schema.openapi import list_of
 from askgraph import models
 from domain.documents import Document
 from domain.errors import AskgraphError
@@ -97,7 +97,7 @@ class _Tool:
 
 TOOLS = {
     "ask": _Tool(AskArguments, Tools.ask, models.Answer, "Ask the documents"),
-    "search": _Tool(SearchArguments, Tools.search, PassageListBody, "Find passages"),
+    "search": _Tool(SearchArguments, Tools.search, list_of("passages", models.Passage), "Find passages"),
     "open_document": _Tool(OpenArguments, Tools.open_document, OpenedDocument, "Read a document"),
     "why": _Tool(WhyArguments, Tools.why, Explanation, "Explain an answer", "debug"),
     "list_documents": _Tool(ListArguments, Tools.list_documents, ListedDocuments, "List the documents"),

@@ -13,7 +13,7 @@ from app.answering.manager import RunManager
 from app.answering.requests import Ask, read_events
 from app.api.library.documents import find_document, read_revision
 from app.api.library.search import find_passages
-from app.api.schema.descriptions import describe_answer, describe_document
+from app.api.schema.descriptions import describe, describe_answer
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from app.support.cancelling import finish
 from askgraph import models
@@ -185,7 +185,7 @@ class Tools:
         end = given.start + given.characters
         more = end if end < len(text) else None
         rest = f"\n\n(The text goes on at character {more} of {len(text)}.)" if more else ""
-        described = describe_document(document) | {"text": text[given.start : end], "start": given.start, "next": more}
+        described = describe(document) | {"text": text[given.start : end], "start": given.start, "next": more}
         return ToolResult(text[given.start : end] + rest, described)
 
     async def why(self, given: WhyArguments, report: Report) -> ToolResult:
@@ -202,7 +202,7 @@ class Tools:
         lines = [f"{document.id}: {document.title} ({document.source})" for document in shown]
         if more:
             lines.append(f"({len(found)} documents in all; the list goes on at {more}.)")
-        described = [describe_document(document) for document in shown]
+        described = [describe(document) for document in shown]
         return ToolResult(
             "\n".join(lines) or "There are no documents.", {"documents": described, "total": len(found), "next": more}
         )

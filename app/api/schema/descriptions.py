@@ -17,19 +17,9 @@ from domain.library.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
 
 
-def _write(value: Document | Revision | Conversation | Feedback) -> dict[str, Any]:
+def describe(value: Document | Revision | Conversation | Feedback) -> dict[str, Any]:
     """Return the fields, with times in ISO 8601."""
     return {name: each.isoformat() if isinstance(each, datetime) else each for name, each in asdict(value).items()}
-
-
-def describe_document(document: Document) -> dict[str, Any]:
-    """Describe a document as a `Document`."""
-    return _write(document)
-
-
-def describe_revision(revision: Revision) -> dict[str, Any]:
-    """Describe a revision as a `RevisionBody`."""
-    return _write(revision)
 
 
 def describe_erasure(erasure: Erasure) -> dict[str, Any]:
@@ -95,14 +85,9 @@ LONGEST_SOURCE = 120
 _UNSENT = ("chunk_id", "chunk_index", "updated_at", "content_hash")
 
 
-def describe_conversation(thread: Conversation) -> dict[str, Any]:
-    """Describe a conversation as a `ThreadSummary`."""
-    return _write(thread)
-
-
 def describe_feedback(feedback: Feedback) -> dict[str, Any]:
     """Describe what a reader says of an answer as a `Feedback`, without the reader."""
-    return {name: value for name, value in _write(feedback).items() if name != "given_by"}
+    return {name: value for name, value in describe(feedback).items() if name != "given_by"}
 
 
 def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:

@@ -4,8 +4,11 @@ Handlers are not made to validate what they send: runs of older versions are sho
 `tests/api/test_openapi.py` compares real responses with these types.
 """
 
+from functools import cache
 from http import HTTPStatus
 from typing import Any
+
+from pydantic import create_model
 
 from app.api.asking.sse import MEDIA_TYPE
 from app.api.schema.responses import ErrorBody
@@ -49,6 +52,13 @@ _BINARY = {"format": "binary"}
 def respond_with(model: Any, description: str, status: int = 200) -> Responses:
     """Document a JSON response of this type."""
     return {status: {"model": model, "description": description}}
+
+
+@cache
+def list_of(name: str, kind: Any) -> Any:
+    """Make the type of a response that holds a list, under this name."""
+    fields: dict[str, Any] = {name: (list[kind], ...)}
+    return create_model(name.title(), __doc__=f"A list of {name}.", **fields)
 
 
 def answer_with(model: Any, description: str, *failures: int, status: int = 200) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""The types of those responses of the API that its client does not read; `askgraph.models` has the others.
-`app/api/schema/descriptions.py` makes most of them."""
+"""The types of those responses of the API that are neither in `askgraph.models`, because its client reads them, nor
+types of the domain."""
 
 from datetime import datetime
 from typing import Literal, NotRequired
@@ -8,6 +8,8 @@ from typing_extensions import TypedDict
 
 from app.history.steps import HistoryStep
 from askgraph import models
+from domain.documents import Unseen
+from domain.library.browsing import Choice, Folder
 from domain.people.access import Right
 from domain.runs import CostKey, Spending
 from domain.text.blocks import Kind
@@ -39,40 +41,12 @@ class ErrorBody(TypedDict):
     """What is wrong."""
 
 
-class RevisionBody(TypedDict):
-    """A content that a document has or had."""
-
-    revision: int
-    """Its number, which no other content of the document gets."""
-    content_hash: str
-    title: str
-    characters: int
-    created_at: datetime
-    superseded_at: datetime | None
-    """Null for the current one."""
-
-
-class RevisionListBody(TypedDict):
-    """The revisions of a document."""
-
-    revisions: list[RevisionBody]
-
-
-class UnseenPart(TypedDict):
-    """Words of a file that nobody sees."""
-
-    text: str
-    """The words."""
-    why: str
-    """Where they are, such as "in a hidden row"."""
-
-
 class UnseenBody(TypedDict):
     """The words of a file that its document's text leaves out because nobody sees them."""
 
     words: int
     """How many there are."""
-    unseen: list[UnseenPart]
+    unseen: list[Unseen]
     """The first of them."""
 
 
@@ -109,38 +83,6 @@ class FoundWordsBody(TypedDict):
     boxes: list[models.Box]
 
 
-class FoundWordsListBody(TypedDict):
-    """The places of a document where words stand, in order."""
-
-    found: list[FoundWordsBody]
-
-
-class DocumentListBody(TypedDict):
-    """The documents of a workspace."""
-
-    documents: list[models.Document]
-
-
-class FolderBody(TypedDict):
-    """A folder of the documents' sources."""
-
-    path: str
-    """The folder, from the outermost on."""
-    documents: int
-    """Documents in it and below it."""
-
-
-class ChoiceBody(TypedDict):
-    """A value of a metadata key, and how many of the documents have it."""
-
-    key: str
-    """The key of the metadata."""
-    value: str | int | float | bool
-    """One of its values."""
-    documents: int
-    """Documents that have it."""
-
-
 class LibraryBody(TypedDict):
     """A page of the library, and what narrows it down."""
 
@@ -150,24 +92,12 @@ class LibraryBody(TypedDict):
     """Those that are in the folder and below it, and fit the words and the filter."""
     folder: str
     """The folder that is shown: where a folder holds nothing but one other, that one."""
-    folders: list[FolderBody]
+    folders: list[Folder]
     """Empty where words or a filter look for documents: those below the folder are listed then too."""
-    choices: list[ChoiceBody]
+    choices: list[Choice]
     documents: list[models.Document]
     next: int | None
     """The `offset` of the documents that follow; null at the end."""
-
-
-class PassageListBody(TypedDict):
-    """Passages, best first."""
-
-    passages: list[models.Passage]
-
-
-class IngestionListBody(TypedDict):
-    """Files that wait or are being read, and those of the last hour, the latest first."""
-
-    ingestions: list[models.Ingestion]
 
 
 class IngestBody(TypedDict):
@@ -199,23 +129,6 @@ class HistoryBody(TypedDict):
     """The `after` of the steps that follow; null at the end."""
 
 
-class WorkspaceBody(TypedDict):
-    """A workspace, and what the caller may read in it."""
-
-    id: str
-    """Its name."""
-    documents: int
-    """Documents in it."""
-    threads: int
-    """Conversations in it."""
-
-
-class WorkspaceListBody(TypedDict):
-    """The workspaces that the caller may enter."""
-
-    workspaces: list[WorkspaceBody]
-
-
 class ModeBody(TypedDict):
     """A mode."""
 
@@ -227,18 +140,6 @@ class ModeBody(TypedDict):
     """The average cost of a question that was not answered from the cache; null where it is not known."""
     most_dollars: float | None
     """The budget of one question; null where it has none, or no language model is asked."""
-
-
-class ModeListBody(TypedDict):
-    """The modes."""
-
-    modes: list[ModeBody]
-
-
-class AssistantListBody(TypedDict):
-    """Assistants, or the versions of one."""
-
-    assistants: list[models.Assistant]
 
 
 class CostsBody(TypedDict):
@@ -261,46 +162,6 @@ class CallerBody(TypedDict):
     groups: list[str] | None
     """The groups whose documents the caller may read; null: all."""
     rights: list[Right]
-
-
-class LimitsBody(TypedDict):
-    """What a key may use; null: as the settings say."""
-
-    requests_per_minute: int | None
-    """Requests that it may send."""
-    runs: int | None
-    """Questions that it may have answered at once."""
-    tokens_per_day: int | None
-    """Tokens of language models, read and written."""
-    dollars_per_day: float | None
-    """US dollars that language models may cost."""
-
-
-class KeyBody(TypedDict):
-    """A key, without its secret."""
-
-    key_id: str
-    name: str
-    """Who or what uses it."""
-    rights: list[Right]
-    workspaces: list[str] | None
-    """Null: all."""
-    groups: list[str] | None
-    """Null: all."""
-    limits: LimitsBody
-    created_at: datetime | None
-    expires_at: datetime | None
-    """When it ends; null: never."""
-    revoked_at: datetime | None
-    """When it was revoked; null: it was not."""
-    last_used_at: datetime | None
-    """Within a minute."""
-
-
-class KeyListBody(TypedDict):
-    """The keys."""
-
-    keys: list[KeyBody]
 
 
 class NewKeyBody(TypedDict):

@@ -45,9 +45,9 @@ def documents(
             found = await catalog.list(workspace, Where.parse_option(where))
             if as_json:
                 # Only this form needs it, and it imports what describes runs too.
-                from app.api.schema.descriptions import describe_document
+                from app.api.schema.descriptions import describe
 
-                print_json([describe_document(d) for d in found])
+                print_json([describe(d) for d in found])
             else:
                 print_documents(found)
             return 0
