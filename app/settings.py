@@ -63,10 +63,6 @@ class Settings(BaseSettings):
     """For models named `anthropic:…`."""
     anthropic_base_url: str | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
     """Unset: Anthropic."""
-    google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
-    """For models named `google_genai:…`."""
-    google_base_url: str | None = Field(None, validation_alias=AliasChoices("GOOGLE_GEMINI_BASE_URL"))
-    """Unset: Google."""
     model_small: ModelName = "gpt-5-nano"
     """Routes, grades and reformulates. Model names may have a provider: `anthropic:NAME`."""
     model_large: ModelName = "gpt-5-mini"
@@ -171,10 +167,9 @@ class Settings(BaseSettings):
     @property
     def providers(self) -> dict[str, Access]:
         """API key and address of each provider of language models: `openai`, and those in `PACKAGES`."""
-        settings = {"openai": "openai"} | {name: package.setting for name, package in PACKAGES.items()}
         return {
-            provider: Access(reveal(getattr(self, f"{setting}_api_key")), getattr(self, f"{setting}_base_url"))
-            for provider, setting in settings.items()
+            provider: Access(reveal(getattr(self, f"{provider}_api_key")), getattr(self, f"{provider}_base_url"))
+            for provider in ("openai", *PACKAGES)
         }
 
     @field_validator("retention", mode="before")

@@ -201,7 +201,7 @@ async def test_a_model_without_a_price_is_named_and_its_tokens_are_counted(setti
 
 def test_every_provider_has_settings_and_its_address_marks_the_answers(settings: Settings) -> None:
     assert set(settings.providers) == {"openai", *PACKAGES}
-    elsewhere = settings.model_copy(update={"google_base_url": "http://a.test"})
+    elsewhere = settings.model_copy(update={"anthropic_base_url": "http://a.test"})
     assert name_models(Models(), elsewhere) != name_models(Models(), settings)
 
 

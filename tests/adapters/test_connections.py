@@ -98,7 +98,7 @@ async def test_a_local_server_needs_no_key(server: OpenAIServer) -> None:
 
 @pytest_asyncio.fixture
 async def connections() -> AsyncIterator[Connections]:
-    access = {"openai": Access("key"), "anthropic": Access("key"), "google_genai": Access()}
+    access = {"openai": Access("key"), "anthropic": Access("key")}
     connections = Connections(access, timeout=5, prices=read_prices())
     yield connections
     await connections.close()
@@ -159,21 +159,24 @@ async def test_only_the_tiers_in_use_need_a_key() -> None:
 @pytest.mark.parametrize(
     ("tiers", "fallbacks", "modes", "said"),
     [
-        ({"large": "google_genai:gemini-2.5-flash"}, [], {}, "ASKGRAPH_MODEL_LARGE is .* needs GOOGLE_API_KEY"),
-        ({}, ["gpt-5", "google_genai:gemini-2.5-flash"], {}, "ASKGRAPH_MODEL_FALLBACKS is .* needs GOOGLE_API_KEY"),
+        ({"large": "anthropic:claude-haiku-4-5"}, [], {}, "ASKGRAPH_MODEL_LARGE is .* needs ANTHROPIC_API_KEY"),
+        ({}, ["gpt-5", "anthropic:claude-haiku-4-5"], {}, "ASKGRAPH_MODEL_FALLBACKS is .* needs ANTHROPIC_API_KEY"),
         (
             {"large": "gpt-5"},
             [],
-            {"own": ModelKnobs(judge="google_genai:gemini-2.5-flash")},
-            "models.judge of the mode 'own' is .* needs GOOGLE_API_KEY",
+            {"own": ModelKnobs(judge="anthropic:claude-haiku-4-5")},
+            "models.judge of the mode 'own' is .* needs ANTHROPIC_API_KEY",
         ),
+        ({"large": "google_genai:gemini-3"}, [], {}, "OPENAI_BASE_URL=.* name the model 'gemini-3'"),
     ],
 )
-def test_a_provider_without_a_key_is_named(
-    connections: Connections, tiers: dict[Tier, str], fallbacks: list[str], modes: dict[str, ModelKnobs], said: str
+async def test_a_provider_without_a_key_is_named(
+    tiers: dict[Tier, str], fallbacks: list[str], modes: dict[str, ModelKnobs], said: str
 ) -> None:
+    connections = Connections({"openai": Access("key")}, timeout=5, prices=read_prices())
     with pytest.raises(ConfigurationError, match=said):
         connections.connect(tiers, fallbacks, modes)
+    await connections.close()
 
 
 def test_a_package_that_is_not_installed_is_named_with_its_command(

@@ -177,16 +177,14 @@ class Connections:
                 model=model,
                 api_key=access.api_key or "none",
                 timeout=self._timeout,
-                max_retries=package.retries,
+                max_retries=0,
                 **address,
             )
         except ImportError as error:
             raise ConfigurationError(
-                f"{setting} is {name!r}, whose package is not installed. Run: pip install 'askgraph[{package.setting}]'"
+                f"{setting} is {name!r}, whose package is not installed. Run: pip install 'askgraph[{provider}]'"
             ) from error
         except ValidationError as error:
             problems = "; ".join(problem["msg"] for problem in error.errors())
             raise ConfigurationError(f"{setting} is {name!r}, which cannot be used: {problems}.") from error
-        return LangChainChat(
-            name, client, timeout=self._timeout, prices=self._prices, key=package.key, limit=package.limit
-        )
+        return LangChainChat(name, client, timeout=self._timeout, prices=self._prices, key=package.key)

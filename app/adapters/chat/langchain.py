@@ -80,17 +80,14 @@ class LangChainChat:
         timeout: float,
         prices: PriceTable,
         key: str,
-        limit: str = "max_tokens",
     ) -> None:
-        """`client` must not retry by itself. `key` names the variable that holds the API key; `limit` names the
-        client's option that limits a reply's tokens."""
+        """`client` must not retry by itself. `key` names the variable that holds the API key."""
         self.name = name
         self.client = client
         self.circuit = Circuit(f"The language model {name}")
         self._timeout = timeout
         self._prices = prices
         self._key = key
-        self._limit = limit
         self._tokens = O200kCounter()
         self._tokens.count("")  # so that no question waits for the tables
         self.sees = bool(self._describe().get("image_inputs"))
@@ -143,7 +140,7 @@ class LangChainChat:
         finish: str | None = None
         usage: UsageMetadata | None = None
         wait = timeout or self._timeout
-        prompt, options = _convert(messages), {"temperature": temperature, self._limit: max_tokens}
+        prompt, options = _convert(messages), {"temperature": temperature, "max_tokens": max_tokens}
         pictures = [picture for message in messages for picture in message.pictures]
 
         def begin() -> Awaitable[tuple[AIMessageChunk | None, AsyncGenerator[AIMessageChunk, None]]]:
@@ -231,13 +228,13 @@ class LangChainChat:
 
     async def _offer(self, prompt: list[BaseMessage], tools: list[dict[str, Any]], max_tokens: int) -> AIMessage:
         """Request one reply, in which the model may call tools."""
-        options: dict[str, Any] = {"temperature": 0.0, self._limit: max_tokens}
+        options: dict[str, Any] = {"temperature": 0.0, "max_tokens": max_tokens}
         return await self.client.bind_tools(tools).ainvoke(prompt, **options)
 
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
         """Request one reply. Every provider supports tools as a way to ask for a schema."""
         asking = self.client.bind_tools([schema], tool_choice=schema.__name__)
-        options: dict[str, Any] = {"temperature": 0.0, self._limit: JUDGEMENT_TOKENS}
+        options: dict[str, Any] = {"temperature": 0.0, "max_tokens": JUDGEMENT_TOKENS}
         return await asking.ainvoke(prompt, **options)
 
     async def _open(
@@ -283,10 +280,6 @@ class LangChainChat:
         """Translate an error of one request, and record it."""
         try:
             yield
-        except AskgraphError as error:
-            # The client of a provider may have translated it already.
-            self._record_failure(error.__cause__ or error, sink)
-            raise
         except self.caught as error:
             self._record_failure(error, sink)
             raise self._translate(error) from error
@@ -294,7 +287,7 @@ class LangChainChat:
     def _record_failure(self, error: BaseException, sink: UsageSink) -> None:
         reasons = (error, error.__cause__, error.__context__)
         holders = [held for reason in reasons for held in (reason, getattr(reason, "response", None))]
-        statuses = (getattr(held, name, None) for held in holders for name in ("status_code", "code"))
+        statuses = (getattr(held, "status_code", None) for held in holders)
         status = next((status for status in statuses if isinstance(status, int)), None)
         said = str(error)[:LONGEST_MESSAGE] or "No answer in time."
         logger.info("the language model %s: status %s, %s", self.name, status, said)

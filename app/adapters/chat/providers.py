@@ -1,37 +1,38 @@
-"""Maps model names to providers.
+"""The providers of language models: one line in `PACKAGES` for each, and its own module.
 
-`anthropic:NAME` and `google_genai:NAME` go through their LangChain package. Any other name, with or without the prefix
-`openai:`, goes through OpenAI's protocol; names of local models contain colons too, as in `qwen3:8b`.
+`anthropic:NAME` goes through its LangChain package. Any other name, with or without the prefix `openai:`, goes through
+OpenAI's protocol; names of local models contain colons too, as in `qwen3:8b`.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from domain.errors import ConfigurationError
 
 CHECK_SECONDS = 3.0
 """Seconds that a start waits for a provider to confirm key, address and model."""
 
 
 class Package(NamedTuple):
-    """The LangChain chat model of a provider. It takes `model`, `api_key`, `base_url`, `timeout` and `max_retries`,
-    raises `langchain_core.exceptions.ModelError`, and may have `check` and `aclose`."""
+    """The LangChain chat model of a provider. It takes `model`, `api_key`, `base_url`, `timeout`, `max_retries` and
+    `max_tokens`, raises `langchain_core.exceptions.ModelError`, and may have `check` and `aclose`."""
 
     module: str
     name: str
-    setting: str
-    """The beginning of its settings' names, `…_api_key` and `…_base_url`, and askgraph's extra that installs it."""
     key: str
     """The variable that holds the API key."""
-    limit: str
-    """The option that limits a reply's tokens."""
-    retries: int
-    """Value of `max_retries` with which the package makes a single attempt."""
 
 
 PACKAGES = {
-    "anthropic": Package("app.adapters.chat.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY", "max_tokens", 0),
-    "google_genai": Package("app.adapters.chat.google", "Gemini", "google", "GOOGLE_API_KEY", "max_output_tokens", 1),
+    "anthropic": Package("app.adapters.chat.anthropic", "Claude", "ANTHROPIC_API_KEY"),
 }
-"""Keyed by the part of a model's name before the colon."""
+"""Keyed by the part of a model's name before the colon. askgraph's extra that installs the package has the same name,
+and the settings of key and address begin with it."""
+
+_GEMINI = (
+    "{name!r} is no name of a model any more. Set OPENAI_API_KEY to the key of Gemini, "
+    "OPENAI_BASE_URL=https://generativelanguage.googleapis.com/v1beta/openai/, and name the model {model!r}."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Access:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split a model's name into the provider and the provider's name for it."""
+    """Split a model's name into the provider and the provider's name for it.
+
+    Raises `ConfigurationError` for a name that earlier versions knew.
+    """
     provider, _, model = name.partition(":")
+    if provider == "google_genai":
+        raise ConfigurationError(_GEMINI.format(name=name, model=model))
     return (provider, model) if model and provider in ("openai", *PACKAGES) else ("openai", name)

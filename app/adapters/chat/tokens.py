@@ -33,8 +33,6 @@ def count_picture(model: str, picture: Picture) -> int:
     width, height = picture.width, picture.height
     if model.startswith("anthropic:"):  # https://platform.claude.com/docs/en/build-with-claude/vision
         return math.ceil(width * height / 750)
-    if model.startswith("google_genai:"):  # https://ai.google.dev/gemini-api/docs/tokens
-        return 258 if max(width, height) <= 384 else 258 * math.ceil(width / 768) * math.ceil(height / 768)
     # https://platform.openai.com/docs/guides/images-vision#calculating-costs
     small = {"mini": 1.62, "nano": 2.46}.get(model.rpartition("-")[2])
     if small and "4o" not in model:
