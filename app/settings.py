@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     """The embedding model: `local` is the one that ships, for English; `multilingual` is the one of
     `askgraph[multilingual]`; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
     OpenAI's API; `folder:PATH` and `package:MODULE` are one of your own, with its `model.toml`. A model other than the
-    index's is refused; `askgraph reindex` changes the index."""
+    documents' is refused; `askgraph ingest --embed-again` embeds them with it."""
     embeddings_base_url: str | None = None
     """Unset: OpenAI's address."""
     embeddings_api_key: SecretStr | None = None

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from app.adapters.embeddings.folder import FolderEmbedder
-from app.ingest.reindexing import reindex
 from app.settings import Settings, read_settings
-from app.wiring.library import open_reindexing
+from app.wiring.library import open_embedding_again
 from app.wiring.services import open_services
 from domain.errors import ConfigurationError
 from domain.ports.embedding import Embedder
@@ -27,10 +26,10 @@ async def test_a_folder_replaces_the_model_that_ships_and_answers(settings: Sett
     async with open_services(settings) as services:
         await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
     place = f"folder:{write_embedder(tmp_path / 'words', dimension=96)}"
-    async with open_reindexing(settings, place) as (index, embedder):
-        report = await reindex(index, embedder)
-        assert report.switched
-    async with open_services(settings.model_copy(update={"embeddings": place})) as services:
+    configured = settings.model_copy(update={"embeddings": place})
+    async with open_embedding_again(configured) as (backlog, encoder, _):
+        assert await backlog.embed_some(encoder)
+    async with open_services(configured) as services:
         await services.library.ingestion.add("default", "manual.md", MANUAL)
         assert (services.library.embedder.name, services.library.embedder.dimension) == ("words", 96)
         done = await ask(services)

@@ -1,7 +1,6 @@
 """A deployment whose index another model fills: whole questions, over the real protocol."""
 
 import asyncio
-import json
 import os
 import sys
 from asyncio.subprocess import PIPE
@@ -10,13 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from psycopg import AsyncConnection
 from pydantic import SecretStr
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.postgres.vectors.backlog import BATCH
 from app.answering.admission import PREPARING
-from app.ingest.reindexing import BATCH, reindex
 from app.settings import Settings
-from app.wiring.library import open_reindexing
+from app.wiring.library import open_embedding_again
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError, EmbedderReplaced, EmbedderUnavailable
 from tests.asking import QUESTION, ask, read_health, with_models
@@ -104,7 +104,7 @@ async def test_a_bad_key_is_said_at_start_and_in_health(
             assert "ASKGRAPH_EMBEDDINGS_API_KEY" in await read_embeddings_health(services)
         assert [record.levelname for record in caplog.records if record.name == "askgraph.wiring"] == ["ERROR"]
         with pytest.raises(EmbedderUnavailable, match="ASKGRAPH_EMBEDDINGS_API_KEY"):
-            async with open_reindexing(configured, MODEL):
+            async with open_embedding_again(configured):
                 pass
 
 
@@ -113,7 +113,7 @@ async def test_the_key_of_openai_is_shown_to_no_other_server(settings: Settings,
         configured = with_embeddings(settings, server).model_copy(
             update={"embeddings_api_key": None, "openai_api_key": SecretStr("sk-secret"), "openai_base_url": "http://x"}
         )
-        async with open_reindexing(configured, MODEL) as (_, model):
+        async with open_embedding_again(configured) as (_, _, model):
             assert model.name == f"{MODEL}@1536"
 
 
@@ -135,16 +135,22 @@ async def test_one_server_for_chat_and_embeddings(settings: Settings) -> None:
     assert done["cost"]
 
 
-async def test_a_service_goes_on_by_words_after_the_switch_and_a_new_one_searches(
+async def test_a_service_goes_on_by_words_after_the_choice_and_a_new_one_searches(
     services: Services, library: dict[str, str], settings: Settings, embedder: OnnxEmbedder
 ) -> None:
     await ask(services)
     assert (await ask(services))["cached"]
     async with serve_embeddings(embedder, api_key="sk-test") as server:
         configured = with_embeddings(settings, server)
-        async with open_reindexing(configured, MODEL) as (index, model):
-            report = await reindex(index, model)
-        assert report.switched
+        async with open_embedding_again(configured) as (backlog, encoder, _):
+            waiting = await backlog.count_all()
+            async with open_services(configured) as restarted:
+                done = await ask(restarted)
+            assert "36 months" in done["answer"]
+            assert any("found by words alone" in warning for warning in done["warnings"])
+            assert 0 < waiting == await backlog.count_all()
+            while await backlog.embed_some(encoder):
+                pass
         done = await ask(services)
         assert not done["cached"]
         assert "36 months" in done["answer"]
@@ -165,40 +171,46 @@ async def test_a_service_goes_on_by_words_after_the_switch_and_a_new_one_searche
 async def test_the_command_goes_on_where_it_was_killed(
     services: Services, settings: Settings, embedder: OnnxEmbedder
 ) -> None:
-    chunks = BATCH + 50
+    chunks = BATCH + 20
     await services.library.documents.load("default", [content_of("numbers", [f"Number {n}" for n in range(chunks)])])
     async with serve_embeddings(embedder) as server:
-        # The word that is tried at the start, a batch in two requests, and no more.
-        server.behaviour.faults = [None, None, None, "stall"]
+        # The word that is tried at the start, a batch, and no more.
+        server.behaviour.faults = [None, None, "stall"]
         server.behaviour.stall = 1
-        process = await start_reindex(settings, server)
+        process = await start_embedding(settings, server)
         async with asyncio.timeout(60):
             await server.stalled.wait()
         process.kill()
         await process.wait()
-        process = await start_reindex(settings, server)
+        await give_up_claims(settings)
+        process = await start_embedding(settings, server)
         printed, complaints = await process.communicate()
     assert process.returncode == 0, complaints.decode()
-    report = json.loads(printed)
-    assert (report["model"], report["switched"]) == (f"{MODEL}@1536", True)
-    assert report["chunks"] == chunks - BATCH == 50
-    assert report["cost"] > 0
-    assert f"{MODEL}@1536: {chunks} of {chunks}" in complaints.decode(), "nobody watches, and yet it is said"
+    assert f"20 chunks embedded with {MODEL}@1536." in " ".join(printed.decode().split())
+    assert f"{MODEL}@1536: 20 of 20" in complaints.decode(), "nobody watches, and yet it is said"
     passages = [text for text in server.served if "Number" in text]
     assert len(set(passages)) == chunks
-    assert len(passages) <= chunks + 50, "what was under way is embedded twice at most"
+    assert len(passages) <= chunks + 20, "what was under way is embedded twice at most"
 
 
-async def start_reindex(settings: Settings, server: EmbeddingsServer) -> asyncio.subprocess.Process:
+async def give_up_claims(settings: Settings) -> None:
+    """Let the claims of the killed process run out."""
+    assert settings.database_url
+    async with await AsyncConnection.connect(settings.database_url.get_secret_value(), autocommit=True) as connection:
+        await connection.execute("UPDATE chunks_to_embed SET claimed_until = '-infinity'")
+
+
+async def start_embedding(settings: Settings, server: EmbeddingsServer) -> asyncio.subprocess.Process:
     assert settings.database_url
     assert settings.redis_url
     environment = {
         "PATH": os.environ["PATH"],
         "DATABASE_URL": settings.database_url.get_secret_value(),
         "REDIS_URL": settings.redis_url.get_secret_value(),
+        "ASKGRAPH_EMBEDDINGS": MODEL,
         "ASKGRAPH_EMBEDDINGS_BASE_URL": server.base_url,
     }
     return await asyncio.create_subprocess_exec(
-        Path(sys.executable).with_name("askgraph"), "reindex", "--embeddings", MODEL, "--json",
+        Path(sys.executable).with_name("askgraph"), "ingest", "--embed-again",
         env=environment, stdout=PIPE, stderr=PIPE,
     )  # fmt: skip

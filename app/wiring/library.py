@@ -23,8 +23,9 @@ from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
-from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
-from app.adapters.postgres.vectors.reembedding import Reembedding, open_reembedding
+from app.adapters.postgres.vectors.choosing import choose_embedder
+from app.adapters.postgres.vectors.embedding_model import find_problem
+from app.adapters.postgres.vectors.vector_index import VectorIndexes
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
@@ -90,14 +91,9 @@ async def open_library(
     pool = servers.database.pool
     parts = {}
     async with AsyncExitStack() as stack:
-        local = await asyncio.to_thread(OnnxEmbedder.load)
-        stack.callback(local.close)
-        encoder: PassageEncoder = LateInteractionEncoder(local)
-        embedder = await stack.enter_async_context(_open_embedder(settings.embeddings, local, settings, prices))
-        if embedder is not local:
-            encoder = TwoModelEncoder(embedder, encoder)
+        local, embedder, encoder = await stack.enter_async_context(_open_models(settings, prices))
         if settings.pgvectorstore is None:
-            await pin_embedder(pool, embedder)
+            await choose_embedder(pool, embedder)
 
         async def check_embeddings() -> str | None:
             replaced = None
@@ -166,23 +162,37 @@ async def _check_storage(storage: ObjectStorage) -> None:
 
 
 @asynccontextmanager
-async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[tuple[Reembedding, Embedder]]:
-    """Open what embeds all documents anew: the new index, and the model that `embeddings` names in the form of
-    `Settings.embeddings`. Running services keep answering meanwhile.
+async def open_embedding_again(settings: Settings) -> AsyncIterator[tuple[EmbeddingBacklog, PassageEncoder, Embedder]]:
+    """Make the model of the settings that of all documents, and open what embeds them: words find them meanwhile.
 
-    Raises `ConfigurationError`, `DatabaseUnavailable` and `EmbedderUnavailable`.
+    Raises `ConfigurationError`, `DatabaseUnavailable`, and `EmbedderUnavailable` where the model does not answer.
     """
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(open_servers(settings))
         pool = servers.database.pool
         answers = RedisAnswerCache(servers.redis, namespace=await read_identity(pool))
-        local = await asyncio.to_thread(OnnxEmbedder.load)
-        stack.callback(local.close)
         prices = read_prices(settings.prices)
-        embedder = await stack.enter_async_context(_open_embedder(embeddings, local, settings, prices))
+        _, embedder, encoder = await stack.enter_async_context(_open_models(settings, prices))
         if embedder.problem:
             raise EmbedderUnavailable(embedder.problem)
-        yield await stack.enter_async_context(open_reembedding(pool, embedder, answers.changing)), embedder
+        await choose_embedder(pool, embedder, again=True, changing=answers.changing)
+        indexes = VectorIndexes(pool)
+        yield PostgresEmbeddingBacklog(pool, embedder, answers.changing, indexes.tend), encoder, embedder
+        await indexes.wait()
+
+
+@asynccontextmanager
+async def _open_models(
+    settings: Settings, prices: PriceTable
+) -> AsyncIterator[tuple[OnnxEmbedder, "OnnxEmbedder | FolderEmbedder | OpenAIEmbedder", PassageEncoder]]:
+    """Open the model that ships, the embedder that the settings name, and what computes the vectors of chunks."""
+    local = await asyncio.to_thread(OnnxEmbedder.load)
+    try:
+        encoder: PassageEncoder = LateInteractionEncoder(local)
+        async with _open_embedder(settings.embeddings, local, settings, prices) as embedder:
+            yield local, embedder, encoder if embedder is local else TwoModelEncoder(embedder, encoder)
+    finally:
+        local.close()
 
 
 @asynccontextmanager

@@ -188,8 +188,8 @@ class EmbeddingBacklog(Protocol):
         """Count the chunks of the workspace, or of one document, that are still to be embedded."""
         ...
 
-    async def is_empty(self) -> bool:
-        """Return True if there is nothing to embed in any workspace."""
+    async def count_all(self) -> int:
+        """Count the same in all workspaces."""
         ...
 
 

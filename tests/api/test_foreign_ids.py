@@ -222,8 +222,6 @@ async def read_theirs(url: str) -> dict[str, Any]:
     found = {}
     async with await psycopg.AsyncConnection.connect(url) as connection:
         for table in (*OF_WORKSPACE, *OF_THREAD):
-            if table == "chunks_next":
-                continue
             condition = SQL("starts_with(thread_id, 'theirs/')" if table in OF_THREAD else "workspace_id = 'theirs'")
             cursor = await connection.execute(
                 SQL("SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {} AS t WHERE {}").format(

@@ -11,11 +11,9 @@ from rich.console import Console
 
 from app.cli.library.documents import print_documents
 from app.cli.library.ingest import print_ingest
-from app.cli.library.reindex import print_reindexing
 from app.cli.operating.doctor import print_state_check
 from app.cli.operating.prune import print_pruned
 from app.history.state_check import StateCheck
-from app.ingest.reindexing import Reindexed
 from app.support import terminal
 from domain.documents import Document, DocumentReport, IngestReport
 from domain.history.retention import Pruned
@@ -64,7 +62,6 @@ def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[s
     print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
     print_ingest(IngestReport([taken], 0.0, [Path("a.py")]))
-    print_reindexing("m", Reindexed(model="m", switched=True, chunks=1))
     said = capsys.readouterr().out
     assert "1 thread\n" in said
     assert "1 run;" in said

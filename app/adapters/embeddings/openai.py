@@ -264,7 +264,7 @@ class OpenAIEmbedder:
         if wrong := {len(vector) for vector in vectors} - {self.dimension}:
             raise EmbedderUnavailable(
                 f"The embedding model {self.model} makes vectors of {min(wrong)} dimensions, not of {self.dimension}. "
-                f"Check ASKGRAPH_EMBEDDINGS; to switch: askgraph reindex --embeddings openai:{self.model}@{min(wrong)}"
+                f"Set ASKGRAPH_EMBEDDINGS=openai:{self.model}@{min(wrong)}."
             )
         rows = np.stack(vectors)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

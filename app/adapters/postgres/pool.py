@@ -39,8 +39,8 @@ Realm = Scope | str | Everywhere
 
 ALL_WORKSPACES = Everywhere.EVERYWHERE
 """The one exception to row-level security: maintenance, which sees every row. It has a few users, which
-`tests/adapters/postgres/test_row_security.py` lists: building and replacing indexes, the backlog of embeddings,
-retention, erasure's final search, costs and checks of all workspaces, and cached answers."""
+`tests/adapters/postgres/test_row_security.py` lists: building indexes, choosing the embedding model, the
+backlog of embeddings, retention, erasure's final search, costs and checks of all workspaces, and cached answers."""
 
 _IDENTITY: LiteralString = """
     SELECT (SELECT system_identifier FROM pg_control_system()) AS system, oid

@@ -4,8 +4,7 @@ The owner of the tables logs in. Connections that serve a workspace take on `SER
 their workspace in `askgraph.workspace` (`pool.borrow`). The owner itself is not restricted: this serves
 migrations, LangChain's `PGVectorStore`, and what `pool.ALL_WORKSPACES` is used for.
 
-`secure` may run at any time and any number of times, because tables come at different times: LangGraph creates its own,
-and re-embedding makes a table that replaces `chunks`.
+`secure` may run at any time and any number of times, because tables come at different times: LangGraph creates its own.
 """
 
 import logging
@@ -28,7 +27,6 @@ OF_WORKSPACE = (
     "chunk_terms",
     "chunk_tokens",
     "chunks",
-    "chunks_next",
     "chunks_to_embed",
     "document_marks",
     "document_revisions",

@@ -49,7 +49,9 @@ class _Given:
 
 @cli.command()
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help=f"Files and folders. Supported formats: {list_formats()}.")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help=f"Files and folders. Supported formats: {list_formats()}.")
+    ] = None,
     background: Annotated[
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,
@@ -60,10 +62,18 @@ def ingest(
         list[str] | None,
         typer.Option("--group", help="Only callers of this group may read the files; repeatable. Unset: as before."),
     ] = None,
+    embed_again: Annotated[
+        bool,
+        typer.Option("--embed-again", help="Embed all documents again, with the model that ASKGRAPH_EMBEDDINGS names."),
+    ] = False,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
     """Add documents or update them. The same content and metadata twice change nothing."""
+    if embed_again:
+        run(_embed_again())
+    if not paths:
+        raise typer.BadParameter("Name files or folders.")
 
     async def work() -> int:
         settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
@@ -215,6 +225,28 @@ async def _wait_for_embeddings(settings: Settings, workspace_id: str, progress: 
             await asyncio.sleep(POLL_SECONDS)
             left = await backlog.count(workspace_id)
             total = max(total, left)
+
+
+async def _embed_again() -> int:
+    """Embed all documents of all workspaces with the model of the settings. What an earlier run, or a worker, has
+    embedded with it is not embedded again."""
+    # Loads the embedding models.
+    from app.ingest.embedding import embed_backlog
+    from app.wiring.library import open_embedding_again
+
+    settings = read_settings()
+    async with open_embedding_again(settings) as (backlog, encoder, embedder):
+        total = await backlog.count_all()
+        with show_progress() as progress:
+            while (pause := await embed_backlog(backlog, encoder)) is not None:
+                progress(embedder.name, max(0, total - await backlog.count_all()), total)
+                await asyncio.sleep(pause)
+            progress(embedder.name, total, total)
+    out.print(
+        f"{count(total, 'chunk')} embedded with {embedder.name}. Running servers search by words only until they are "
+        f"restarted with ASKGRAPH_EMBEDDINGS={settings.embeddings}."
+    )
+    return 0
 
 
 def _report_handed_over(handed: HandedOver, workspace_id: str, as_json: bool) -> int:

@@ -25,7 +25,6 @@ ROOMS = {
             "documents": "List the documents.",
             "delete": "Delete documents, their chunks and the answers cached from them.",
             "forget": "Erase a document or a thread everywhere, and prove it.",
-            "reindex": "Embed all documents again with another model.",
         },
     ),
     "Find out why": (

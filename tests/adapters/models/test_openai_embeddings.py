@@ -169,7 +169,7 @@ async def test_a_rate_limit_is_waited_for(model: OpenAIEmbedder, server: Embeddi
         ("server_error", "had an error \\(500\\)"),
         ("unauthorized", "ASKGRAPH_EMBEDDINGS_API_KEY"),
         ("malformed", "violates its protocol"),
-        ("short", "1535 dimensions, not of 1536.*reindex --embeddings openai:text-embedding-3-small@1535"),
+        ("short", "1535 dimensions, not of 1536.*=openai:text-embedding-3-small@1535"),
         ("one_missing", "0 vectors came"),
     ],
 )

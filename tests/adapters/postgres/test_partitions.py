@@ -17,9 +17,12 @@ from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.vectors import vector_index
+from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
+from app.adapters.postgres.vectors.choosing import choose_embedder
 from domain.scope import Scope
 from tests.adapters.postgres import test_postgres
 from tests.adapters.postgres.test_postgres import documents, library  # noqa: F401 - fixtures
+from tests.adapters.postgres.test_postgres_schema import OtherModel
 from tests.conftest import create_database
 from tests.contracts.corpus import store, vector_of
 
@@ -80,3 +83,5 @@ async def test_a_graph_lies_in_the_partition_of_its_workspace(pool: Pool, monkey
         [(table, valid)] = await cursor.fetchall()
         assert re.fullmatch("chunks_[0-3]", table)
         assert valid
+    await choose_embedder(pool, OtherModel("other", 96), again=True)
+    assert await PostgresEmbeddingBacklog(pool).count_all() == len(texts)

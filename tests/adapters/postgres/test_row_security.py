@@ -58,7 +58,6 @@ async def secured(pool: Pool) -> AsyncIterator[Pool]:
     async with open_saver(pool):
         pass
     async with borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("CREATE TABLE chunks_next (LIKE chunks INCLUDING ALL)")
         await secure(connection)
         for name in (*OF_WORKSPACE, *OF_THREAD):
             await fill(connection, name)
@@ -180,8 +179,8 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "row_security.py",
         "workspaces.py",  # counts what is in each
         "vectors/backlog.py",  # finds whose turn it is
-        "vectors/embedding_model.py",  # all share one model
-        "vectors/reembedding.py",
+        "vectors/choosing.py",  # all share one model
+        "vectors/embedding_model.py",
     }
 
 

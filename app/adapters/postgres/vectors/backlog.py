@@ -95,7 +95,7 @@ _COUNT: LiteralString = """
         AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
-_IS_EMPTY: LiteralString = "SELECT NOT EXISTS (SELECT FROM chunks_to_embed) AS is_empty"
+_COUNT_ALL: LiteralString = "SELECT count(*) AS chunks FROM chunks_to_embed"
 
 Changing = Callable[[str], AbstractAsyncContextManager[None]]
 
@@ -129,10 +129,10 @@ class PostgresEmbeddingBacklog:
         async with open_session(self._pool, workspace_id) as session:
             return await self._count(session, document_id)
 
-    async def is_empty(self) -> bool:
+    async def count_all(self) -> int:
         async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(_IS_EMPTY)
-        return row is None or bool(row["is_empty"])
+            row = await session.fetch_one(_COUNT_ALL)
+        return 0 if row is None else int(row["chunks"])
 
     async def _embed(self, workspace_id: str, document_id: str | None, encoder: PassageEncoder) -> int:
         async with open_session(self._pool, workspace_id, transaction=True) as session:

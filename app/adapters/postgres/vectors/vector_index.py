@@ -47,18 +47,16 @@ _INDEXES = """
     WHERE relnamespace = current_schema()::regnamespace AND starts_with(relname, 'chunks_of_')
 """
 # An operator may have shared `chunks` out to partitions: a graph cannot be built concurrently on all of them at once.
-_PART = SQL("SELECT relname FROM pg_class WHERE oid = (SELECT tableoid FROM {} WHERE workspace_id = %s LIMIT 1)")
+_PART = "SELECT relname FROM pg_class WHERE oid = (SELECT tableoid FROM chunks WHERE workspace_id = %s LIMIT 1)"
 
 
-def name_index(workspace_id: str, table: str = "chunks") -> str:
+def name_index(workspace_id: str) -> str:
     """Return the name of the workspace's graph, which may not exist."""
-    return f"{table}_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
+    return f"chunks_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
 
 
-def describe_index(
-    workspace_id: str, dimension: int, *, table: str = "chunks", part: str | None = None, concurrently: bool = True
-) -> Composed:
-    """Return the statement that builds the workspace's graph, on the partition `part` if the table has any."""
+def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", concurrently: bool = True) -> Composed:
+    """Return the statement that builds the workspace's graph, on the table or its partition."""
     # The condition is written as in library/dense.py, so that the planner recognises it there.
     return SQL("""
         CREATE INDEX {concurrently} {name} ON {table}
@@ -66,8 +64,8 @@ def describe_index(
         WHERE (workspace_id = {workspace_id}) IS TRUE
     """).format(
         concurrently=SQL("CONCURRENTLY" if concurrently else ""),
-        name=Identifier(name_index(workspace_id, table)),
-        table=Identifier(part or table),
+        name=Identifier(name_index(workspace_id)),
+        table=Identifier(table),
         dimension=Literal(dimension),
         workspace_id=Literal(workspace_id),
     )
@@ -164,20 +162,20 @@ async def _list_due(connection: AsyncConnection[Any], failed: set[str]) -> list[
     ]
 
 
-async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int, table: str = "chunks") -> None:
+async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int) -> None:
     """Build the graph of a workspace of `chunks` chunks, or drop it if the workspace is too small for one. Changes
     settings of the session."""
-    drop = _DROP.format(name=Identifier(name_index(workspace_id, table)))
+    drop = _DROP.format(name=Identifier(name_index(workspace_id)))
     # Also drops what an interrupted build has left, which searches do not use.
     await connection.execute(drop)
     if chunks <= EXACT_ROWS:
         return
-    dimension = await read_dimension(connection, table)
+    dimension = await read_dimension(connection)
     megabytes = min(max((chunks * (_GRAPH_BYTES + 2 * dimension)) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
     cursor = connection.cursor(row_factory=tuple_row)
-    part = await (await cursor.execute(_PART.format(Identifier(table)), [workspace_id])).fetchone()
-    create = describe_index(workspace_id, dimension, table=table, part=part[0] if part else None)
+    part = await (await cursor.execute(_PART, [workspace_id])).fetchone()
+    create = describe_index(workspace_id, dimension, table=part[0] if part else "chunks")
     try:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):

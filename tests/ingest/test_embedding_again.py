@@ -1,4 +1,4 @@
-"""Going over to another embedding model on a real database, while it is used."""
+"""Embedding all documents again with another model, on a real database, while it is used."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -14,19 +14,20 @@ from app.adapters.embeddings.openai import OpenAIEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
-from app.adapters.postgres.vectors import reembedding, vector_index
-from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
-from app.adapters.postgres.vectors.reembedding import open_reembedding
+from app.adapters.postgres.vectors import backlog as backlog_module
+from app.adapters.postgres.vectors import choosing, vector_index
+from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
+from app.adapters.postgres.vectors.choosing import choose_embedder
+from app.adapters.postgres.vectors.embedding_model import find_problem
 from app.adapters.prices import read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
-from app.ingest import reindexing
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
-from app.ingest.reindexing import Reindexed, reindex
 from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
+from domain.ports.documents import PassageEncoder
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.models import UsageSink
 from domain.scope import Scope
@@ -71,23 +72,32 @@ def ingest_with(
     local: OnnxEmbedder,
     model: Embedder,
 ) -> Ingestion:
+    return Ingestion(documents, encode_with(model, local), cache, parsers)
+
+
+def encode_with(model: Embedder, local: OnnxEmbedder) -> PassageEncoder:
     encoder = LateInteractionEncoder(local)
-    return Ingestion(documents, encoder if model is local else TwoModelEncoder(model, encoder), cache, parsers)
+    return encoder if model is local else TwoModelEncoder(model, encoder)
 
 
 @pytest_asyncio.fixture
 async def ingestion(pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers) -> Ingestion:
     """With the model that ships, and twelve documents stored."""
-    await pin_embedder(pool, embedder)
+    await choose_embedder(pool, embedder)
     ingestion = ingest_with(PostgresDocumentStore(pool, embedder), cache, parsers, embedder, embedder)
     for subject in SUBJECTS:
         await ingestion.add(TEAM, f"{subject}.md", describe(subject))
     return ingestion
 
 
-async def go_over(pool: Pool, model: Embedder) -> Reindexed:
-    async with open_reembedding(pool, model) as index:
-        return await reindex(index, model)
+async def embed_again(pool: Pool, model: Embedder, local: OnnxEmbedder) -> int:
+    """Choose the model and embed all documents with it. Returns the number of chunks."""
+    await choose_embedder(pool, model, again=True)
+    backlog = PostgresEmbeddingBacklog(pool, model)
+    chunks = 0
+    while embedded := await backlog.embed_some(encode_with(model, local)):
+        chunks += embedded
+    return chunks
 
 
 async def find(pool: Pool, model: Embedder, subject: str) -> str:
@@ -100,14 +110,14 @@ async def find(pool: Pool, model: Embedder, subject: str) -> str:
 
 
 async def read_schema(pool: Pool) -> list[str]:
-    """Everything that `chunks` is made of and held by, but for the dimension."""
+    """Everything that `chunks` is made of and held by, but for the dimension and the indexes of vectors."""
     async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("""
             SELECT 'column ' || attname || ' ' || typname || attnotnull || attstorage::text AS part
             FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
-            WHERE attrelid = 'chunks'::regclass AND attnum > 0
+            WHERE attrelid = 'chunks'::regclass AND attnum > 0 AND NOT attisdropped
             UNION ALL
-            SELECT 'index ' || indexdef FROM pg_indexes WHERE tablename = 'chunks'
+            SELECT 'index ' || indexdef FROM pg_indexes WHERE tablename = 'chunks' AND indexdef NOT LIKE '%hnsw%'
             UNION ALL
             SELECT 'constraint ' || conrelid::regclass || conname || pg_get_constraintdef(oid) FROM pg_constraint
             WHERE 'chunks'::regclass IN (conrelid, confrelid)
@@ -145,26 +155,29 @@ class Meanwhile:
         return vectors
 
 
-async def test_the_documents_are_found_with_the_other_model_and_nothing_else_has_changed(
+async def test_words_find_the_documents_until_the_other_model_does_and_nothing_else_has_changed(
     ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder
 ) -> None:
     async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("GRANT SELECT ON chunks TO PUBLIC")
-    documents = PostgresDocumentStore(pool)
+    documents, library = PostgresDocumentStore(pool), PostgresLibrary(pool, other)
     schema, corpus = await read_schema(pool), await documents.corpus_fingerprint(Scope(TEAM))
     listed = await documents.list(TEAM)
 
-    report = await go_over(pool, other)
-
-    assert (report.switched, report.chunks) == (True, len(SUBJECTS))
-    assert report.cost == pytest.approx(report.tokens * 0.02e-6)
-    assert await read_schema(pool) == schema
+    assert await choose_embedder(pool, other, again=True)
+    assert await library.search_dense(Scope(TEAM), await other.embed_query("snow"), 3) == []
+    [match] = await library.search_lexical(Scope(TEAM), "snow", 1)
+    assert await library.read_tokens(Scope(TEAM), [match.chunk_id]), "they are of the model that ships"
+    assert await library.count_unembedded(Scope(TEAM)) == len(SUBJECTS)
     assert await documents.corpus_fingerprint(Scope(TEAM)) != corpus
+
+    assert await embed_again(pool, other, embedder) == len(SUBJECTS)
+    assert await read_schema(pool) == schema
     assert await documents.list(TEAM) == listed
     for subject in SUBJECTS[:3]:
         assert await find(pool, other, subject) == f"The {subject} gauge"
     assert await documents.delete(TEAM, listed[0].id)
-    assert await go_over(pool, other) == Reindexed(other.name)
+    assert not await choose_embedder(pool, other, again=True)
 
 
 async def test_who_began_with_the_old_model_searches_and_stores_nothing(
@@ -176,7 +189,10 @@ async def test_who_began_with_the_old_model_searches_and_stores_nothing(
     await library.read_embeddings(Scope(TEAM), [match.chunk_id])
     assert await find_problem(pool, embedder) is None
     for model in (other, connect(server, "openai:another@384")):
-        await go_over(pool, model)
+        await choose_embedder(pool, model, again=True)
+        with pytest.raises(EmbedderReplaced, match=f"ASKGRAPH_EMBEDDINGS={model.name}"):
+            await PostgresEmbeddingBacklog(pool, embedder).embed_some(LateInteractionEncoder(embedder))
+        assert await embed_again(pool, model, embedder) == len(SUBJECTS)
         with pytest.raises(EmbedderReplaced, match=f"ASKGRAPH_EMBEDDINGS={model.name}"):
             await library.search_dense(Scope(TEAM), vector, 1)
         with pytest.raises(EmbedderReplaced):
@@ -188,87 +204,72 @@ async def test_who_began_with_the_old_model_searches_and_stores_nothing(
             await ingestion.add(TEAM, "new.md", b"# New\n\nSome text.\n")
         assert await find_problem(pool, embedder)
     assert len(await PostgresDocumentStore(pool).list(TEAM)) == len(SUBJECTS)
-    with pytest.raises(ConfigurationError, match="reindex --embeddings local"):
-        await pin_embedder(pool, embedder)
+    with pytest.raises(ConfigurationError, match="ingest --embed-again"):
+        await choose_embedder(pool, embedder)
     await model.aclose()
 
 
-async def test_what_an_ended_run_has_done_is_not_done_again(
+async def test_what_was_embedded_before_a_crash_is_not_embedded_again_unless_another_model_is_chosen(
     ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder, server: EmbeddingsServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(reindexing, "BATCH", 5)
+    monkeypatch.setattr(backlog_module, "BATCH", 5)
     server.behaviour.faults = [None, "unauthorized"]
     with pytest.raises(EmbedderUnavailable):
-        await go_over(pool, other)
-    assert await find(pool, embedder, "snow") == "The snow gauge"
-    report = await go_over(pool, other)
-    assert report.chunks == len(SUBJECTS) - 5
+        await embed_again(pool, other, embedder)
+    assert await embed_again(pool, other, embedder) == len(SUBJECTS) - 5
     assert len(server.served) == len(set(server.served)) == len(SUBJECTS)
+    await choose_embedder(pool, embedder, again=True)
+    await PostgresEmbeddingBacklog(pool, embedder).embed_some(LateInteractionEncoder(embedder))
+    assert await embed_again(pool, other, embedder) == len(SUBJECTS)
+    assert await find(pool, other, "wind") == "The wind gauge"
 
 
-async def test_what_was_made_for_another_model_is_thrown_away(
-    ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder, embedder: OnnxEmbedder, server: EmbeddingsServer
-) -> None:
-    server.behaviour.faults = [None, "unauthorized"]
-    async with open_reembedding(pool, other) as index:
-        await index.prepare()
-        async for batch in index.read_missing(5):
-            await index.keep({chunk_id: np.ones(1536, dtype=np.float32) for chunk_id in batch})
-        assert await index.count() == (len(SUBJECTS), len(SUBJECTS))
-    third = connect(server, f"{SMALL}@256")
-    server.behaviour.faults = []
-    assert (await go_over(pool, third)).chunks == len(SUBJECTS)
-    assert await find(pool, third, "wind") == "The wind gauge"
-    async with open_reembedding(pool, other) as index:
-        await index.prepare()
-    # Users who change their mind name the model.
-    assert not (await go_over(pool, third)).switched
-    async with borrow(pool, ALL_WORKSPACES) as connection:
-        cursor = await connection.execute("SELECT to_regclass('chunks_next') AS left, next FROM embedding_model")
-        assert await cursor.fetchone() == {"left": None, "next": None}
-    await third.aclose()
+async def test_of_two_processes_one_chooses(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
+    chosen = await asyncio.gather(*(choose_embedder(pool, other, again=True) for _ in range(3)))
+    assert sorted(chosen) == [False, False, True]
 
 
 async def test_what_is_added_changed_and_deleted_meanwhile_is_covered(
-    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
 ) -> None:
-    documents = PostgresDocumentStore(pool)
-    before = {document.source: document for document in await documents.list(TEAM)}
-
     async def happen() -> None:
         await ingestion.add(TEAM, "new.md", describe("pollen"))
         await ingestion.add(TEAM, "rain.md", b"# The rain gauge\n\nRain is no longer measured.\n")
         await ingestion.delete(TEAM, before["snow.md"].id)
         await ingestion.add("elsewhere", "x.md", describe("pressure"))
-        assert await find(pool, embedder, "wind") == "The wind gauge"
 
     model = Meanwhile(embedder, happen)
-    assert (await go_over(pool, model)).switched
+    documents = PostgresDocumentStore(pool, model)
+    ingestion = ingest_with(documents, cache, parsers, embedder, model)
+    before = {document.source: document for document in await documents.list(TEAM)}
+    await embed_again(pool, model, embedder)
     assert len(model.texts) == len(set(model.texts)) == len(SUBJECTS) + 3
     assert await find(pool, model, "pollen") == "The pollen gauge"
     async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("""
-            SELECT c.content FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id JOIN documents USING (document_id)
-            WHERE c.workspace_id = 'team' ORDER BY c.content
+            SELECT content, embedding IS NULL AS lacks FROM chunks WHERE workspace_id = 'team' ORDER BY content
         """)
-        stored = [str(row["content"]) for row in await cursor.fetchall()]
+        stored = {str(row["content"]): row["lacks"] for row in await cursor.fetchall()}
     assert len(stored) == len(SUBJECTS)
+    assert not any(stored.values())
     assert not any("snow" in text for text in stored)
     assert [text for text in stored if "ain " in text] == ["# The rain gauge\n\nRain is no longer measured."]
 
 
-async def test_a_change_that_was_begun_before_the_switch_is_part_of_it_or_refused(
+async def test_a_change_that_was_begun_before_the_choice_is_embedded_again_or_refused(
     ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder
 ) -> None:
     changes = [
         asyncio.create_task(ingestion.add(TEAM, f"{number}.md", describe(f"{number}. kind of ash")))
         for number in range(20)
     ]
-    await go_over(pool, other)
+    await asyncio.sleep(0.1)
+    await choose_embedder(pool, other, again=True)
     outcomes = await asyncio.gather(*changes, return_exceptions=True)
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert all(isinstance(outcome, EmbedderReplaced) for outcome in refused)
+    assert await embed_again(pool, other, embedder) == len(SUBJECTS) + 20 - len(refused)
     async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute(
             "SELECT count(*) AS chunks, min(vector_dims(embedding)) AS low, max(vector_dims(embedding)) AS high FROM chunks"
@@ -277,45 +278,47 @@ async def test_a_change_that_was_begun_before_the_switch_is_part_of_it_or_refuse
         assert await cursor.fetchone() == counts
 
 
-async def test_large_workspaces_have_their_graph_when_the_switch_comes(
-    ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
+async def test_large_workspaces_get_their_graph_once_they_are_embedded(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_index, "EXACT_ROWS", 4)
     await vector_index.tend_indexes(pool)
-    schema = await read_schema(pool)
-    assert any(vector_index.name_index(TEAM) in part for part in schema)
-    await go_over(pool, other)
-    assert await read_schema(pool) == [part.replace("halfvec(384)", "halfvec(1536)") for part in schema]
+    assert "halfvec(384)" in await read_graph(pool)
+    await choose_embedder(pool, other, again=True)
+    assert await read_graph(pool) == ""
+    indexes = vector_index.VectorIndexes(pool)
+    backlog = PostgresEmbeddingBacklog(pool, other, tend_indexes=indexes.tend)
+    while await backlog.embed_some(encode_with(other, embedder)):
+        pass
+    await indexes.wait()
+    assert "halfvec(1536)" in await read_graph(pool)
     assert await find(pool, other, "frost") == "The frost gauge"
 
 
-async def test_the_switch_waits_for_who_reads_for_long_and_then_gives_up(
+async def read_graph(pool: Pool) -> str:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
+        cursor = await connection.execute("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%hnsw%'")
+        return "".join([str(row["indexdef"]) for row in await cursor.fetchall()])
+
+
+async def test_nothing_is_changed_while_somebody_reads_for_long(
     ingestion: Ingestion, pool: Pool, database_url: str, embedder: OnnxEmbedder, other: OpenAIEmbedder,
-    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(reembedding, "LOCK_TIMEOUT", "50ms")
-    monkeypatch.setattr(reembedding, "TRIES", 1)
+    monkeypatch.setattr(choosing, "LOCK_TIMEOUT", "50ms")
     async with await AsyncConnection.connect(database_url) as backup:
         await backup.execute("SELECT FROM chunks LIMIT 1")
         with pytest.raises(DatabaseUnavailable, match="Run the same command again"):
-            await go_over(pool, other)
+            await choose_embedder(pool, other, again=True)
         assert await find(pool, embedder, "snow") == "The snow gauge"
-    assert (await go_over(pool, other)).chunks == 0
-    assert len(server.served) == len(SUBJECTS)
+    assert await choose_embedder(pool, other, again=True)
 
 
-async def test_a_view_on_the_table_is_not_dropped(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
+async def test_a_view_on_the_embeddings_is_not_dropped(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
     async with borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("CREATE VIEW theirs AS SELECT id FROM chunks")
+        await connection.execute("CREATE VIEW theirs AS SELECT embedding FROM chunks")
     with pytest.raises(ConfigurationError, match="view theirs depends on"):
-        await go_over(pool, other)
-
-
-async def test_one_process_at_a_time(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
-    async with open_reembedding(pool, other):
-        with pytest.raises(ConfigurationError, match="Another process"):
-            await go_over(pool, other)
-    assert (await go_over(pool, other)).switched
+        await choose_embedder(pool, other, again=True)
 
 
 @pytest.mark.parametrize("spec", [f"{SMALL}@64", SMALL, "openai:text-embedding-3-large"])
@@ -324,15 +327,15 @@ async def test_an_empty_index_takes_vectors_of_any_dimension(
     server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(vector_index, "EXACT_ROWS", 2)
-    await pin_embedder(pool, embedder)
+    await choose_embedder(pool, embedder)
     model = connect(server, spec)
-    await pin_embedder(pool, model)
+    await choose_embedder(pool, model)
     documents = PostgresDocumentStore(pool, model)
     ingestion = ingest_with(documents, cache, parsers, embedder, model)
     for subject in SUBJECTS[:3]:
         await ingestion.add(TEAM, f"{subject}.md", describe(subject))
     await documents.wait_for_indexes()
-    assert any(f"halfvec({model.dimension})" in part for part in await read_schema(pool))
+    assert f"halfvec({model.dimension})" in await read_graph(pool)
     assert await find(pool, model, "snow") == "The snow gauge"
     [document, *_] = await documents.list(TEAM)
     [tokens] = (await PostgresLibrary(pool, model).read_tokens(Scope(TEAM), await read_ids(pool, document.id))).values()
@@ -349,7 +352,7 @@ async def read_ids(pool: Pool, document_id: str) -> list[str]:
 async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
     pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
 ) -> None:
-    await pin_embedder(pool, embedder)
+    await choose_embedder(pool, embedder)
     rows = "\n".join(f"| Station {number} | {number} m | {'wind and rain ' * 3} |" for number in range(30))
     table = f"# Stations\n\n| Name | Height | Measures |\n| --- | --- | --- |\n{rows}\n".encode()
     documents = PostgresDocumentStore(pool, embedder)
@@ -361,7 +364,7 @@ async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
     async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT id, embedding FROM chunks")
         before = {row["id"]: row["embedding"] for row in await cursor.fetchall()}
-        await go_over(pool, model)
+        await embed_again(pool, model, embedder)
         cursor = await connection.execute("SELECT id, embedding FROM chunks")
         after = {row["id"]: row["embedding"] for row in await cursor.fetchall()}
     assert len(before) > 3
@@ -378,7 +381,7 @@ async def test_a_document_that_cannot_be_embedded_leaves_nothing(
     other: OpenAIEmbedder,
     server: EmbeddingsServer,
 ) -> None:
-    await pin_embedder(pool, other)
+    await choose_embedder(pool, other)
     ingestion = ingest_with(PostgresDocumentStore(pool, other), cache, parsers, embedder, other)
     server.behaviour.fault = "short"
     with pytest.raises(EmbedderUnavailable, match="1535 dimensions"):
