@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from app.modes import find_mode, merge_knobs
+from app.modes import find_mode, vary
 from domain.assistants import Assistant, Draft, Setup
 from domain.errors import AskgraphError, AssistantError, FilterError, NameTaken, UnknownAssistant
 from domain.library.browsing import View
@@ -100,7 +100,7 @@ class WorkspaceModes:
             "models": models,
         }
         try:
-            return Profile.model_validate(merge_knobs(base.model_dump(), changes))
+            return vary(base.model_dump(), changes)
         except ValidationError as error:
             first = error.errors()[0]
             raise AssistantError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from app.adapters.rerankers.registry import METHODS
 from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError, UnknownMode
@@ -99,10 +100,15 @@ def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]
                 "or a mode that stands above it."
             )
         try:
-            modes[name] = Profile.model_validate(merge_knobs(known[extended].model_dump(), table) | {"name": name})
+            modes[name] = vary(known[extended].model_dump(), {**table, "name": name})
         except ValidationError as error:
             raise ConfigurationError(f"{unusable}[{name}] {list_problems(error)}.") from error
     return modes
+
+
+def vary(base: Mapping[str, Any], changes: dict[str, Any]) -> Profile:
+    """Return the profile with `changes` applied, group by group. Raises `ValidationError`."""
+    return Profile.model_validate(merge_knobs(dict(base), changes), context={"rerankers": METHODS})
 
 
 def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ A turn copies its profile into the state. So a saved run records its settings, a
 from dataclasses import replace
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from domain.errors import FilterError
 from domain.execution.budget import Budget
@@ -117,7 +117,7 @@ class RetrievalKnobs(_Knobs):
 class RerankKnobs(_Knobs):
     """Settings of rerank: its method, and the number of candidates that it keeps."""
 
-    method: Literal["local", "cross_encoder", "cohere", "model", "none"] = "local"
+    method: str = "local"
     """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names.
     `cohere`: Cohere's rerank API, or a server that speaks it, by `ASKGRAPH_RERANK_MODEL`.
     `model`: the small language model reads all candidates at once. `none`: the order of the search."""
@@ -132,6 +132,15 @@ class RerankKnobs(_Knobs):
     mmr_lambda: float | None = Field(None, ge=0, le=1)
     """Maximal marginal relevance: 1 weighs relevance alone, 0 only the difference from sources already chosen. None:
     off; keep the most relevant."""
+
+    @field_validator("method")
+    @classmethod
+    def _check_method(cls, method: str, info: ValidationInfo) -> str:
+        """Check the name where the validation's context says which rerankers there are."""
+        known = (info.context or {}).get("rerankers")
+        if known is not None and method not in known:
+            raise ValueError(f"there is no reranker {method!r}; there are {', '.join(sorted(known))}")
+        return method
 
     def applies_to(self, question: str) -> bool:
         """Return True where this question's candidates are reranked."""

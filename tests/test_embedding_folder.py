@@ -35,8 +35,8 @@ async def test_a_folder_replaces_the_model_that_ships_and_answers(settings: Sett
         done = await ask(services)
         assert "36 months" in done["answer"]
         assert done["warnings"] == []
-        assert services.library.scale is not None
-        assert services.library.scale.related == 0.7
+        assert services.library.embedder.scale is not None
+        assert services.library.embedder.scale.related == 0.7
 
 
 async def test_a_package_is_named_like_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

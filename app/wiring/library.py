@@ -5,13 +5,10 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 from app.adapters.calculation.calculator import SqliteCalculator
-from app.adapters.embeddings.folder import FolderEmbedder
-from app.adapters.embeddings.multilingual import load_multilingual
 from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.embeddings.registry import ServedEmbedder, open_embedder
 from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
 from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
 from app.adapters.pgvectorstore.mapping import read_mapping
@@ -35,17 +32,13 @@ from app.ingest.pipeline import Ingestion
 from app.settings import Settings, reveal
 from app.wiring.object_storage import open_object_storage
 from app.wiring.servers import Servers, open_servers
-from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable, StorageUnavailable
+from domain.errors import AskgraphError, EmbedderUnavailable, StorageUnavailable
 from domain.health import Check
-from domain.library.similarity import Scale
 from domain.library.synced import SyncedFiles
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.embedding import Embedder
 from domain.ports.originals import ObjectStorage, OriginalStore
-
-if TYPE_CHECKING:
-    from app.adapters.embeddings.openai import OpenAIEmbedder
 
 logger = logging.getLogger("askgraph.wiring")
 
@@ -57,12 +50,10 @@ class LibraryServices:
     documents: DocumentStore
     search: PostgresLibrary | PgVectorStoreLibrary
     calculator: SqliteCalculator
-    embedder: Embedder
+    embedder: ServedEmbedder
     """Embeds documents and queries."""
     local_embedder: OnnxEmbedder
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
-    scale: Scale | None
-    """The scale of the embedder's similarities, where the model itself tells it."""
     ingestion: Ingestion
     parsers: ParserWorkers
     ingestions: PostgresIngestionQueue
@@ -130,7 +121,6 @@ async def open_library(
             calculator=calculator,
             embedder=embedder,
             local_embedder=local,
-            scale=embedder.scale if isinstance(embedder, FolderEmbedder) else None,
             ingestion=Ingestion(
                 documents,
                 encoder,
@@ -184,51 +174,17 @@ async def open_embedding_again(settings: Settings) -> AsyncIterator[tuple[Embedd
 @asynccontextmanager
 async def _open_models(
     settings: Settings, prices: PriceTable
-) -> AsyncIterator[tuple[OnnxEmbedder, "OnnxEmbedder | FolderEmbedder | OpenAIEmbedder", PassageEncoder]]:
+) -> AsyncIterator[tuple[OnnxEmbedder, ServedEmbedder, PassageEncoder]]:
     """Open the model that ships, the embedder that the settings name, and what computes the vectors of chunks."""
     local = await asyncio.to_thread(OnnxEmbedder.load)
     try:
         encoder: PassageEncoder = LateInteractionEncoder(local)
-        async with _open_embedder(settings.embeddings, local, settings, prices) as embedder:
-            yield local, embedder, encoder if embedder is local else TwoModelEncoder(embedder, encoder)
+        if settings.embeddings == "local":
+            yield local, local, encoder
+            return
+        async with open_embedder(settings.embeddings, settings, prices) as embedder:
+            if embedder.problem:
+                logger.error("%s", embedder.problem)
+            yield local, embedder, TwoModelEncoder(embedder, encoder)
     finally:
         local.close()
-
-
-@asynccontextmanager
-async def _open_embedder(
-    embeddings: str, local: OnnxEmbedder, settings: Settings, prices: PriceTable
-) -> AsyncIterator["OnnxEmbedder | FolderEmbedder | OpenAIEmbedder"]:
-    """Open the model that `embeddings` names. A model that does not answer is opened all the same: searches do without.
-
-    Raises `ConfigurationError` for a name that no model can have, and where no server of it is known.
-    """
-    if embeddings == "local":
-        yield local
-        return
-    if embeddings == "multilingual" or embeddings.startswith(("folder:", "package:")):
-        load = load_multilingual if embeddings == "multilingual" else partial(FolderEmbedder.load, embeddings)
-        own = await asyncio.to_thread(load)
-        try:
-            yield own
-        finally:
-            own.close()
-        return
-    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.embeddings.openai import OpenAIEmbedder
-
-    key, address = settings.embeddings_api_key, settings.embeddings_base_url
-    if address is None:
-        key, address = key or settings.openai_api_key, settings.openai_base_url
-    if key is None and address is None:
-        raise ConfigurationError(
-            f"The embeddings are {embeddings!r}, and no server of them is known. Set OPENAI_API_KEY, or "
-            "ASKGRAPH_EMBEDDINGS_BASE_URL for a server that wants no key."
-        )
-    embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices)
-    try:
-        if problem := await embedder.check():
-            logger.error("%s", problem)
-        yield embedder
-    finally:
-        await embedder.aclose()

@@ -1,21 +1,19 @@
 """Language models, rerankers and local judgement."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from app.adapters.chat.providers import split_name
 from app.adapters.chat.tokens import O200kCounter
 from app.adapters.prices import PriceTable
-from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
-from app.adapters.rerankers.late_interaction import LateInteractionReranker
+from app.adapters.rerankers.registry import RERANKERS, Opening, open_reranker
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
-from app.settings import Settings, reveal
+from app.settings import Settings
 from app.wiring.judges import build_local_judges
 from app.wiring.library import LibraryServices
-from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Check, run_checks
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
@@ -75,38 +73,19 @@ class _Rerankers:
 async def _open_rerankers(
     settings: Settings, modes: Mapping[str, Profile], prices: PriceTable, library: LibraryServices
 ) -> AsyncIterator[_Rerankers]:
-    opened = _Rerankers({"local": LateInteractionReranker(library.local_embedder, library.search)})
+    opened = _Rerankers({})
     async with AsyncExitStack() as stack:
-        if settings.cross_encoder is not None:
-            cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
-            stack.callback(cross_encoder.close)
-            opened.rerankers["cross_encoder"] = cross_encoder
-        by_cohere = [mode.name for mode in modes.values() if mode.rerank.method == "cohere"]
-        if by_cohere and not (settings.cohere_api_key or settings.cohere_base_url):
-            raise ConfigurationError(
-                f"The mode {by_cohere[0]!r} reranks with Cohere, and no key is set. Set COHERE_API_KEY, or "
-                "COHERE_BASE_URL for a server that wants none, or change the mode's rerank.method."
-            )
-        if by_cohere:
-            # Importing the SDK takes as long as starting everything else, so only a deployment that uses it pays.
-            from app.adapters.rerankers.cohere import CohereReranker
-
-            cohere = CohereReranker(
-                settings.rerank_model,
-                api_key=reveal(settings.cohere_api_key),
-                base_url=settings.cohere_base_url,
-                prices=prices,
-            )
-            stack.push_async_callback(cohere.aclose)
-            opened.rerankers["cohere"] = cohere
-            cohere.circuit.problem = await cohere.check()
-
-            async def check_cohere() -> str | None:
-                return cohere.circuit.find_problem()
-
-            opened.checks["rerank"] = check_cohere
-            if problem := await check_cohere():
-                logger.error("%s", problem)
+        for name in RERANKERS:
+            wanted_by = [mode.name for mode in modes.values() if mode.rerank.method == name]
+            if name != "local" and not wanted_by and not getattr(settings, name, None):
+                continue
+            opening = Opening(settings, prices, library.local_embedder, library.search, wanted_by)
+            reranker: Any = await stack.enter_async_context(open_reranker(name, opening))
+            opened.rerankers[name] = reranker
+            if check := getattr(reranker, "find_problem", None):
+                opened.checks["rerank"] = check
+                if problem := await check():
+                    logger.error("%s", problem)
         yield opened
 
 

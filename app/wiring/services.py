@@ -7,8 +7,6 @@ from operator import attrgetter
 from uuid import uuid4
 
 from app.access.limits import CallerLimits
-from app.adapters.embeddings.folder import FolderEmbedder
-from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_feedback, measure_queues
@@ -205,8 +203,7 @@ def _gauge_queues(
 
 def _is_local(library: LibraryServices, models: ModelServices) -> bool:
     """Return True where no model that searches or judges is on another server."""
-    embeds_here = isinstance(library.embedder, OnnxEmbedder | FolderEmbedder)
-    return models.chat.small is None and embeds_here and "cohere" not in models.rerankers
+    return models.chat.small is None and library.embedder.is_local and "rerank" not in models.checks
 
 
 @asynccontextmanager
@@ -221,7 +218,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with open_servers(settings) as servers, AsyncExitStack() as stack:
         answers = await connect_answers(settings, servers)
         library = await stack.enter_async_context(open_library(settings, servers, prices, answers))
-        modes = fit_modes(modes, library.embedder.name, library.scale)
+        modes = fit_modes(modes, library.embedder.name, library.embedder.scale)
         async with (
             open_models(settings, modes, prices, library) as models,
             open_runs(settings, servers, answers, library, models) as runs,

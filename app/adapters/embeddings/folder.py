@@ -16,13 +16,14 @@ Nothing is downloaded. Late interaction and local judgement stay with the model 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import file_digest
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
@@ -30,7 +31,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tokenizers import Encoding, Tokenizer
 
-from app.adapters.onnx_options import make_session_options
+from app.adapters.onnx_models import load_folder, make_inputs, run
+from app.adapters.prices import PriceTable
+from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.library.similarity import Scale
@@ -58,9 +61,20 @@ class Description(BaseModel):
     similarity: Scale | None = None
 
 
+@asynccontextmanager
+async def open_embedder(embeddings: str, settings: Settings, prices: PriceTable) -> AsyncIterator["FolderEmbedder"]:
+    """Open the model of `folder:PATH` or `package:MODULE`."""
+    embedder = await asyncio.to_thread(FolderEmbedder.load, embeddings)
+    try:
+        yield embedder
+    finally:
+        embedder.close()
+
+
 class FolderEmbedder:
     """An `Embedder`. Questions have a thread of their own, so that they do not wait for ingestion."""
 
+    is_local = True
     problem: str | None = None
     """Never: what would be wrong with the model is found when it is loaded."""
 
@@ -70,7 +84,6 @@ class FolderEmbedder:
         self.scale = description.similarity
         self._description = description
         self._session = session
-        self._inputs = [each.name for each in session.get_inputs()]
         self._tokenizer = tokenizer
         self._recall = lru_cache(maxsize=REMEMBERED_QUERIES)(self._embed_query)
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
@@ -86,26 +99,19 @@ class FolderEmbedder:
         about = f"The embedding model {place} cannot be used: "
         try:
             description = Description.model_validate(read_toml(folder / "model.toml", "description"))
-            data = (folder / "model.onnx").read_bytes()
-            tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
         except ValidationError as error:
             raise ConfigurationError(f"{about}{list_problems(error)}") from error
-        except OSError as error:
-            raise ConfigurationError(f"{about}{error.filename}: {error.strerror}.") from error
-        except ConfigurationError:
-            raise
-        except Exception as error:  # tokenizers raises nothing narrower
-            raise ConfigurationError(f"{about}tokenizer.json: {error}") from error
-        if (found := sha256(data).hexdigest()) != description.sha256:
+        session, tokenizer = load_folder(folder, about, 1)
+        with (folder / "model.onnx").open("rb") as file:
+            found = file_digest(file, "sha256").hexdigest()
+        if found != description.sha256:
             raise ConfigurationError(f"{about}model.onnx has the SHA-256 {found}, and model.toml names another.")
-        tokenizer.no_padding()
         tokenizer.enable_truncation(description.window)
+        model = cls(description, session, tokenizer)
         try:
-            session = ort.InferenceSession(data, make_session_options(1), providers=["CPUExecutionProvider"])
-            model = cls(description, session, tokenizer)
             dimension = model._run("words").shape
-        except Exception as error:  # ONNX Runtime's exceptions have no base class but this one
-            raise ConfigurationError(f"{about}{error}") from error
+        except EmbedderUnavailable as error:
+            raise ConfigurationError(f"{about}{error.message}") from error
         if dimension != (description.dimension,):
             raise ConfigurationError(f"{about}its vectors have the shape {dimension}, not ({description.dimension},).")
         return model
@@ -134,21 +140,13 @@ class FolderEmbedder:
 
     def _run(self, text: str) -> Vector:
         encoding = self._tokenizer.encode(replace_surrogates(text))
-        try:
-            [hidden] = cast(NDArray[np.float32], self._session.run(None, self._read_inputs(encoding))[0])
-        except Exception as error:
-            raise EmbedderUnavailable(f"The embedding model failed: {error}") from error
+        [hidden] = run(self._session, self._make_inputs(encoding), "embedding model")
         pooled = hidden[0] if self._description.pooling == "cls" else hidden.mean(axis=0)
         return cast(Vector, (pooled / np.linalg.norm(pooled)).astype(np.float32))
 
-    def _read_inputs(self, encoding: Encoding) -> dict[str, NDArray[np.int64] | Vector]:
+    def _make_inputs(self, encoding: Encoding) -> Mapping[str, NDArray[Any]]:
         """Return the inputs of the graph, by name."""
-        given = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-        }
-        return {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
+        return make_inputs(self._session, [encoding])
 
 
 def _find_folder(place: str) -> Path:

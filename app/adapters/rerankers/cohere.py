@@ -1,20 +1,22 @@
 """Reranks through Cohere's API or any server that implements its second version (vLLM, LiteLLM and others).
 https://docs.cohere.com/v2/reference/rerank
 
-Needs the package `cohere` (``pip install 'askgraph[cohere]'``) and costs 0.6 s to import: import it where a mode uses
-it.
+The client of OpenAI's SDK makes the requests: it knows nothing of reranking, but when to try again.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
-import httpx
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+import httpx2
+import openai
+from pydantic import BaseModel, Field, ValidationError
 
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.adapters.rerankers.registry import Opening
+from app.settings import reveal
 from domain.documents import Passage, embedding_text
 from domain.errors import (
     AskgraphError,
@@ -28,21 +30,14 @@ from domain.ports.models import ModelUsage, UsageSink
 from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
 
-try:
-    import cohere
-    from cohere.core.api_error import ApiError
-    from cohere.core.parse_error import ParsingError
-except ModuleNotFoundError as error:
-    raise ConfigurationError(
-        "A mode reranks with Cohere, and its package is not installed. Run: pip install 'askgraph[cohere]'"
-    ) from error
+ADDRESS = "https://api.cohere.com"
 
 SECONDS = 5.0
 """Time limit of one call with its retries; after that, the order of the search stands."""
 
 RETRIES = 2
-"""Retries after 408, 409, 429, 5xx and a refused connection; the SDK waits as `Retry-After` says, or 1 and then 2
-seconds."""
+"""Retries after 408, 409, 429, 5xx and a lost connection; the SDK waits as `Retry-After` says, or half a second and
+more."""
 
 LONGEST = 8000
 """Characters sent of a passage, about 2,000 tokens. Each 500 tokens of a document are billed as one."""
@@ -56,7 +51,39 @@ class _Result(BaseModel):
     relevance_score: float = Field(allow_inf_nan=False)
 
 
-_RESULTS = TypeAdapter(list[_Result])
+class _Units(BaseModel):
+    search_units: float | None = None
+
+
+class _Meta(BaseModel):
+    billed_units: _Units | None = None
+
+
+class _Reply(BaseModel):
+    results: list[_Result]
+    meta: _Meta | None = None
+
+
+@asynccontextmanager
+async def open_reranker(opening: Opening) -> AsyncIterator["CohereReranker"]:
+    """Open the reranker that `ASKGRAPH_RERANK_MODEL` names. One that does not answer is only reported."""
+    settings = opening.settings
+    if not (settings.cohere_api_key or settings.cohere_base_url):
+        raise ConfigurationError(
+            f"The mode {opening.wanted_by[0]!r} reranks with Cohere, and no key is set. Set COHERE_API_KEY, or "
+            "COHERE_BASE_URL for a server that wants none, or change the mode's rerank.method."
+        )
+    reranker = CohereReranker(
+        settings.rerank_model,
+        api_key=reveal(settings.cohere_api_key),
+        base_url=settings.cohere_base_url,
+        prices=opening.prices,
+    )
+    try:
+        reranker.circuit.problem = await reranker.check()
+        yield reranker
+    finally:
+        await reranker.aclose()
 
 
 class CohereReranker:
@@ -71,9 +98,12 @@ class CohereReranker:
         self._seconds = seconds
         self._prices = prices
         self.circuit = Circuit(f"The reranker {model}")
-        self._http = httpx.AsyncClient(timeout=seconds)
-        self._client = cohere.AsyncClientV2(
-            api_key, base_url=base_url, timeout=seconds, max_retries=RETRIES, httpx_client=self._http
+        self._server = openai.AsyncOpenAI(
+            # The SDK does not start without a key; local servers ignore it.
+            api_key=api_key or "none",
+            base_url=(base_url or ADDRESS).rstrip("/"),
+            timeout=seconds,
+            max_retries=RETRIES,
         )
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
@@ -84,51 +114,51 @@ class CohereReranker:
         if not passages:
             return []
         texts = [replace_surrogates(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
+        body = {"model": self._model, "query": replace_surrogates(question), "documents": texts}
         with self.circuit.guard():
             try:
                 async with asyncio.timeout(self._seconds):
-                    reply = await self._client.rerank(
-                        model=self._model, query=replace_surrogates(question), documents=texts
-                    )
+                    response = await self._server.post("/v2/rerank", cast_to=httpx2.Response, body=body)
+                reply = _Reply.model_validate_json(response.content)
             except asyncio.CancelledError:
                 self._estimate(sink)
                 raise
-            except (ApiError, ParsingError, httpx.HTTPError, TimeoutError, ValueError) as error:
-                if isinstance(error, TimeoutError | httpx.ReadTimeout):
+            except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, ValidationError) as error:
+                if isinstance(error, TimeoutError | openai.APITimeoutError):
                     self._estimate(sink)
                 raise _translate(error, self._model) from error
         self._record(reply, sink)
-        try:
-            results = _RESULTS.validate_python(getattr(reply, "results", None), from_attributes=True)
-        except ValidationError as error:
-            raise ModelError(f"The reranker {self._model} sent a reply that violates its protocol.") from error
-        judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in results}
+        judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in reply.results}
         return [judged.get(index, 0.0) for index in range(len(passages))]
 
     async def check(self) -> str | None:
         """Return a problem with the key or the address, as far as the server's description of the model tells; None if
         there is none, or the server has no description. Takes at most 3 seconds and is not billed."""
+        probe = self._server.with_options(max_retries=0)
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                await self._client.models.get(self._model, request_options={"max_retries": 0})
-        except ApiError as error:
-            return _translate(error, self._model).message if error.status_code in (401, 403) else None
-        except (httpx.TransportError, TimeoutError):
+                await probe.get(f"/v1/models/{self._model}", cast_to=httpx2.Response)
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            return _translate(error, self._model).message
+        except (openai.APIConnectionError, TimeoutError):
             return f"The server of the reranker {self._model} does not answer. Check COHERE_BASE_URL."
-        except (ParsingError, ValueError):
-            pass
+        except openai.OpenAIError:
+            return None
         return None
+
+    async def find_problem(self) -> str | None:
+        """Return the problem of the most recent call, or of `check`; None if there is none."""
+        return self.circuit.find_problem()
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._server.close()
 
-    def _record(self, reply: Any, sink: UsageSink) -> None:
+    def _record(self, reply: _Reply, sink: UsageSink) -> None:
         """Record the cost: searches are billed, not tokens. A server that does not bill is recorded at an unknown
         price."""
-        billed = getattr(getattr(reply, "meta", None), "billed_units", None)
-        units = getattr(billed, "search_units", None)
-        cost = self._prices.price_rerank(self._model, units) if isinstance(units, int | float) else None
+        units = reply.meta.billed_units.search_units if reply.meta and reply.meta.billed_units else None
+        cost = None if units is None else self._prices.price_rerank(self._model, units)
         sink.record(ModelUsage(self._model, 0, 0, cost))
 
     def _estimate(self, sink: UsageSink) -> None:
@@ -138,23 +168,17 @@ class CohereReranker:
 
 def _translate(error: Exception, model: str) -> AskgraphError:
     match error:
-        case TimeoutError() | httpx.TimeoutException():
+        case TimeoutError() | openai.APITimeoutError():
             return ModelTimeout(f"The reranker {model} took too long.")
-        case ApiError(status_code=401 | 403):
+        case openai.AuthenticationError() | openai.PermissionDeniedError():
             return ModelRejectedKey("The reranker's provider did not accept the API key. Check COHERE_API_KEY.")
-        case ApiError(status_code=404):
+        case openai.NotFoundError():
             return ModelError(
                 f"There is no reranker {model} at this address. Check ASKGRAPH_RERANK_MODEL and COHERE_BASE_URL."
             )
-        case ApiError(status_code=int(status)) if 400 <= status < 500 and status not in _PASSING:
-            return ModelError(f"The reranker {model} did not accept the request: {_read_message(error.body)}")
-        case ApiError(status_code=int(status)) if status < 400:
-            return ModelError(f"The reranker {model} sent a reply that violates its protocol.")
-        case ApiError() | httpx.HTTPError():
+        case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
+            return ModelError(f"The reranker {model} did not accept the request: {error.message}")
+        case openai.OpenAIError() | httpx2.HTTPError():
             return ModelUnavailable(f"The reranker {model} did not answer.")
         case _:
             return ModelError(f"The reranker {model} sent a reply that violates its protocol.")
-
-
-def _read_message(body: Any) -> str:
-    return str(body.get("message", body) if isinstance(body, dict) else body)

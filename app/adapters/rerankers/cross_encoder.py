@@ -5,28 +5,19 @@ sequence classifier with one label). Nothing is downloaded.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
-from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import-untyped]
-    EPFail,
-    Fail,
-    InvalidArgument,
-    InvalidGraph,
-    InvalidProtobuf,
-    NoSuchFile,
-    NotImplemented,
-    RuntimeException,
-)
 from tokenizers import Encoding, Tokenizer
 
-from app.adapters.onnx_options import make_session_options
+from app.adapters.onnx_models import load_folder, make_inputs, run
+from app.adapters.rerankers.registry import Opening
 from domain.documents import Passage, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports.models import UsageSink
@@ -39,7 +30,16 @@ WINDOW = 512
 BATCH = 8
 """Pairs per run, of similar length."""
 
-_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+
+@asynccontextmanager
+async def open_reranker(opening: Opening) -> AsyncIterator["OnnxCrossEncoder"]:
+    """Open the model in the folder that `ASKGRAPH_CROSS_ENCODER` names."""
+    assert opening.settings.cross_encoder is not None, "modes without it rerank locally"
+    cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, opening.settings.cross_encoder)
+    try:
+        yield cross_encoder
+    finally:
+        cross_encoder.close()
 
 
 class OnnxCrossEncoder:
@@ -49,7 +49,6 @@ class OnnxCrossEncoder:
         self.name = name
         self._session = session
         self._tokenizer = tokenizer
-        self._inputs = {given.name for given in session.get_inputs()}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
     @classmethod
@@ -59,32 +58,18 @@ class OnnxCrossEncoder:
         Raises `ConfigurationError` if a file is missing or cannot be read, or the model is not a cross-encoder with one
         score per pair.
         """
-        unusable = f"The cross-encoder {folder} cannot be used: "
-        for file in ("model.onnx", "tokenizer.json"):
-            if not (folder / file).is_file():
-                raise ConfigurationError(
-                    f"{unusable}there is no file {file}. ASKGRAPH_CROSS_ENCODER names a folder that holds model.onnx "
-                    "and tokenizer.json."
-                )
-        try:
-            session = _open_session(folder / "model.onnx", threads)
-        except (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplemented) as error:
-            raise ConfigurationError(f"{unusable}model.onnx is not a model that can be run ({error}).") from error
-        inputs = {given.name for given in session.get_inputs()}
-        if not {"input_ids", "attention_mask"} <= inputs <= _INPUTS:
-            raise ConfigurationError(
-                f"{unusable}it takes {', '.join(sorted(inputs))}; a cross-encoder takes input_ids, attention_mask and "
-                "perhaps token_type_ids. Export it as a sequence classifier."
-            )
-        tokenizer = _read_tokenizer(folder / "tokenizer.json", unusable)
+        about = f"The cross-encoder {folder}, which ASKGRAPH_CROSS_ENCODER names, cannot be used: "
+        session, tokenizer = load_folder(folder, about, threads)
+        named = tokenizer.truncation
+        tokenizer.enable_truncation(min(WINDOW, named["max_length"]) if named else WINDOW, strategy="longest_first")
         reranker = cls(f"cross-encoder/{_digest(folder)}", session, tokenizer)
         try:
             shape = reranker._run(tokenizer.encode_batch([("a question", "a passage")])).shape
         except EmbedderUnavailable as error:
-            raise ConfigurationError(f"{unusable}it fails on a first pair ({error.message}).") from error
+            raise ConfigurationError(f"{about}it fails on a first pair ({error.message}).") from error
         if shape != (1, 1):
             raise ConfigurationError(
-                f"{unusable}for one pair it returns scores of shape {shape} in place of (1, 1). It must be a "
+                f"{about}for one pair it returns scores of shape {shape} in place of (1, 1). It must be a "
                 "cross-encoder with one label, not an embedding model or a classifier of several labels."
             )
         return reranker
@@ -112,38 +97,10 @@ class OnnxCrossEncoder:
         return listed
 
     def _run(self, batch: list[Encoding]) -> NDArray[np.float32]:
-        ids = np.zeros((len(batch), max(len(encoding.ids) for encoding in batch)), dtype=np.int64)
-        mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for row, encoding in enumerate(batch):
-            length = len(encoding.ids)
-            ids[row, :length] = encoding.ids
-            mask[row, :length] = 1
-            types[row, :length] = encoding.type_ids
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-        try:
-            outputs = self._session.run(None, {name: given[name] for name in self._inputs})
-        except (EPFail, Fail, InvalidArgument, RuntimeException) as error:
-            raise EmbedderUnavailable(f"The cross-encoder failed: {error}") from error
-        logits = cast(NDArray[np.float32], outputs[0])
+        logits = run(self._session, make_inputs(self._session, batch), "cross-encoder")
         if not np.isfinite(logits).all():
             raise EmbedderUnavailable("The cross-encoder failed: it returned scores that are no numbers.")
         return logits
-
-
-def _read_tokenizer(path: Path, unusable: str) -> Tokenizer:
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise ConfigurationError(f"{unusable}tokenizer.json cannot be read ({error}).") from error
-    named = tokenizer.truncation
-    tokenizer.enable_truncation(min(WINDOW, named["max_length"]) if named else WINDOW, strategy="longest_first")
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def _open_session(path: Path, threads: int | None) -> ort.InferenceSession:
-    options = make_session_options(threads)
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def _digest(folder: Path) -> str:

@@ -6,7 +6,8 @@ highest dot product with any token of the passage. The sizes were chosen by meas
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.rerankers.registry import Opening
 from domain.documents import Passage, embedding_text
 from domain.ports.documents import ChunkVectors
 from domain.ports.embedding import Vector
@@ -52,6 +54,12 @@ class LateInteractionEncoder:
                 embedding, compress(project(tokens, self._projection)), compress_places(places)
             )
         return [vectors[position] for position in range(len(texts))]
+
+
+@asynccontextmanager
+async def open_reranker(opening: Opening) -> AsyncIterator["LateInteractionReranker"]:
+    """Open the reranker that ships."""
+    yield LateInteractionReranker(opening.embedder, opening.token_vectors)
 
 
 class LateInteractionReranker:

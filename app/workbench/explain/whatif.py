@@ -290,8 +290,9 @@ def _list_variants(
         yield Variant("keep", f"keep {keep} instead of {profile.rerank.keep}", {"profile.rerank.keep": keep})
     for fusion in ("standardised", "rrf", "weighted", "dense"):
         yield Variant("fusion", f"fusion {fusion}", {"profile.retrieval.fusion": fusion})
-    # Cohere is paid for like a language model.
-    methods = ["none", *sorted(name for name in context.rerankers if models or name != "cohere")]
+    # Some rerankers are paid for like language models.
+    unpaid = [name for name, each in context.rerankers.items() if models or allow_unpaid(f"Reranker {each.name}")]
+    methods = ["none", *sorted(unpaid)]
     for method in [*methods, *(["model"] if context.models.small is not None else [])]:
         yield Variant("reranker", f"reranker {method}", {"profile.rerank.method": method})
     others = list(dict.fromkeys(mode.name for mode in modes.values() if mode.name != run.record.mode))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.modes import find_mode, merge_knobs
+from app.modes import find_mode, vary
 from domain.errors import StateError
 from domain.library.where import Where
 from domain.profile import Profile
@@ -136,7 +136,7 @@ def _set_knob(profile: Mapping[str, Any], path: Sequence[str], value: Any) -> di
         try:
             if not isinstance(nested, dict):
                 raise StateError("'profile' takes an object of knobs, or set one: profile.rerank.keep=3.")
-            return Profile.model_validate(merge_knobs(dict(profile), nested)).model_dump()
+            return vary(profile, nested).model_dump()
         except ValidationError as error:
             problem = problem or error.errors()[0]["msg"]
     raise StateError(f"{'.'.join(['profile', *path])!r} does not take {shorten(value)}: {problem}.")

@@ -1,6 +1,5 @@
-"""Against a loopback server, through Cohere's own SDK."""
+"""Against a loopback server that speaks Cohere's protocol."""
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -93,7 +92,7 @@ async def test_what_passes_is_tried_again(server: CohereServer) -> None:
         ("rate_limit", ModelUnavailable, 3),
         ("server_error", ModelUnavailable, 3),
         ("overloaded", ModelUnavailable, 3),
-        ("cut", ModelUnavailable, 1),
+        ("cut", ModelUnavailable, 3),
         ("stall", ModelTimeout, 1),
         ("no_billing", ModelError, 1),
         ("malformed", ModelError, 1),
@@ -181,13 +180,6 @@ async def test_another_model_or_server_has_another_name(server: CohereServer) ->
         async with connect(server, **options) as reranker:
             names.add(reranker.name)
     assert len(names) == 3
-
-
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cohere", None)
-    monkeypatch.delitem(sys.modules, "app.adapters.rerankers.cohere")
-    with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[cohere\]'"):
-        import app.adapters.rerankers.cohere  # noqa: F401
 
 
 @pytest.fixture

