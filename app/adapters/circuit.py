@@ -1,16 +1,13 @@
 """A circuit breaker for one model: while its provider does not answer, calls fail at once instead of waiting.
 
-purgatory keeps the state (closed, opened, half-opened). Its own context manager lets every caller through while the
-circuit is half open, and counts a cancelled call as a success. Here one caller at a time probes, and a call that is not
-needed any more counts neither way (docs/decisions/12-models-and-fallbacks.md).
+One caller at a time tries whether it answers again, and a call that is not needed any more counts neither way
+(docs/decisions/12-models-and-fallbacks.md).
 """
 
 import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from purgatory.domain.model import Context, OpenedState
 
 from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelUnavailable
 from domain.ports.models import AWAITED_UNTIL
@@ -31,7 +28,9 @@ class Circuit:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._context = Context(name, threshold=THRESHOLD, ttl=PAUSE)
+        self._failures = 0
+        """Unanswered calls, one after the other."""
+        self._opened_at = 0.0
         self._probing = False
         self.problem: str | None = None
         """Problem of the most recent call, or of the start-up check before any."""
@@ -50,24 +49,22 @@ class Circuit:
             yield
         except ModelUnavailable as error:
             self.problem = error.message
-            self._context.handle_exception(error)
+            self._count_failure()
             raise
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError:
             if loop.time() - begun >= _SILENCE and loop.time() + _TICK >= AWAITED_UNTIL.get():
-                self._context.handle_exception(error)
+                self._count_failure()
             raise
         except AskgraphError as error:
             # A refused or too long prompt was read, so the model works; a wrong key, name or account stays wrong.
             wrong = isinstance(error, ModelRejectedKey) or type(error) is ModelError
             self.problem = f"{error.message} {getattr(error, 'said', '')}".strip() if wrong else None
-            self._context.handle_end_request()
+            self._failures = 0
             raise
         else:
             self.problem = None
-            self._context.handle_end_request()
+            self._failures = 0
         finally:
-            # Events for purgatory's message bus, which nothing reads here.
-            self._context.messages.clear()
             if probes:
                 self._probing = False
 
@@ -75,23 +72,29 @@ class Circuit:
         """Describe the provider's state in words."""
         if (seconds := self._closed_for()) > 0:
             return f"not answering; tried again in {seconds:.0f} s"
-        if self._context.state != "closed":
+        if self._is_open:
             return "not answering; tried again with the next question"
         return self.problem or "ok"
 
     def find_problem(self) -> str | None:
         """Return the current problem as a sentence; None if there is none."""
-        return self.problem if self._context.state == "closed" else self._refuse().message
+        return self._refuse().message if self._is_open else self.problem
+
+    @property
+    def _is_open(self) -> bool:
+        return self._failures >= THRESHOLD
+
+    def _count_failure(self) -> None:
+        # Not of calls that were under way when the circuit opened: they would lengthen its pause.
+        if not self._is_open or self._probing:
+            self._failures += 1
+            self._opened_at = time.monotonic()
 
     def _enter(self) -> bool:
-        """Return True if the entering call is the probe of a half-open circuit."""
-        try:
-            self._context.handle_new_request()
-        except OpenedState as state:
-            raise self._refuse() from state
-        if self._context.state == "closed":
+        """Return True if the entering call is the one that tries an open circuit."""
+        if not self._is_open:
             return False
-        if self._probing:
+        if self._probing or self._closed_for() > 0:
             raise self._refuse()
         self._probing = True
         return True
@@ -101,5 +104,4 @@ class Circuit:
         return ModelUnavailable(f"{self._name} is not answering; it is tried again in {seconds:.0f} s.")
 
     def _closed_for(self) -> float:
-        opened = self._context.opened_at
-        return 0.0 if opened is None else opened + self._context.ttl - time.time()
+        return self._opened_at + PAUSE - time.monotonic() if self._is_open else 0.0

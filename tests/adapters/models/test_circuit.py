@@ -49,7 +49,7 @@ async def fail(model: OpenAIChat, times: int = THRESHOLD) -> None:
 
 
 def end_pause(model: OpenAIChat) -> None:
-    model.circuit._context.ttl = -1
+    model.circuit._opened_at = float("-inf")
 
 
 async def test_after_a_few_failures_calls_fail_without_a_request(model: OpenAIChat, server: OpenAIServer) -> None:
