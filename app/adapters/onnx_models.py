@@ -60,9 +60,9 @@ def load_folder(folder: Path, about: str, threads: int | None = None) -> tuple[o
     except Exception as error:
         raise ConfigurationError(f"{about}tokenizer.json cannot be read ({error}).") from error
     inputs = {each.name for each in session.get_inputs()}
-    if not {"input_ids", "attention_mask"} <= inputs <= {"input_ids", "attention_mask", "token_type_ids"}:
+    if not {"input_ids"} <= inputs <= {"input_ids", "attention_mask", "token_type_ids"}:
         raise ConfigurationError(
-            f"{about}it takes {', '.join(sorted(inputs))} in place of input_ids, attention_mask and token_type_ids."
+            f"{about}it takes {', '.join(sorted(inputs))}, and not input_ids, attention_mask or token_type_ids."
         )
     tokenizer.no_padding()
     return session, tokenizer

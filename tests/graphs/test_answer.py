@@ -19,6 +19,7 @@ from domain.errors import (
     UnknownDocument,
     UnknownMode,
 )
+from domain.library.similarity import Scale
 from domain.library.where import Where
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Grade
@@ -240,6 +241,9 @@ class BrokenEmbedder:
 
     name = "broken"
     dimension = 384
+    is_local = True
+    problem: str | None = None
+    scale: Scale | None = None
 
     async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         raise EmbedderUnavailable

@@ -8,6 +8,9 @@ import pytest_asyncio
 from app.modes import read_modes
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from app.workbench.replay.state_changes import apply_changes
+from domain.errors import ConfigurationError, StateError
+from domain.profile import MODES
 from tests.asking import ask_for_state, vary
 from tests.tiny_cross_encoder import write_cross_encoder
 
@@ -71,6 +74,17 @@ def test_modes_without_their_cross_encoder_rerank_locally_with_one_warning(
     assert [modes[name].rerank.method for name in ("exact", "other")] == ["local", "local"]
     [warning] = caplog.messages
     assert "exact, other" in warning
+
+
+def test_a_reranker_that_nobody_knows_is_refused_by_name(settings: Settings, tmp_path: Path) -> None:
+    profiles = tmp_path / "modes.toml"
+    profiles.write_text('[exact]\nrerank.method = "nobody"\n')
+    known = "there is no reranker 'nobody'; there are cohere, cross_encoder, local, model, none"
+    with pytest.raises(ConfigurationError, match=f"rerank.method.*{known}"):
+        read_modes(settings.model_copy(update={"profiles": profiles}))
+    saved = {"profile": MODES["standard"].model_dump()}
+    with pytest.raises(StateError, match=known):
+        apply_changes(saved, {"profile.rerank.method": "nobody"})
 
 
 async def test_a_fork_into_a_reranker_that_is_not_there_keeps_the_search_order(services: Services) -> None:

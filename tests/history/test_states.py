@@ -130,7 +130,7 @@ async def test_an_examination_names_what_cannot_be_run_on_from(services: Service
         "metadata": {"forked_as": "rerank"},
     }  # fmt: skip
     wrong_sources = await graph.aupdate_state(place, {"sources": "no list"}, as_node="rerank")
-    wrong_profile = {"profile": {"name": "standard", "rerank": {"method": "by hand"}}}
+    wrong_profile = {"profile": {"name": "standard", "retrieval": {"fusion": "by hand"}}}
     await graph.aupdate_state(place, wrong_profile, as_node="retrieve")
     await services.runs.states.flush("default", thread_id)
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
@@ -144,11 +144,11 @@ async def test_an_examination_names_what_cannot_be_run_on_from(services: Service
     by_field: dict[str, list[Failure]] = {}
     for failure in found.failures:
         by_field.setdefault(failure.field, []).append(failure)
-    assert set(by_field) == {"sources", "profile.rerank.method", "checkpoint"}
+    assert set(by_field) == {"sources", "profile.retrieval.fusion", "checkpoint"}
     checkpoint_id = wrong_sources["configurable"]["checkpoint_id"]
     assert [failure.checkpoint_id for failure in by_field["sources"]] == [checkpoint_id]
     assert "list" in by_field["sources"][0].why
-    assert all(failure.readable for failure in by_field["sources"] + by_field["profile.rerank.method"])
+    assert all(failure.readable for failure in by_field["sources"] + by_field["profile.retrieval.fusion"])
     assert not any(failure.readable for failure in by_field["checkpoint"])
     assert {failure.thread_id for failure in by_field["checkpoint"]} == {ended["thread_id"]}
     assert found.failed == len(found.failures)

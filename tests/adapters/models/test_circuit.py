@@ -98,7 +98,6 @@ async def test_opens_again_where_the_trial_fails(model: OpenAIChat, server: Open
     await fail(model)
     end_pause(model)
     await fail(model, 1)
-    model.circuit._context.ttl = 30
     asked = len(server.requests)
     await fail(model, 1)
     assert len(server.requests) == asked
