@@ -158,13 +158,15 @@ class Wording(_Texts):
         return self.model_copy(update={"abstention": alone})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
-        """Return an abstention: the sentence and, where the profile has none of its own, what was searched."""
+        """Return an abstention: the sentence and, where the profile has none of its own, what was searched. Where there
+        are no documents, only that is said: they cannot fail to answer."""
         texts = self.abstention
         said = [texts.sentence]
         for reason in reasons:
             if reason["code"] == "nothing_found":
-                said.append(texts.searched.format(query=_begin(reason["searched"])))
-                said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
+                if reason["scope_is_empty"] and texts.no_documents:
+                    return texts.no_documents
+                said += [texts.searched.format(query=_begin(reason["searched"])), texts.nothing_close]
             elif reason["code"] == "other_language":
                 said.append(texts.other_language)
         return " ".join(filter(None, said))

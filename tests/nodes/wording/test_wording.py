@@ -61,8 +61,7 @@ def test_notices_fill_in_what_the_english_ones_do(language: Language) -> None:
         ),
         (
             [found(empty=True)],
-            "The documents do not answer this. I searched for “the price”. There was nothing to search in: no "
-            "documents have been added here, or none match what was chosen.",
+            "There is nothing to search in: no documents have been added here, or none match what was chosen.",
         ),
     ],
 )
