@@ -97,7 +97,7 @@ def test_it_answers_in_an_empty_folder_on_servers_of_its_own(programs: Path, tmp
     document = tmp_path / "falke.md"
     document.write_text("# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.")
     question = "How long is the warranty of the Falke?"
-    assert "The documents do not answer this." in run(tmp_path, programs / "askgraph", "ask", question, **here)
+    assert "There is nothing to search in" in run(tmp_path, programs / "askgraph", "ask", question, **here)
     run(tmp_path, programs / "askgraph", "ingest", document, **here)
     assert "36 months. [1]" in run(tmp_path, programs / "askgraph", "ask", question, **here)
 
