@@ -342,9 +342,7 @@ class LangChainChat:
     def _estimate(self, sent: Iterable[str | Picture], text: str, sink: UsageSink) -> None:
         """Record an estimate for a call that was given up or cut, which is billed but reports its usage only at its
         end. Token counts of other models differ from o200k by some percent."""
-        read = sum(
-            self._tokens.count(each) if isinstance(each, str) else count_picture(self.name, each) for each in sent
-        )
+        read = sum(self._tokens.count(each) if isinstance(each, str) else count_picture(each) for each in sent)
         written = self._tokens.count(text)
         cost = self._prices.price(self.name, read, 0, written)
         sink.record(ModelUsage(self.name, read, written, cost, estimated=True))

@@ -27,15 +27,9 @@ class O200kCounter:
         return int(self._encoding.count(replace_surrogates(text)))
 
 
-def count_picture(model: str, picture: Picture) -> int:
-    """Estimate the tokens that a model's provider counts for a picture, by the formula that it documents. Replies
-    report what was counted; this is for those that were broken off."""
-    width, height = picture.width, picture.height
-    if model.startswith("anthropic:"):  # https://platform.claude.com/docs/en/build-with-claude/vision
-        return math.ceil(width * height / 750)
-    # https://platform.openai.com/docs/guides/images-vision#calculating-costs
-    small = {"mini": 1.62, "nano": 2.46}.get(model.rpartition("-")[2])
-    if small and "4o" not in model:
-        return math.ceil(min(math.ceil(width / 32) * math.ceil(height / 32), 1536) * small)
-    scale = min(1.0, 768 / min(width, height))
-    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+def count_picture(picture: Picture) -> int:
+    """Estimate the tokens that a provider counts for a picture, by OpenAI's formula; others are nearer to it than to
+    nothing. Replies report what was counted; this is for those that were broken off.
+    https://platform.openai.com/docs/guides/images-vision#calculating-costs"""
+    scale = min(1.0, 768 / min(picture.width, picture.height))
+    return 85 + 170 * math.ceil(picture.width * scale / 512) * math.ceil(picture.height * scale / 512)

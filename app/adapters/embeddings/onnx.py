@@ -14,7 +14,6 @@ import string
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import cast
@@ -42,8 +41,6 @@ WEIGHTS = "weights"
 """Name under which the graph refers to the package's file."""
 
 REMEMBERED_QUERIES = 256
-REMEMBERED_PLACES = 2048
-"""Chunks of which the places of tokens are kept, about 1 kB each; finding them takes .15 ms."""
 
 _Encoded = tuple[Vector, Vector]
 _Places = NDArray[np.int32]
@@ -75,7 +72,6 @@ class OnnxEmbedder:
             if token in ("[CLS]", "[SEP]", "[PAD]") or token in string.punctuation:
                 self._is_word[index] = False
         self._recalled: dict[str, _Encoded] = {}
-        self._locate = lru_cache(maxsize=REMEMBERED_PLACES)(self._find_words)
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
         self._passages = ThreadPoolExecutor(workers, thread_name_prefix="embed-passages")
 
@@ -121,14 +117,9 @@ class OnnxEmbedder:
             vectors[position] = pooled
         return vectors
 
-    def locate_words(self, text: str) -> _Places:
-        """Return where in `text` each token begins that has a token vector, in the order of the vectors."""
-        places: _Places = self._locate(text)
-        return places
-
     def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector, _Places]]:
         """Yield the position in `texts`, the embedding (dimension,) and the token vectors (tokens, dimension) of each
-        text, in order, and what `locate_words` returns for it.
+        text, in order, and where in it each token with a vector begins.
 
         Token vectors have unit rows, without punctuation. Used by ingestion: queries go ahead.
         """
@@ -160,9 +151,7 @@ class OnnxEmbedder:
         """End the worker threads. A running computation is finished, waiting ones are dropped."""
         self._queries.shutdown(cancel_futures=True)
         self._passages.shutdown(cancel_futures=True)
-        # A cached bound method is a reference cycle, and a model's memory is too large to wait for the garbage
-        # collector.
-        del self._locate, self._session
+        del self._session
 
     async def _embed_query(self, text: str) -> _Encoded:
         # A turn asks four times for one question. In the thread it would wait for the runs of other questions.
@@ -187,11 +176,6 @@ class OnnxEmbedder:
         # Extracted text contains lone surrogates, which the tokenizer refuses.
         encodable = [replace_surrogates(text) for text in texts]
         return [(encoding.ids, self._list_places(encoding)) for encoding in self._tokenizer.encode_batch(encodable)]
-
-    def _find_words(self, text: str) -> _Places:
-        places = self._list_places(self._tokenizer.encode(replace_surrogates(text)))
-        places.setflags(write=False)
-        return places
 
     def _list_places(self, encoding: Encoding) -> _Places:
         places = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[self._is_word[encoding.ids], 0]

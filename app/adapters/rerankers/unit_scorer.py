@@ -1,7 +1,6 @@
 """Scores units by the token vectors that ingestion stored for late interaction (`late_interaction`).
 
-A unit's tokens are found by its place in the document. Of a chunk too long for its places to be stored, the tokenizer
-finds them anew, without a run of the model. So a question costs one run, for itself.
+A unit's tokens are found by its place in the document, so a question costs one run of the model, for itself.
 """
 
 import asyncio
@@ -115,7 +114,7 @@ class LateInteractionUnitScorer:
     def _find_places(self, chunk: TokenChunk) -> tuple[range, _Places] | None:
         """Return which tokens stand in the chunk's own text and not in its title or lead, and their offsets in the
         document. None where the vectors were made of another text than would be embedded today."""
-        starts = np.frombuffer(chunk.places, "<u2") if chunk.places else self._embedder.locate_words(_embedded(chunk))
+        starts = np.frombuffer(chunk.places, "<u2")
         if len(starts) * _BYTES != len(chunk.tokens):
             return None
         kept = find_plain(chunk.text) or [(0, len(chunk.text))]

@@ -1,7 +1,6 @@
 """Scoring units by the token vectors that are stored for their chunks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,22 +82,11 @@ async def test_a_unit_is_compared_by_exactly_its_tokens(unit: str, embedder: Onn
     at = TEXT.index(unit)
     [chunk] = [each for each in stored.chunks if each.start <= at < each.start + len(each.text)]
     embedded = embedding_text(chunk.title, chunk.heading_path, chunk.text, chunk.lead)
-    first, words = (len(embedder.locate_words(text)) for text in (embedded[: embedded.rindex(unit)], unit))
+    first, words = (len(embedder._tokenize([text])[0][1]) for text in (embedded[: embedded.rindex(unit)], unit))
     tokens = chunk.tokens[first * DIMENSIONS // 2 : (first + words) * DIMENSIONS // 2]
     question = project(await embedder.embed_query_tokens(QUESTION), read_projection())
     assert scored is not None
     assert scored.tokens == pytest.approx(compare(question, [tokens])[0], abs=1e-3)
-
-
-async def test_stored_places_of_tokens_save_cutting_the_chunks_into_tokens_again(
-    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored = await store(TEXT, embedder)
-    asked = [stretch(TEXT, ANSWER, "Lost badge | 15", "The caretaker keeps the log")]
-    without = Stored([replace(chunk, places=b"") for chunk in stored.chunks])
-    found_anew = await LateInteractionUnitScorer(embedder, without).score(SCOPE, QUESTION, asked)
-    monkeypatch.setattr(embedder, "locate_words", lambda _: pytest.fail("The places are stored."))
-    assert await LateInteractionUnitScorer(embedder, stored).score(SCOPE, QUESTION, asked) == found_anew
 
 
 def test_places_that_two_bytes_cannot_hold_are_not_stored() -> None:
