@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.adapters.chat.providers import PACKAGES, Access
+from app.adapters.embeddings.registry import EMBEDDERS
 from app.ingest.parser_process import MEMORY_MB, SECONDS
 from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
@@ -191,12 +192,11 @@ class Settings(BaseSettings):
     @field_validator("embeddings")
     @classmethod
     def _check_embeddings(cls, value: str) -> str:
-        if not re.fullmatch(r"local|multilingual|openai:\S+|folder:.+|package:[\w.]+", value):
+        if value != "local" and value.partition(":")[0] not in EMBEDDERS:
             raise PydanticCustomError(
                 "embeddings",
-                "{given} is none of local, multilingual, openai:MODEL, openai:MODEL@DIMENSION, folder:PATH and "
-                "package:MODULE",
-                {"given": repr(value)},
+                "{given} names no model: it is local, or begins with one of {known}",
+                {"given": repr(value), "known": ", ".join(EMBEDDERS)},
             )
         return value
 

@@ -68,7 +68,7 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "embeddings",
             "ada",
-            "embeddings: 'ada' is none of local, multilingual, openai:MODEL, openai:MODEL@DIMENSION, folder:PATH and package:MODULE",
+            "embeddings: 'ada' names no model: it is local, or begins with one of multilingual, folder, package, openai",
         ),
     ],
 )

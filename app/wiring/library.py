@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.adapters.calculation.calculator import SqliteCalculator
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.embeddings.registry import ServedEmbedder, open_embedder
+from app.adapters.embeddings.registry import open_embedder
 from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
 from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
 from app.adapters.pgvectorstore.mapping import read_mapping
@@ -37,7 +37,7 @@ from domain.health import Check
 from domain.library.synced import SyncedFiles
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
-from domain.ports.embedding import Embedder
+from domain.ports.embedding import Embedder, ServedEmbedder
 from domain.ports.originals import ObjectStorage, OriginalStore
 
 logger = logging.getLogger("askgraph.wiring")
@@ -182,7 +182,7 @@ async def _open_models(
         if settings.embeddings == "local":
             yield local, local, encoder
             return
-        async with open_embedder(settings.embeddings, settings, prices) as embedder:
+        async with open_embedder(settings, prices) as embedder:
             if embedder.problem:
                 logger.error("%s", embedder.problem)
             yield local, embedder, TwoModelEncoder(embedder, encoder)

@@ -154,11 +154,13 @@ class Services:
         try:
             queues = await measure_queues(database.url)
             ratings = await measure_feedback(database.url)
+            to_embed = await self.library.backlog.count_all()
         except AskgraphError:
             return [*gauges, Gauge("database_up", "1 while the database answers.", 0)]
         return [
             *gauges,
             Gauge("database_up", "1 while the database answers.", 1),
+            Gauge("chunks_to_embed", "Chunks that only words find so far.", to_embed),
             Gauge("feedback", "Ratings of the last 24 hours, of all processes.", ratings, label="rating"),
             _gauge_queues("queue_waiting", "What waits in the queues.", queues, attrgetter("waiting")),
             _gauge_queues("queue_running", "What is taken from the queues.", queues, attrgetter("running")),

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.library.similarity import Scale
 from domain.ports.models import UsageSink
 
 Vector = NDArray[np.float32]
@@ -28,3 +29,14 @@ class Embedder(Protocol):
     async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         """Shape (len(texts), dimension), in order. Text past the model's window is cut."""
         ...
+
+
+class ServedEmbedder(Embedder, Protocol):
+    """An embedder that a service searches with."""
+
+    is_local: bool
+    """True if it runs on this machine."""
+    problem: str | None
+    """Problem of the most recent call; None if it was answered."""
+    scale: Scale | None
+    """The scale of its similarities, where the model itself tells it."""

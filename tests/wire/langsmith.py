@@ -1,7 +1,7 @@
 """A loopback server that records what the LangSmith SDK sends.
 
-It takes the ingestion protocol that the SDK speaks: `/runs/multipart` (zstd-compressed or not), `/runs/batch`, and
-single `/runs`; `/info` and `/sessions` answer as the service does. In a test::
+It takes the ingestion protocol that our client speaks, `/runs/multipart`; `/sessions` answers as the service does. In a
+test::
 
     async with serve_langsmith() as recorder:
         ...  # recorder.url, recorder.runs, recorder.tree()
@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager
 from email.parser import BytesParser
 from typing import Any
 
-import zstandard
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -33,20 +32,13 @@ class LangSmithRecorder:
     """The running server. `runs` holds each run once, in the order in which they arrived, with what later updates
     added."""
 
-    def __init__(self, *, compressed: bool = False) -> None:
+    def __init__(self) -> None:
         self.url = ""
-        self.requests: list[str] = []
-        """The path of each request for ingestion."""
-        self._compressed = compressed
         self._runs: dict[str, Json] = {}
         self.app = Starlette(
             routes=[
-                Route("/info", self._inform),
                 Route("/sessions", self._list_projects, methods=["GET"]),
                 Route("/runs/multipart", self._take_parts, methods=["POST"]),
-                Route("/runs/batch", self._take_batch, methods=["POST"]),
-                Route("/runs", self._take_run, methods=["POST"]),
-                Route("/runs/{run_id}", self._take_run, methods=["PATCH"]),
             ]
         )
 
@@ -64,24 +56,6 @@ class LangSmithRecorder:
         children = [child for child in self.runs if child.get("parent_run_id") == run["id"]]
         return [run["name"], *(self._subtree(child) for child in _in_order(children))]
 
-    async def _inform(self, request: Request) -> Response:
-        return JSONResponse(
-            {
-                "version": "0.13.0",
-                "instance_flags": {
-                    "zstd_compression_enabled": self._compressed,
-                },
-                "batch_ingest_config": {
-                    "use_multipart_endpoint": True,
-                    "size_limit": 100,
-                    "size_limit_bytes": 20_971_520,
-                    "scale_up_nthreads_limit": 4,
-                    "scale_up_qsize_trigger": 1000,
-                    "scale_down_nempty_trigger": 4,
-                },
-            }
-        )
-
     async def _list_projects(self, request: Request) -> Response:
         name = request.query_params.get("name", "default")
         project = {"id": PROJECT_ID, "tenant_id": TENANT_ID, "name": name, "reference_dataset_id": None}
@@ -93,20 +67,6 @@ class LangSmithRecorder:
             operation, run_id, *field = name.split(".")
             if operation in ("post", "patch"):
                 self._merge(run_id, {field[0]: value} if field else value)
-        self.requests.append("/runs/multipart")
-        return JSONResponse({}, status_code=202)
-
-    async def _take_batch(self, request: Request) -> Response:
-        body = await request.json()
-        for run in [*body.get("post", []), *body.get("patch", [])]:
-            self._merge(run["id"], run)
-        self.requests.append("/runs/batch")
-        return JSONResponse({}, status_code=202)
-
-    async def _take_run(self, request: Request) -> Response:
-        run = await request.json()
-        self._merge(request.path_params.get("run_id") or run["id"], run)
-        self.requests.append("/runs")
         return JSONResponse({}, status_code=202)
 
     def _merge(self, run_id: str, update: Json) -> None:
@@ -117,8 +77,6 @@ class LangSmithRecorder:
 async def _read_parts(request: Request) -> list[tuple[str, Any]]:
     """Name and JSON value of each part of the body."""
     body = await request.body()
-    if request.headers.get("content-encoding") == "zstd":
-        body = zstandard.ZstdDecompressor().stream_reader(body).read()
     header = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
     parts = []
     for part in BytesParser().parsebytes(header + body).walk():
@@ -135,9 +93,9 @@ def _in_order(runs: Iterable[Json]) -> list[Json]:
 
 
 @asynccontextmanager
-async def serve_langsmith(*, compressed: bool = False) -> AsyncIterator[LangSmithRecorder]:
-    """A recorder for one test. `compressed`: tell the SDK that it may compress."""
-    recorder = LangSmithRecorder(compressed=compressed)
+async def serve_langsmith() -> AsyncIterator[LangSmithRecorder]:
+    """A recorder for one test."""
+    recorder = LangSmithRecorder()
     async with serve_app(recorder.app) as address:
         recorder.url = address
         yield recorder

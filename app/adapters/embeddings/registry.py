@@ -6,13 +6,13 @@ settings and the prices, and yields a `ServedEmbedder`. It is imported where the
 
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from app.adapters.prices import PriceTable
-from app.settings import Settings
-from domain.errors import ConfigurationError
-from domain.library.similarity import Scale
-from domain.ports.embedding import Embedder
+if TYPE_CHECKING:
+    # Imports NumPy; the settings want the names without.
+    from app.adapters.prices import PriceTable
+    from app.settings import Settings
+    from domain.ports.embedding import ServedEmbedder
 
 EMBEDDERS = {
     "multilingual": "app.adapters.embeddings.multilingual",
@@ -22,30 +22,11 @@ EMBEDDERS = {
 }
 
 
-class ServedEmbedder(Embedder, Protocol):
-    """An embedder that a service searches with."""
-
-    is_local: bool
-    """True if it runs on this machine."""
-    problem: str | None
-    """Problem of the most recent call; None if it was answered."""
-    scale: Scale | None
-    """The scale of its similarities, where the model itself tells it."""
-
-
-def open_embedder(
-    embeddings: str, settings: Settings, prices: PriceTable
-) -> AbstractAsyncContextManager[ServedEmbedder]:
-    """Open the model that `embeddings` names. A model that does not answer is opened all the same: searches do without.
+def open_embedder(settings: "Settings", prices: "PriceTable") -> "AbstractAsyncContextManager[ServedEmbedder]":
+    """Open the model that the settings name. A model that does not answer is opened all the same: searches do without.
 
     Raises `ConfigurationError` for a name that no model can have, and where no server of it is known.
     """
-    module = EMBEDDERS.get(embeddings.partition(":")[0])
-    if module is None:
-        raise ConfigurationError(
-            f"{embeddings!r} names no embedding model: it is 'local', or begins with {', '.join(EMBEDDERS)}."
-        )
-    opened: AbstractAsyncContextManager[ServedEmbedder] = import_module(module).open_embedder(
-        embeddings, settings, prices
-    )
+    module = import_module(EMBEDDERS[settings.embeddings.partition(":")[0]])
+    opened: AbstractAsyncContextManager[ServedEmbedder] = module.open_embedder(settings.embeddings, settings, prices)
     return opened

@@ -6,7 +6,7 @@ import httpx2
 import openai
 import pytest
 import pytest_asyncio
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from app.adapters.chat.openai import OpenAIChat
 from domain.errors import (
@@ -117,17 +117,6 @@ async def test_reads_json_out_of_a_code_fence(model: OpenAIChat, server: OpenAIS
     server.behaviour.replies = ['Sure:\n```json\n{"good": true}\n```']
     assert (await model.judge(ASK, Verdict, Sink())).good
     assert len(server.requests) == 1
-
-
-async def test_repairs_once_with_the_error_in_hand(model: OpenAIChat, server: OpenAIServer) -> None:
-    class Share(BaseModel):
-        share: float = Field(ge=0, le=1)
-
-    server.behaviour.replies = ['{"share": 40}', '{"share": 0.4}']
-    sink = Sink()
-    assert (await model.judge(ASK, Share, sink)).share == 0.4
-    assert "less than or equal to 1" in server.requests[1]["messages"][-1]["content"]
-    assert len(sink.usage) == 2
 
 
 async def test_arguments_that_are_no_json_are_told_with_the_call(model: OpenAIChat, server: OpenAIServer) -> None:
