@@ -1,4 +1,4 @@
-"""The `askgraph` command. Each command is a module of this package and is imported only when it is run."""
+"""The `askgraph` command. Each command is a module of its own, and is imported only when it is run."""
 
 import gc
 import os
@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
-from app.cli.support.lazy_group import LazyGroup
+from app.cli import asking, library, operating
+from app.cli.support.lazy_group import make_group
+from app.workbench import cli as explaining
+
+ROOMS = {"Ask": asking, "Documents": library, "Find out why": explaining, "Run the service": operating}
+"""The commands in the groups of the help."""
 
 cli = typer.Typer(
     name="askgraph",
-    cls=LazyGroup,
+    cls=make_group(ROOMS),
     help="Answer questions from your documents, with sources. Everything runs on this machine unless you configure "
     "it otherwise.",
     no_args_is_help=True,

@@ -27,16 +27,12 @@ from app.api.schema.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
 from app.support.cancelling import end_tasks
 from app.wiring.services import Services
-from app.workbench.api import debug
 from domain.people.access import OWNER, STRANGER
 
 ROUTERS = (
     chat.router,
     cache.router,
     runs.router,
-    debug.router,
-    debug.grouping,
-    debug.replaying,
     documents.reading,
     documents.writing,
     originals.router,
@@ -144,7 +140,7 @@ def make_app(
     register_error_handlers(app)
     app.add_middleware(BodyLimit, limit=MAX_BODY, others={"/api/documents": settings.max_upload_bytes})
     # Not by `include_router`, which builds every route a second time, at the first request: 0.4 s of CPU.
-    for router in (*ROUTERS, *DIALECTS, pages.router):
+    for router in (*ROUTERS, *services.list_debug_routers(), *DIALECTS, pages.router):
         app.router.routes.extend(router.routes)
 
     @app.get("/docs", include_in_schema=False)

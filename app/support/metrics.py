@@ -1,4 +1,4 @@
-"""The metrics of a process, for Prometheus. Gauges that need a service are named where it is built, in `app/wiring`.
+"""The metrics of a process, for Prometheus. Gauges are in `app/wiring/metrics.py`.
 
 Counters and histograms of runs are filled from the record of each run, so that they say the same as the table `runs`.
 Gauges are read when somebody asks. docs/operations/monitoring.md says what to watch.

@@ -11,12 +11,9 @@ from uuid import UUID
 
 from app.adapters.embedded.leftovers import Leftovers
 from app.adapters.postgres.assistants import PostgresAssistantStore
-from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.client_threads import PostgresClientThreads
-from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
-from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.conversations.served_runs import PostgresServedRuns
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.erasure.store import PostgresEraser
@@ -42,6 +39,7 @@ from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
+from app.wiring.stores import Stores
 from domain.documents import DocumentReport
 from domain.history.erasure import CacheEraser, Eraser, FileEraser
 from domain.people.audit import AuditLog
@@ -105,6 +103,7 @@ async def connect_answers(settings: Settings, servers: Servers) -> AnswerCache:
 async def open_runs(
     settings: Settings,
     servers: Servers,
+    stores: Stores,
     answers: AnswerCache,
     library: LibraryServices,
     models: ModelServices,
@@ -127,7 +126,7 @@ async def open_runs(
         tasks = [
             library.ingestions.task(add),
             _make_embedding(library),
-            _make_housekeeping(settings, retention, PostgresAuditLog(pool)),
+            _make_housekeeping(settings, retention, stores.audit),
         ]
         queue = PostgresRunQueue(pool, servers.database.url, tasks)
         stack.push_async_callback(queue.close)
@@ -138,7 +137,7 @@ async def open_runs(
         saver = await stack.enter_async_context(open_saver(pool))
         graph = build_answer_graph(saver, settings.model_timeout)
         states = ThreadStates(graph, saver.flush, translated_errors)
-        log, thread_store = PostgresRunLog(pool), PostgresThreadStore(pool)
+        thread_store = PostgresThreadStore(pool)
         served = PostgresServedRuns(pool, saver)
         stack.push_async_callback(served.close)
         names = [
@@ -153,7 +152,7 @@ async def open_runs(
             client_threads=PostgresClientThreads(pool),
             queue=queue,
             streams=streams,
-            log=log,
+            log=stores.runs,
             served=served,
             answers=answers,
             retention=retention,
@@ -167,7 +166,7 @@ async def open_runs(
             ),
             conversations=RedisConversations(servers.redis, namespace),
             usage=RedisUsageCounter(servers.redis, namespace),
-            feedback=PostgresFeedbackStore(pool),
+            feedback=stores.feedback,
             assistants=PostgresAssistantStore(pool),
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,

@@ -1,15 +1,12 @@
-"""Composition: opens all parts of the service in order, and closes them in reverse."""
+"""Composition: opens all parts of the service in order, joins the workbench to them, and closes them in reverse."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from operator import attrgetter
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from app.access.limits import CallerLimits
-from app.adapters.postgres.audit import PostgresAuditLog
-from app.adapters.postgres.keys import PostgresKeyStore
-from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
 from app.adapters.tracing.models import TracedModel
@@ -30,14 +27,15 @@ from app.support.turns import Turns
 from app.wiring.functions import connect_functions
 from app.wiring.identities import Identities, open_identities
 from app.wiring.library import LibraryServices, open_library
+from app.wiring.metrics import measure
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
 from app.wiring.servers import Servers, open_servers
+from app.wiring.stores import Stores
 from app.workbench.debugger import Debugger
 from app.workbench.replay.replay import Replayer
 from app.workbench.tapes.observing import Tapes
-from domain.errors import AskgraphError
-from domain.health import Check, QueueDepth
+from domain.health import Check
 from domain.people.access import Caller
 from domain.people.audit import AuditLog
 from domain.ports.functions import Functions
@@ -45,6 +43,9 @@ from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
 from nodes.context import Context
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +145,7 @@ class Services:
 
     async def measure(self) -> list[Gauge]:
         """Measure how busy this process is, and how full the queues of all processes are."""
-        database = self.servers.database
-        gauges = [
-            Gauge("runs_running", "Runs of this process.", self.admission.running),
-            Gauge("runs_waiting", "Runs of this process that wait for their turn.", self.admission.waiting),
-            Gauge("runs_limit", "Runs that this process takes on.", self.admission.most),
-            Gauge("connection_waiters", "Who waits for a connection to the database.", database.pool.waiting),
-        ]
-        try:
-            queues = await measure_queues(database.url)
-            ratings = await measure_feedback(database.url)
-            to_embed = await self.library.backlog.count_all()
-        except AskgraphError:
-            return [*gauges, Gauge("database_up", "1 while the database answers.", 0)]
-        return [
-            *gauges,
-            Gauge("database_up", "1 while the database answers.", 1),
-            Gauge("chunks_to_embed", "Chunks that only words find so far.", to_embed),
-            Gauge("feedback", "Ratings of the last 24 hours, of all processes.", ratings, label="rating"),
-            _gauge_queues("queue_waiting", "What waits in the queues.", queues, attrgetter("waiting")),
-            _gauge_queues("queue_running", "What is taken from the queues.", queues, attrgetter("running")),
-            _gauge_queues("queue_oldest_seconds", "Age of what waits longest.", queues, attrgetter("oldest_seconds")),
-        ]
+        return await measure(self.admission, self.servers.database, self.library.backlog)
 
     def make_run_manager(self) -> RunManager:
         """Make a manager of this process's runs."""
@@ -178,6 +158,12 @@ class Services:
     def make_debugger(self) -> Debugger:
         """Make what reads runs to explain, compare and export them."""
         return Debugger(self.make_run_parts(), self.runs.log)
+
+    def list_debug_routers(self) -> Sequence["APIRouter"]:
+        """List the routes of the workbench. Imported only by a process that serves."""
+        from app.workbench.api import debug
+
+        return debug.ROUTERS
 
     def make_history_reader(self) -> HistoryReader:
         """Make what reads the history of threads."""
@@ -197,12 +183,6 @@ class Services:
         )
 
 
-def _gauge_queues(
-    name: str, description: str, queues: Mapping[str, QueueDepth], pick: Callable[[QueueDepth], float]
-) -> Gauge:
-    return Gauge(name, description, {queue: pick(depth) for queue, depth in queues.items()}, label="queue")
-
-
 def _is_local(library: LibraryServices, models: ModelServices) -> bool:
     """Return True where no model that searches or judges is on another server."""
     return models.chat.small is None and library.embedder.is_local and "rerank" not in models.checks
@@ -218,12 +198,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     functions = connect_functions(settings, modes)
     prices = read_prices(settings.prices)
     async with open_servers(settings) as servers, AsyncExitStack() as stack:
+        stores = Stores(settings, servers.database)
         answers = await connect_answers(settings, servers)
         library = await stack.enter_async_context(open_library(settings, servers, prices, answers))
         modes = fit_modes(modes, library.embedder.name, library.embedder.scale)
         async with (
             open_models(settings, modes, prices, library) as models,
-            open_runs(settings, servers, answers, library, models) as runs,
+            open_runs(settings, servers, stores, answers, library, models) as runs,
         ):
             yield Services(
                 settings=settings,
@@ -238,9 +219,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 work_turns=Turns(2, 1),
                 tapes=Tapes(settings.untaped_workspaces, enabled=settings.tapes),
                 identities=await stack.enter_async_context(open_identities(settings)),
-                keys=PostgresKeyStore(servers.database.pool),
+                keys=stores.keys,
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
-                audit=PostgresAuditLog(servers.database.pool),
+                audit=stores.audit,
                 checks={**servers.checks(), **models.checks, **library.checks},
                 functions=functions,
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},

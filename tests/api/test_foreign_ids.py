@@ -19,6 +19,7 @@ from app.access.authentication import Authenticator
 from app.adapters.postgres.row_security import OF_THREAD, OF_WORKSPACE
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
+from app.workbench.api import debug
 from domain.people.access import Caller
 from tests.api.test_matrix import ENDPOINTS, HARMLESS, OPEN, Service, fill, fill_in, never, settle
 from tests.http_client import open_client
@@ -65,7 +66,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 def list_places() -> Iterator[tuple[str, str, str, str]]:
     """Operation, part of the request, name and kind of all that takes an id: OpenAPI's, of dialects too."""
-    served = (cast(APIRoute, route) for router in (*ROUTERS, *DIALECTS) for route in router.routes)
+    served = (cast(APIRoute, route) for router in (*ROUTERS, *debug.ROUTERS, *DIALECTS) for route in router.routes)
     routes = [copy.copy(route) for route in served if ":path" not in route.path]
     for route in routes:
         route.include_in_schema = True

@@ -16,6 +16,7 @@ from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.serving.server import run_server
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from app.workbench.api import debug
 from domain.errors import ConfigurationError, Unauthenticated
 from domain.people.access import OWNER, ApiKey, Right
 from tests.asking import with_models
@@ -47,7 +48,7 @@ async def make(services: Services, *rights: Right, **options: Any) -> tuple[ApiK
 def test_every_route_but_those_of_health_and_signing_in_needs_a_caller() -> None:
     free = {
         (route.path, method)
-        for router in (*ROUTERS, *DIALECTS)
+        for router in (*ROUTERS, *debug.ROUTERS, *DIALECTS)
         for route in router.routes
         if isinstance(route, APIRoute) and type(route) is APIRoute
         for method in route.methods or ()

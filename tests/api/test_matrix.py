@@ -16,6 +16,7 @@ from app.access.authentication import Authenticator
 from app.answering.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
+from app.workbench.api import debug
 from domain.assistants import Draft
 from domain.people.access import OWNER, RIGHTS, Caller, Right
 from domain.scope import Scope
@@ -365,7 +366,7 @@ async def test_every_endpoint_is_tried() -> None:
     described = {f"{method} {path}" for path, operations in paths.items() for method in operations}
     served = {
         f"{method.lower()} {route.path}"
-        for router in (*ROUTERS, *DIALECTS)
+        for router in (*ROUTERS, *debug.ROUTERS, *DIALECTS)
         for route in cast(list[APIRoute], router.routes)
         for method in route.methods or ()
     }

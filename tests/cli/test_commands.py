@@ -96,11 +96,11 @@ def test_files_are_handed_over_and_listed(home: Path, documents: Path) -> None:
     assert [report["code"] for report in handed["documents"]] == ["unreadable_document"]
     [first] = handed["ingestions"]
     shown = run(home, *arguments, code=1)
-    assert "askgraph ingestions -w later" in shown.stdout
+    assert "askgraph documents --waiting -w later" in shown.stdout
     assert "There is no such file" in shown.stderr
-    second, listed = read(run(home, "ingestions", "-w", "later", "--json"))
+    second, listed = read(run(home, "documents", "--waiting", "-w", "later", "--json"))
     assert (second["ingestion_id"] in shown.stdout, listed) == (True, first)
-    listing = run(home, "ingestions", "-w", "later").stdout
+    listing = run(home, "documents", "--waiting", "-w", "later").stdout
     assert first["ingestion_id"] in listing
     assert "queued" in listing
 
@@ -153,6 +153,13 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     refused = run(home, "replay", answer["run_id"], "--after", "rerank", "--set", "profile.rerank.keep=1", code=2)
     assert "Replay the run with --from rerank" in refused.stderr
 
+    (home / "guards").mkdir()
+    run(home, "export", answer["run_id"], "guards/falke.askgraph")
+    assert read(run(home, "why", "guards/falke.askgraph", "--json"))["run_id"] == answer["run_id"]
+    assert "1 run, 0 of them differ." in run(home, "replay", "--tape", "strict", "guards").stdout
+    assert "--tape strict FILE" in run(home, "replay", "guards/falke.askgraph", code=2).stderr
+    assert "no file *.askgraph" in run(home, "replay", "--tape", "strict", str(documents), code=2).stderr
+
     [document] = read(run(home, "documents", "--json"))
     run(home, "delete", document["id"])
     assert read(run(home, "documents", "--json")) == []
@@ -178,7 +185,7 @@ def test_a_new_thread_or_workspace_is_begun_only_where_that_is_said(home: Path) 
     assert "'legal'" in run(home, "ask", "Hello!", "-w", "leagl", code=2).stderr
     assert "contracts-2024" in run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts", code=2).stderr
     run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts-2024")
-    assert "no feedback" in run(home, "feedback", "--export", "rated").stdout
+    assert "Nothing was rated" in run(home, "eval", "rated", "--rated", "7d").stdout
     assert not (home / "rated").exists()
 
 
@@ -219,13 +226,6 @@ async def test_a_turn_that_is_interrupted_is_recorded(home: Path) -> None:
 
 def test_the_version_is_said(tmp_path: Path) -> None:
     assert run_installed(tmp_path, "--version").stdout.strip() == f"askgraph {version('askgraph')}"
-
-
-def test_the_graph_is_drawn_without_services(tmp_path: Path) -> None:
-    assert "reformulate" in run(tmp_path, "graph", "--format", "mermaid").stdout
-    run_installed(tmp_path, "graph", "--format", "json", "--output", "graph.json")
-    assert read(Said((tmp_path / "graph.json").read_text(), ""))["steps"]
-    assert not (tmp_path / "data").exists()
 
 
 def test_eval(home: Path) -> None:

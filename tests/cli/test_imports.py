@@ -28,7 +28,7 @@ for command in json.loads(sys.argv[1]):
 COMMANDS = (
     ("documents",),
     ("documents", "--json"),
-    ("ingestions",),
+    ("documents", "--waiting"),
     ("costs",),
     ("runs", "--where", "retries > 0"),
     ("costs", "--by", "model", "--json"),

@@ -8,10 +8,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from app.cli import cli
-from app.cli.support.lazy_group import MODULES, ROOMS
+from app.cli import ROOMS, cli
 
-COMMANDS = {name: summary for _, commands in ROOMS.values() for name, summary in commands.items()}
+COMMANDS = {name: summary for room in ROOMS.values() for name, summary in room.COMMANDS.items()}
+MODULES = {name: f"{room.__name__}.{name}" for room in ROOMS.values() for name in room.COMMANDS}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -87,26 +86,22 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["answer"] == answer["answer"]
     reasons = run(home, "why", answer["run_id"])
     assert "answered by local in mode standard, from the cache" in " ".join(reasons.stdout.split())
-    counted = run(home, "cache")
-    counts = re.fullmatch(r"1 hit, (\d+) miss(?:es)?, of which 0 shared a run\n", counted.stdout)
-    # A miss that Redis did not hear of is not counted either.
-    assert counts is not None
-    assert 1 <= int(counts[1]) <= 2
+    assert json.loads(run(home, "runs", "--failed", "--json").stdout)["runs"] >= 1
 
     [document] = json.loads(run(home, "documents", "--json").stdout)
     refused = run(home, "delete", document["id"], "nonsense")
     assert refused.code == 2
     assert "There is no document 'nonsense'" in refused.stderr
-    refused = run(home, "forget", "falke.md")
+    refused = run(home, "delete", "falke.md", "--everywhere")
     assert refused.code == 2
     assert document["id"] in refused.stderr
-    assert run(home, "forget", document["id"], "--dry-run").code == 0
+    assert run(home, "delete", document["id"], "--everywhere", "--dry-run").code == 0
     assert json.loads(run(home, "documents", "--json").stdout) == [document]
     deleted = run(home, "delete", document["id"], "--yes")
     assert deleted.code == 0
     assert json.loads(run(home, "documents", "--json").stdout) == []
 
-    for done in (ingested, asked, asked_again, shown, reasons, counted, deleted):
+    for done in (ingested, asked, asked_again, shown, reasons, deleted):
         assert not done.imported & MODELS
 
 
@@ -136,7 +131,7 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     assert "unchanged" in send("ingest", str(tmp_path / "a")).stdout
     queued = send("ingest", str(tmp_path / "a"), "--background").stdout
     assert "1 file queued, 0 failed" in queued
-    assert queued.split()[1] in send("ingestions").stdout
+    assert queued.split()[1] in send("documents", "--waiting").stdout
     asked = send("ask", QUESTION)
     assert (asked.code, "36 months" in asked.stdout) == (0, True)
     assert "team=sales" in send("documents").stdout
@@ -172,8 +167,8 @@ def test_a_mistake_is_reported_in_one_line(home: Path, arguments: tuple[str, ...
 
 
 def test_with_other_settings_the_server_is_not_used(home: Path) -> None:
-    done = run(home, "cache", ASKGRAPH_MODEL_TIMEOUT="59")
-    assert done.code == 0
+    done = run(home, "why", "nonsense", ASKGRAPH_MODEL_TIMEOUT="59")
+    assert done.code == 2
     assert done.imported & MODELS
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.drawing.diagram import Diagram, read_graph
+from app.drawing.diagram import Diagram, draw_ascii, draw_mermaid, read_graph
 from app.drawing.layout import lay_out
-from app.drawing.text import draw_ascii, draw_mermaid
 from graphs.answer import STEPS, build_answer_graph
 
 
@@ -40,7 +39,7 @@ def test_mermaid_holds_every_edge_with_a_plain_label(diagram: Diagram) -> None:
     assert drawn == edges_of(diagram)
 
 
-def test_text_holds_every_edge_under_its_step(diagram: Diagram) -> None:
+def test_text_holds_every_edge_under_its_step_and_fits_a_terminal(diagram: Diagram) -> None:
     text = draw_ascii(diagram)
     drawn = set()
     step = ""
@@ -50,10 +49,6 @@ def test_text_holds_every_edge_under_its_step(diagram: Diagram) -> None:
         else:
             step = line
     assert drawn == edges_of(diagram)
-
-
-def test_text_fits_a_terminal(diagram: Diagram) -> None:
-    text = draw_ascii(diagram)
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 120
 

@@ -300,7 +300,7 @@ async def test_a_strict_replay_is_identical_and_a_bundle_is_downloaded(
     assert downloaded.suggested_filename == f"{asked.run_id}.askgraph"
     file = tmp_path / "run.askgraph"
     await downloaded.save_as(file)
-    assert read_bundle(file.read_bytes()).run.record.run_id == asked.run_id
+    assert read_bundle(file.read_bytes()).record.run_id == asked.run_id
 
 
 async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Service) -> None:

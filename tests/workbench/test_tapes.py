@@ -23,12 +23,12 @@ from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from app.workbench.tapes import tapes
 from app.workbench.tapes.observing import Tapes
+from app.workbench.tapes.tape import Tape
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape
 from domain.errors import NotOnTape, StateError, UnknownRun, UnknownTape
 from domain.events import Done, Event, Failed
 from domain.execution.budget import Budget
-from domain.execution.tapes import Tape
 from graphs.answer import build_answer_graph
 from tests.asking import QUESTION, ask, with_graph, with_models
 from tests.conftest import HANDBOOK, MANUAL

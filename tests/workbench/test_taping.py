@@ -11,12 +11,12 @@ from typing_extensions import is_protocol
 
 from app.adapters.chat.openai import OpenAIChat
 from app.wiring.judges import build_local_judges
+from app.workbench.tapes.tape import Call, Tape
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape, encode_tape
 from app.workbench.tapes.taping import Player, describe, fill, play, record
 from domain.documents import Box, Line, Passage
 from domain.errors import CalculationError, NotOnTape
-from domain.execution.tapes import Call, Tape
 from domain.ports.calculation import Calculation, LookUp
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges

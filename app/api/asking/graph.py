@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from app.api.dependencies import GraphDep, needs
 from app.api.schema.openapi import Responses, fail_with, respond_with, respond_with_text
-from app.drawing.diagram import Layout, read_graph
-from app.drawing.drawing import Format, draw
+from app.drawing.diagram import Format, Layout, draw, read_graph
 
 router = APIRouter(prefix="/api", tags=["graph"], route_class=needs("ask", "debug"))
 

@@ -198,7 +198,7 @@ async def _read_on_server(
                 progress("files", done, len(handed.ingestions))
                 while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
                     if find_server(settings) is None:
-                        raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
+                        raise Unavailable("The server stopped. The files wait: see askgraph documents --waiting.")
                     await asyncio.sleep(POLL_SECONDS)
                 if status and status.report:
                     documents.append(status.report)
@@ -280,7 +280,7 @@ def print_handed_over(handed: HandedOver, workspace_id: str) -> None:
     if handed.ingestions:
         option = "" if workspace_id == "default" else f" -w {workspace_id}"
         out.print("A running `askgraph serve` or `askgraph worker` reads them, or the next one that starts.")
-        out.print(f"Check on them: askgraph ingestions{option}")
+        out.print(f"Check on them: askgraph documents --waiting{option}")
 
 
 def print_ingest(report: IngestReport) -> None:

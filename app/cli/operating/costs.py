@@ -1,20 +1,17 @@
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import print_result, run, run_on_server
+from app.cli.support.running import print_result, show_there_or_here
 from app.history.costs import parse_since, read_costs
 from app.settings import read_settings
 from app.support.terminal import count, new_table, out, print_table
 from app.wiring.stores import open_stores
 from domain.runs import CostKey
-
-if TYPE_CHECKING:
-    from app.cli.support.server_client import ServerClient
 
 cli = new_cli()
 
@@ -28,18 +25,17 @@ def costs(
 ) -> None:
     """Show what answering has cost: runs, calls, tokens, dollars. Cached answers cost nothing."""
 
-    show = partial(print_result, print_costs, as_json=as_json)
-
-    async def read_here() -> int:
+    async def read_here() -> Mapping[str, Any]:
         start = parse_since(since)
         async with open_stores(read_settings()) as stores:
-            return show(await read_costs(stores.runs, workspace, start, by))
+            return await read_costs(stores.runs, workspace, start, by)
 
-    def read_there(server: "ServerClient") -> int:
-        return show(server.get("costs", workspace=workspace, since=since, by=by))
-
-    run_on_server(read_there, only_named=True)
-    run(read_here())
+    show_there_or_here(
+        partial(print_result, print_costs, as_json=as_json),
+        lambda server: server.get("costs", workspace=workspace, since=since, by=by),
+        read_here,
+        only_named=True,
+    )
 
 
 def print_costs(report: Mapping[str, Any]) -> None:

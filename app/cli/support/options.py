@@ -68,6 +68,4 @@ WhereOption = Annotated[
 ModeOption = Annotated[
     str, typer.Option("--mode", "-m", help="fast, standard, thorough, research, one of your own, or an assistant.")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

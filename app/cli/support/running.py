@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -85,6 +85,25 @@ def run_on_server(work: Callable[["ServerClient"], int], *, only_named: bool = F
     except KeyboardInterrupt:
         code = 130
     raise typer.Exit(code)
+
+
+def show_there_or_here(
+    show: Callable[[Any], int],
+    there: "Callable[[ServerClient], Any]",
+    here: Callable[[], Awaitable[Any]],
+    *,
+    only_named: bool = False,
+    of_files: bool = False,
+) -> NoReturn:
+    """Show what a running server finds, or what is found on this machine where there is none; see `run_on_server`. A
+    command `of_files` needs neither a server nor the data of this machine."""
+    if not of_files:
+        run_on_server(lambda server: show(there(server)), only_named=only_named)
+
+    async def work() -> int:
+        return show(await here())
+
+    run(work(), needs_data=not of_files)
 
 
 def write_file(file: Path, data: bytes) -> None:

@@ -9,8 +9,8 @@ from app.api.schema.schemas import Body, WorkspaceId
 from app.workbench.explain.settable import Settable
 from app.workbench.explain.whatif import MOST_SETS
 from app.workbench.fleet.fleet import MOST_AT_ONCE
+from app.workbench.tapes.tape import TapeUse
 from askgraph.models import Fact
-from domain.execution.tapes import TapeUse
 
 NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}(@[1-9][0-9]?)?$")]
 

@@ -79,6 +79,7 @@ FilterDep = Annotated[RunFilter, Depends(_read_filter)]
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
 replaying = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
+ROUTERS = (router, grouping, replaying)
 
 
 @grouping.get("/failures", **answer_with(Failures, "The groups."))
@@ -168,7 +169,7 @@ async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope:
     responses=respond_with_text("The file.", "application/octet-stream") | fail_with(404, 409),
 )
 async def export(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Response:
-    """Return a run as a file for `askgraph open` and `askgraph test`: states, tape, and what it cited."""
+    """Return a run as a file, which the commands take in place of a run: states, tape, and what it cited."""
     data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id))
     headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
     return Response(data, media_type="application/octet-stream", headers=headers)

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_result
+from app.cli.support.running import print_result, show_there_or_here
 from app.support.terminal import escape, new_table, out, print_table
-from app.workbench.cli.reading_runs import is_file, show_cost, show_there_or_here
+from app.workbench.cli.targets import is_file, read_run, show_cost
 
 cli = new_cli()
 
@@ -21,10 +21,15 @@ def diff(
 ) -> None:
     """Compare two runs: the first step where they part, and how both ended."""
 
+    async def diff_here() -> Mapping[str, Any]:
+        from app.workbench.compare import difference
+
+        return difference.diff(await read_run(one, workspace), await read_run(other, workspace))
+
     show_there_or_here(
         partial(print_result, print_difference, as_json=as_json),
         lambda server: server.get("runs", one, "diff", other, workspace=workspace),
-        lambda here: here.diff(one, other, workspace),
+        diff_here,
         of_files=is_file(one) or is_file(other),
     )
 

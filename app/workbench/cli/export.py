@@ -4,9 +4,9 @@ from typing import Annotated
 import typer
 
 from app.cli.support.options import WorkspaceOption, new_cli
-from app.cli.support.running import write_file
+from app.cli.support.running import show_there_or_here, write_file
 from app.support.terminal import err
-from app.workbench.cli.reading_runs import show_there_or_here
+from app.workbench.cli.targets import read_run
 
 cli = new_cli()
 
@@ -24,8 +24,13 @@ def export(
         err.print(f"{file}: {len(data):,} bytes. It holds what question, answer and documents say.", markup=False)
         return 0
 
+    async def export_here() -> bytes:
+        from app.workbench.replay.bundle import write_bundle
+
+        return write_bundle(await read_run(run_id, workspace))
+
     show_there_or_here(
         keep,
         lambda server: server.download("runs", run_id, "bundle", workspace=workspace),
-        lambda here: here.export(run_id, workspace),
+        export_here,
     )

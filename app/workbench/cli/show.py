@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import fail, print_result
+from app.cli.support.running import fail, print_result, show_there_or_here
 from app.support.terminal import escape, new_table, out, print_table, shorten
-from app.workbench.cli.reading_runs import is_file, show_cost, show_ms, show_there_or_here
+from app.workbench.cli.targets import is_file, read_run, show_cost, show_ms
 from domain.errors import InputError
 
 _CANDIDATES = 10
@@ -29,11 +29,16 @@ def show(
 ) -> None:
     """Show what happened in a run, step by step: changes, calls, candidates, verdicts."""
 
+    async def trace_here() -> Mapping[str, Any]:
+        from app.workbench.explain.trace import trace
+
+        return trace(await read_run(run_id, workspace))
+
     printer = partial(print_trace, node=node, everything=everything, prompts=prompts)
     show_there_or_here(
         partial(print_result, printer, as_json=as_json),
         lambda server: server.get("runs", run_id, "trace", workspace=workspace),
-        lambda here: here.trace_run(run_id, workspace),
+        trace_here,
         of_files=is_file(run_id),
     )
 

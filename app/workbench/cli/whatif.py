@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.support.running import fail, print_result
+from app.cli.support.running import fail, print_result, show_there_or_here
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
-from app.workbench.cli.reading_runs import show_there_or_here
 from domain.errors import AskgraphError
+from domain.scope import Scope
 
 cli = new_cli()
 
@@ -35,11 +35,19 @@ def whatif(
         sets = [parse_changes([change]) for change in changes or []]
     except AskgraphError as error:
         fail(error)
+
+    async def try_here() -> Mapping[str, Any]:
+        from app.settings import read_settings
+        from app.wiring.services import open_services
+
+        async with open_services(read_settings()) as services:
+            return await services.make_debugger().try_variants(Scope(workspace), run_id, sets=sets, models=models)
+
     body = {"sets": sets, "models": models}
     show_there_or_here(
         partial(print_result, print_whatif, as_json=as_json),
         lambda server: server.post("runs", run_id, "whatif", body=body, workspace=workspace),
-        lambda here: here.try_variants(run_id, workspace, sets, models=models),
+        try_here,
     )
 
 

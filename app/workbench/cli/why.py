@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_result
+from app.cli.support.running import print_result, show_there_or_here
 from app.support.terminal import escape, out
-from app.workbench.cli.reading_runs import is_file, show_there_or_here
+from app.workbench.cli.targets import is_file, read_run
 
 cli = new_cli()
 
@@ -22,10 +22,15 @@ def why(
 ) -> None:
     """Say why a run ended as it did: searches, thresholds, sources, claims and doubts."""
 
+    async def explain_here() -> Mapping[str, Any]:
+        from app.workbench.explain.why import explain_run
+
+        return explain_run(await read_run(run_id, workspace))
+
     show_there_or_here(
         partial(print_result, print_facts, as_json=as_json),
         lambda server: server.get("runs", run_id, "why", workspace=workspace),
-        lambda here: here.explain(run_id, workspace),
+        explain_here,
         of_files=is_file(run_id),
     )
 

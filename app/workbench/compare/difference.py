@@ -11,8 +11,8 @@ from app.workbench.compare.endings import Compared, Costs, Ending, compare, read
 from app.workbench.explain.passages import read_passages
 from app.workbench.explain.trace import Change, describe_changes
 from app.workbench.replay.saved_run import SavedRun, SavedStep
+from app.workbench.tapes.tape import Call, Tape
 from app.workbench.tapes.tape_codec import pack, show_request
-from domain.execution.tapes import Call, Tape
 
 MAX_LINES = 60
 """Lines of a difference between two calls."""

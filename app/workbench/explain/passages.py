@@ -7,7 +7,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from app.workbench.replay.saved_run import SavedRun, SavedStep
-from domain.execution.tapes import Call
+from app.workbench.tapes.tape import Call
 from domain.profile import Profile
 
 MAX_LEFT_OUT = 20

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from app.support.docstrings import list_descriptions
+from app.workbench.replay.effects import decides, reads
 from domain import profile
 from graphs.answer import STEPS
-from graphs.effects import decides, reads
 
 FIELDS = {
     "question": "The question as it was asked.",

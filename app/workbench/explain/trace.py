@@ -13,15 +13,15 @@ from typing_extensions import TypedDict
 
 from app.workbench.explain.passages import LEGS, find_source, list_left_out, list_searches, plain, read_passages
 from app.workbench.explain.why import weigh
+from app.workbench.replay.effects import find_difference, reads
 from app.workbench.replay.saved_run import SavedRun, SavedStep
+from app.workbench.tapes.tape import Call
 from domain.documents import Claim, name_place
-from domain.execution.tapes import Call
 from domain.history.feedback import Complaint, Feedback, Rating
 from domain.profile import Profile, RerankKnobs
 from domain.runs import FIRST_TOKEN
 from domain.state import Usage, blank_question
 from graphs.answer import STEPS
-from graphs.effects import find_difference, reads
 
 SNIPPET = 200
 """Characters of a candidate's text."""

@@ -11,28 +11,28 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
+from uuid import uuid4
 
 from typing_extensions import TypedDict
 
 from app.answering.graph_pass import prepare_judgement
-from app.history.states import require_current
 from app.workbench.compare.endings import Compared, Ending, compare, read_ending
-from app.workbench.replay.in_memory import Rehearsal, Start, allow_unpaid, rehearse
+from app.workbench.replay.again import Start, begin_in_memory, run_in_memory, start_at
+from app.workbench.replay.effects import INCIDENTAL, Beginning, find_difference, find_first
 from app.workbench.replay.saved_run import SavedRun, require_steps
 from app.workbench.replay.state_changes import change_values
-from app.workbench.tapes.taping import Player
+from app.workbench.tapes.tape import Tape
+from app.workbench.tapes.taping import Player, fill
 from domain.errors import StateError
-from domain.execution.tapes import Tape
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ModelUsage
 from domain.profile import MOST_SOURCES, Profile
 from domain.state import add_costs
 from graphs.answer import AnswerGraph
-from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
 from nodes.context import Context
 
 MOST_VARIANTS = 40
@@ -45,6 +45,9 @@ SECONDS = 15.0
 """Longest time of one variant."""
 TOTAL_SECONDS = 40.0
 """Longest time of all together. What has not begun by then is reported as not tried."""
+_PAID = ("ChatModel ", "Reranker cohere/", "Embedder openai:", "Functions")
+"""How the names of ports begin whose servers send bills. Such a server may be one's own: we cannot tell. Nor what a
+function from outside costs, or changes."""
 _TOO_LATE = "not tried: the time for all of them was over"
 _LONGEST = 120
 """Characters of a label."""
@@ -140,6 +143,19 @@ class TrialParts:
     """Waits for a turn to search and judge."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How a run would have ended with a variant, or why that is not known."""
+
+    ending: Ending | None = None
+    problem: str | None = None
+    """Why there is no ending, or why the run failed."""
+    taped: int = 0
+    """Calls that were answered from the tape."""
+    made: int = 0
+    """Calls that were made."""
+
+
 async def try_variants(
     run: SavedRun,
     parts: TrialParts,
@@ -159,7 +175,6 @@ async def try_variants(
     if len(sets) > MOST_SETS:
         raise StateError(f"At most {MOST_SETS} changes can be added; these are {len(sets)}.")
     recorded = read_ending(run.final, error=run.record.error, path=path)
-    run_id = run.record.run_id
     context = parts.make_context()
     found = list(_list_variants(run, path, parts.modes, context, models=models))
     added = [Variant("set", _name_changes(each), each) for each in sets]
@@ -168,7 +183,7 @@ async def try_variants(
     for variant, plan in planned:
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
-    tried = [(variant, plan) for variant, plan in planned if plan is not None]
+    startable = [(variant, plan) for variant, plan in planned if plan is not None]
     await prepare_judgement(parts.judges)
 
     used = [] if used is None else used
@@ -176,24 +191,23 @@ async def try_variants(
     deadline = asyncio.get_running_loop().time() + TOTAL_SECONDS
 
     async def run_one(variant: Variant, start: Start) -> Outcome:
-        def report(done: Rehearsal | None, problem: str | None) -> Outcome:
-            return _report(variant, start, _name_start(run, path, variant, start), done, recorded, problem, run_id)
-
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
-                return report(None, _TOO_LATE)
-            return report(*await run_variant(run, variant, start, parts, used, models=models, deadline=deadline))
+                tried = Tried(problem=_TOO_LATE)
+            else:
+                tried = await run_variant(run, variant, start, parts, used, models=models, deadline=deadline)
+        return _report(run, variant, start, tried, recorded)
 
-    outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
+    outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in startable[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
     ordered = sorted(outcomes, key=lambda each: (each["kind"] != "nothing", _weigh(each)))
     return WhatIf(
-        run_id=run_id,
+        run_id=run.record.run_id,
         recorded=recorded,
         outcomes=ordered,
         flipping=sum(bool(each["compared"] and each["compared"]["flipped"]) for each in outcomes),
         not_tried=sum(each["ending"] is None for each in outcomes),
-        left_out=max(0, len(tried) - MOST_VARIANTS),
+        left_out=max(0, len(startable) - MOST_VARIANTS),
         taped=run.tape is not None,
         tokens=count_tokens(used),
         cost=add_costs(each.cost for each in used),
@@ -230,33 +244,37 @@ async def run_variant(
     *,
     models: bool,
     deadline: float | None = None,
-) -> tuple[Rehearsal | None, str | None]:
-    """Run on from where the variant starts, as long as it may take. Returns what came of it, or why there is nothing.
-    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop."""
+) -> Tried:
+    """Run on from where the variant starts, as long as it may take. What it used is added to `used`, whatever comes of
+    it. It waits for its turn until `deadline`, a time of the event loop."""
 
     def allows(title: str) -> bool:
-        return models or allow_unpaid(title)
+        return models or not title.startswith(_PAID)
 
     tape = run.tape or Tape({}, [], [])
     if variant.search_anew:
         # The tape answers no question to the library.
         tape = Tape(tape.ports, [call for call in tape.calls if call.port != Library.__name__], tape.events)
-    player = Player(tape, run.record.run_id, after=start.number, allows=allows)
+    player = Player(tape, run.record.run_id, after=start.step.number, allows=allows)
     begun = False
     try:
         async with asyncio.timeout_at(deadline) as limit, parts.take_turn():
             begun = True
             limit.reschedule(asyncio.get_running_loop().time() + SECONDS)
-            done = await rehearse(parts.graph, start, parts.make_context(), player)
+            thread_id, context = str(uuid4()), replace(fill(parts.make_context(), player), run_id=run.record.run_id)
+            in_memory = await begin_in_memory(parts.graph, thread_id, start)
+            done = await run_in_memory(in_memory, thread_id, start, context)
     except TimeoutError:
-        return None, f"took longer than {SECONDS:.0f} s" if begun else _TOO_LATE
+        return Tried(problem=f"took longer than {SECONDS:.0f} s" if begun else _TOO_LATE)
     except StateError as error:
-        return None, error.message
+        return Tried(problem=error.message)
     finally:
         used += player.used
-    if done.refused:
-        return None, f"not made: {done.refused} would have to be asked"
-    return done, done.error
+    if player.refused:
+        return Tried(problem=f"not made: {player.refused} would have to be asked")
+    failed = done.ended if done.ended and done.ended["type"] == "error" else None
+    ending = read_ending(done.state, error=failed and failed["code"])
+    return Tried(ending, failed and failed["message"], player.answered, player.made)
 
 
 def _weigh(outcome: Outcome) -> int:
@@ -331,11 +349,8 @@ def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Ma
     if found is None:
         return None
     place, beginning = found
-    step = run.steps[place + 1] if beginning.decides else run.steps[place]
-    values = change_values(step.values, variant.changes, variant.mode, modes)
-    require_current(values, step.version)
-    forced = None if beginning.decides else beginning.node
-    return Start(run.record.thread_id, step.checkpoint_id, step.number, values, beginning.node, forced)
+    step, forced = (run.steps[place + 1], None) if beginning.decides else (run.steps[place], beginning.node)
+    return start_at(step, forced, variant.changes, variant.mode, modes)
 
 
 def _find_beginning(
@@ -379,18 +394,11 @@ def _list_differing(values: Mapping[str, Any], variant: Variant, modes: Mapping[
     return differing if variant.mode is None else [each for each in differing if not each.startswith(INCIDENTAL)]
 
 
-def _name_start(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
-    """Name the step where the variant begins, `rerank@2`; None where a replay cannot make its change."""
-    if variant.kind in ("nothing", "source"):
-        return None
-    begins = start.beginning
-    places = [place for place, node in enumerate([*path, *run.steps[-1].next[:1]]) if node == begins.node]
-    ran = next(
-        number
-        for number, place in enumerate(places, 1)
-        if run.steps[place + begins.decides].checkpoint_id == start.checkpoint_id
-    )
-    return begins.node if ran == 1 else f"{begins.node}@{ran}"
+def _name_start(run: SavedRun, begins: Beginning, start: Start) -> str:
+    """Name the step where a variant begins: `rerank@2`."""
+    place = [step.checkpoint_id for step in run.steps].index(start.step.checkpoint_id)
+    earlier = sum(step.node == begins.node for step in run.steps[1 : place + (not begins.decides)])
+    return f"{begins.node}@{earlier + 1}" if earlier else begins.node
 
 
 def _write_command(run_id: str, variant: Variant, option: str, step: str) -> str:
@@ -405,31 +413,23 @@ def _write(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _report(
-    variant: Variant,
-    start: Start,
-    step: str | None,
-    done: Rehearsal | None,
-    recorded: Ending,
-    problem: str | None,
-    run_id: str,
-) -> Outcome:
+def _report(run: SavedRun, variant: Variant, start: Start, tried: Tried, recorded: Ending) -> Outcome:
     begins = start.beginning
+    # A replay can change neither nothing nor the list of sources.
+    step = None if variant.kind in ("nothing", "source") else _name_start(run, begins, start)
     option = "--after" if begins.decides else "--from"
-    shown = {key: value for key, value in variant.changes.items() if key != "sources"}
-    ending = None if done is None else done.ending
     return Outcome(
         kind=variant.kind,
         label=variant.label,
-        set=shown,
+        set={key: value for key, value in variant.changes.items() if key != "sources"},
         mode=variant.mode,
         begins=begins.name,
         node=None if begins.decides else step,
         after=step if begins.decides else None,
-        replay=step and _write_command(run_id, variant, option, step),
-        ending=ending,
-        compared=None if ending is None else compare(recorded, ending),
-        taped=done.taped if done else 0,
-        made=done.made if done else 0,
-        problem=problem,
+        replay=step and _write_command(run.record.run_id, variant, option, step),
+        ending=tried.ending,
+        compared=None if tried.ending is None else compare(recorded, tried.ending),
+        taped=tried.taped,
+        made=tried.made,
+        problem=tried.problem,
     )

@@ -160,9 +160,8 @@ class Fleet:
             return _make_row(each, problem=f"its steps could not be read any more ({error.code})")
         assert start is not None
         recorded = read_ending(run.final, path=path)
-        rehearsed, problem = await run_variant(run, variant, start, self._parts, used, models=models)
-        ending = None if rehearsed is None else rehearsed.ending
-        return _make_row(each, recorded=recorded, ending=ending, used=used, problem=problem)
+        tried = await run_variant(run, variant, start, self._parts, used, models=models)
+        return _make_row(each, recorded=recorded, ending=tried.ending, used=used, problem=tried.problem)
 
 
 def make_variant(changes: Mapping[str, Any], mode: str | None, *, search_anew: bool = False) -> Variant:

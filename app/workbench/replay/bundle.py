@@ -6,7 +6,7 @@ are checked first.
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -38,16 +38,6 @@ _STEP = TypeAdapter(SavedStep)
 _PASSAGES = TypeAdapter(list[Passage])
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """What a file holds."""
-
-    run: SavedRun
-    exported_at: str
-    made_with: str
-    """The version of askgraph that wrote it."""
-
-
 def write_bundle(run: SavedRun) -> bytes:
     """Write a run as a file."""
     described = {
@@ -64,8 +54,8 @@ def write_bundle(run: SavedRun) -> bytes:
     return zstandard.ZstdCompressor(_LEVEL).compress(pack(described))
 
 
-def read_bundle(data: bytes, *, most: int = MAX_CONTENT) -> Bundle:
-    """Read a file that holds at most so many bytes. Raises `StateError` where it is none, or one of a newer
+def read_bundle(data: bytes, *, most: int = MAX_CONTENT) -> SavedRun:
+    """Read the run in a file that holds at most so many bytes. Raises `StateError` where it is none, or one of a newer
     askgraph."""
     held = _unpack(data, most)
     if held.get("format") != FORMAT:
@@ -79,11 +69,7 @@ def read_bundle(data: bytes, *, most: int = MAX_CONTENT) -> Bundle:
         tape = None if held["tape"] is None else restore_tape(held["tape"])
         if not steps:
             raise StateError("This file holds no saved state.")
-        return Bundle(
-            SavedRun(record, steps, tape, str(held["untaped"]), _read_passages(held["unread"])),
-            exported_at=str(held["exported_at"]),
-            made_with=str(held["made_with"]),
-        )
+        return SavedRun(record, steps, tape, str(held["untaped"]), _read_passages(held["unread"]))
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError, zstandard.ZstdError) as error:
         raise StateError(f"This file is damaged: {type(error).__name__}.") from error
 

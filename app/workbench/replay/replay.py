@@ -19,9 +19,10 @@ from langgraph.types import StateSnapshot
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Branch, read_events
-from app.history.states import THINNED, find_problem, require_current
+from app.history.states import THINNED, find_problem
 from app.history.thread_states import locate_states
-from app.workbench.replay.in_memory import Start, begin_in_memory, begin_thread
+from app.workbench.replay.again import Start, begin_in_memory, begin_thread, start_at
+from app.workbench.replay.effects import INCIDENTAL, find_difference, find_first, find_unnoticed
 from app.workbench.replay.saved_run import (
     THINNED_OUT,
     SavedRun,
@@ -32,21 +33,19 @@ from app.workbench.replay.saved_run import (
     read_steps,
     require_steps,
 )
-from app.workbench.replay.state_changes import change_values
 from app.workbench.replay.strict_replay import StrictReplay, prepare_strict
 from app.workbench.tapes.observing import Tapes
+from app.workbench.tapes.tape import TapeUse
 from app.workbench.tapes.tapes import read_tape
 from app.workbench.tapes.taping import Player
 from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
-from domain.execution.tapes import TapeUse
 from domain.people.access import OWNER, Caller
 from domain.ports.runs import RunLog, ThreadStore
 from domain.runs import RunRecord
 from domain.scope import Scope
 from domain.state import AnswerState
-from graphs.answer import FINAL_NODE, AnswerGraph
-from graphs.effects import INCIDENTAL, find_difference, find_first, find_unnoticed
+from graphs.answer import STEPS, AnswerGraph
 from nodes.context import scope_of
 
 
@@ -80,6 +79,8 @@ class Plan:
 
     replay: Replay
     run: RunRecord | None
+    thread_id: str
+    """The thread of the run."""
     steps: Sequence[SavedStep]
     """The saved states of the run that the start belongs to."""
     start: Start
@@ -176,15 +177,14 @@ class Replayer:
                     raise
                 steps = [await read_step(self._graph, snapshot)]
             place, forced = find_place(steps, replay)
-        step = steps[place]
-        # The first state of a branch says which node made the one that it copies.
-        after = step.node if step.node in self._graph.nodes else step.forked_as or FINAL_NODE
-        forced = forced or step.forked_to
-        following = [each.node for each in steps[place + 1 :] if each.node in self._graph.builder.nodes]
-        values = await self._change(replay, step)
-        start = Start(thread_id, step.checkpoint_id, step.number, values, after, forced)
-        plan = Plan(replay, run, steps, start, following)
-        self._check_effect(plan, step)
+        following = [each.node for each in steps[place + 1 :] if each.node in STEPS]
+        modes = {} if replay.mode is None else await self._parts.modes.list(replay.workspace_id, replay.mode)
+        start = start_at(steps[place], forced, replay.changes, replay.mode, modes)
+        if replay.mode is not None:
+            # Its filter may not go with the question's.
+            scope_of(start.values)
+        plan = Plan(replay, run, thread_id, steps, start, following)
+        self._check_effect(plan)
         return plan
 
     async def execute(self, plan: Plan) -> AcceptedRun | StrictReplay:
@@ -202,12 +202,11 @@ class Replayer:
             tape = await read_tape(self._log, run)
             if replay.tape == "fill":
                 branch = await self._open_branch(plan)
-                with self._tapes.playing(branch.values["run_id"], Player(tape, run.run_id, after=plan.start.number)):
+                player = Player(tape, run.run_id, after=plan.start.step.number)
+                with self._tapes.playing(branch.values["run_id"], player):
                     return await self._manager.resume(branch)
-            ports = self._parts.make_context()
-            return await prepare_strict(
-                SavedRun(run, plan.steps, tape), plan.start, self._graph, ports.judges, ports.tokens
-            )
+            saved = SavedRun(run, plan.steps, tape)
+            return await prepare_strict(saved, self._graph, self._parts.make_context(), plan.start)
 
     async def go_on(
         self, workspace_id: str, thread_id: str, checkpoint_id: str, caller: Caller, *, mode: str | None = None
@@ -235,9 +234,9 @@ class Replayer:
         values = _rename_run(start.values, str(uuid4())) | {"steps": []}
         branch_id = str(uuid4())
         forked_from: dict[str, Any] = {
-            "thread_id": start.thread_id,
+            "thread_id": plan.thread_id,
             "run_id": start.values["run_id"],
-            "checkpoint_id": start.checkpoint_id,
+            "checkpoint_id": start.step.checkpoint_id,
             "changed": sorted(replay.changes),
         }
         forked_from |= {"node": start.forced} if start.forced else {}
@@ -246,24 +245,15 @@ class Replayer:
         await begin_in_memory(self._graph, branch_id, renamed)
         # It holds what the run was shown, before anybody runs it.
         groups = start.values["scope"].get("groups")
-        await self._thread_store.claim(replay.workspace_id, branch_id, groups, copy_of=start.thread_id)
+        await self._thread_store.claim(replay.workspace_id, branch_id, groups, copy_of=plan.thread_id)
         marks = {"forked_from": json.dumps(forked_from), "forked_as": start.after}
         marks |= {"forked_to": start.forced} if start.forced else {}
         await begin_thread(self._graph, branch_id, renamed, **marks)
         return Branch(branch_id, cast(AnswerState, values), forked_from, caller=replay.caller)
 
-    async def _change(self, replay: Replay, step: SavedStep) -> dict[str, Any]:
-        modes = {} if replay.mode is None else await self._parts.modes.list(replay.workspace_id, replay.mode)
-        values = change_values(step.values, replay.changes, replay.mode, modes)
-        require_current(values, step.version)
-        if replay.mode is not None:
-            # Its filter may not go with the question's.
-            scope_of(values)
-        return values
-
-    def _check_effect(self, plan: Plan, step: SavedStep) -> None:
+    def _check_effect(self, plan: Plan) -> None:
         """Raise `StateError` for a change that no step would notice."""
-        start, replay = plan.start, plan.replay
+        start, replay, step = plan.start, plan.replay, plan.start.step
         beginning = start.beginning
         if find_problem(step.values, step.version):
             # What no node can read may have to be set, whether one would read it or not.

@@ -14,9 +14,9 @@ from langgraph.types import StateSnapshot
 from app.history.states import read_values, read_version
 from app.history.steps import checkpoint_id_of, node_of, parent_id_of
 from app.history.thread_states import locate_states
+from app.workbench.tapes.tape import Tape
 from app.workbench.tapes.tapes import read_tape
 from domain.errors import StateError, UnknownCheckpoint, UnknownTape
-from domain.execution.tapes import Tape
 from domain.ports.runs import RunLog
 from domain.runs import RunRecord
 from domain.state import STATE_VERSION

@@ -3,26 +3,22 @@
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from time import perf_counter
 from typing import Any
 
 import orjson
 
-from app.answering.graph_pass import GraphPass, fail, prepare_judgement
+from app.answering.graph_pass import fail, prepare_judgement
 from app.answering.records import STOPPED
-from app.history.thread_states import ThreadStates
-from app.workbench.replay.in_memory import Start, begin_in_memory, flush_nothing, follow_untraced
-from app.workbench.replay.saved_run import SavedRun
+from app.workbench.replay.again import Start, begin_in_memory, run_in_memory, start_at
+from app.workbench.replay.saved_run import SavedRun, find_taped, require_steps
 from app.workbench.tapes.taping import Player, play
-from domain.errors import StateError
+from domain.errors import AskgraphError, StateError
 from domain.events import Compared, Event
-from domain.ports.judgement import Judges
-from domain.ports.models import TokenCounter
 from domain.state import ExecutedStep
 from graphs.answer import AnswerGraph
+from nodes.context import Context
 
 MAX_DIFFERENCES = 200
 """Number of lines of a comparison that are sent."""
@@ -33,75 +29,81 @@ _UNREPEATED = frozenset({"timings", "trace_url"})
 
 @dataclass(frozen=True, slots=True)
 class StrictReplay:
-    """A pass through the graph from a run's tape, over a thread in memory, under the run's own ids."""
+    """A run that runs again from its tape, over a thread in memory, under its own ids."""
 
-    graph_pass: GraphPass
-    graph: AnswerGraph
+    saved: SavedRun
+    start: Start
+    in_memory: AnswerGraph
+    context: Context
     player: Player
-    recorded: Mapping[str, Any]
-    """The recorded final state."""
-    events: Sequence[Event]
-    """All recorded events."""
 
     async def run(self) -> AsyncGenerator[Event]:
         """Yield the events, with a `comparison` before the end; or, at the end, an `error` that says what the tape
         lacks. They come all at once, because nothing is waited for."""
-        await follow_untraced(self.graph_pass)
-        *replayed, ended = self.graph_pass.events
+        graph_pass = await run_in_memory(self.in_memory, self.saved.record.thread_id, self.start, self.context)
+        *replayed, ended = graph_pass.events
         for event in replayed:
             yield event
         if self.player.missed is not None:
             # Reported even where the step went on without the missing call.
-            yield fail(self.player.missed, self.recorded["run_id"])
+            yield fail(self.player.missed, self.saved.record.run_id)
             return
-        state = await self.graph.aget_state({"configurable": {"thread_id": self.graph_pass.thread_id}})
-        yield self._compare(state.values)
+        yield self._compare(graph_pass.events, graph_pass.state)
         yield ended
 
-    def _compare(self, state: Mapping[str, Any]) -> Compared:
+    def _compare(self, events: Sequence[Event], state: Mapping[str, Any]) -> Compared:
         # A replay from a checkpoint has only the last of the events. Fields that the recording version of askgraph did
         # not know cannot be compared.
-        events = self.graph_pass.events
-        ignored = _UNREPEATED | (events[-1].keys() - self.events[-1].keys())
-        recorded = _strip({"events": self.events[-len(events) :], "state": self.recorded}, ignored)
-        replayed = _strip({"events": events, "state": state}, ignored)
+        taped = self.saved.require_tape().events
+        ignored = _UNREPEATED | (events[-1].keys() - taped[-1].keys())
+        recorded = _strip({"events": taped[-len(events) :], "state": self.saved.final}, ignored)
+        now = _strip({"events": events, "state": state}, ignored)
         differences: list[str] = []
-        if _encode(recorded) != _encode(replayed):
-            differences += unified_diff(_show(recorded), _show(replayed), "recorded", "replayed", n=2, lineterm="")
+        if _encode(recorded) != _encode(now):
+            differences += unified_diff(_show(recorded), _show(now), "recorded", "replayed", n=2, lineterm="")
         return Compared(
             type="comparison",
-            run_id=self.recorded["run_id"],
+            run_id=self.saved.record.run_id,
             identical=not differences,
             differences=differences[:MAX_DIFFERENCES],
         )
 
 
-async def prepare_strict(
-    run: SavedRun, start: Start, graph: AnswerGraph, judges: Judges, tokens: TokenCounter
-) -> StrictReplay:
-    """Prepare the strict replay of a run from one of its states.
+async def prepare_strict(run: SavedRun, graph: AnswerGraph, ports: Context, start: Start | None = None) -> StrictReplay:
+    """Prepare the strict replay of a run from one of its states; None: the one that its tape begins at. Of the ports
+    only those are used that no tape answers for: they are code.
 
-    Raises `UnknownTape`, and `StateError` where there is nothing to compare with, or nothing to run.
+    Raises `UnknownTape`, `UnknownCheckpoint`, and `StateError` where there is nothing to compare with, nothing to run,
+    or no state that this version can run.
     """
     record, tape = run.record, run.require_tape()
     if record.error == STOPPED:
         raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
-    await prepare_judgement(judges)
+    if start is None:
+        require_steps(run.steps)
+        start = start_at(run.steps[find_taped(run.steps)])
+    await prepare_judgement(ports.judges)
     in_memory = await begin_in_memory(graph, record.thread_id, start)
-    player = Player(tape, record.run_id, after=start.number)
+    player = Player(tape, record.run_id, after=start.step.number)
     known, left = start.values["steps"], run.final["steps"]
     # A run that starts with its question finds the steps of the thread's previous run in the state.
     left = left[len(known) :] if left[: len(known)] == known else left
-    context = replace(play(tape, player, tokens, judges), measure=repeat_measures(left))
-    graph_pass = GraphPass(
-        ThreadStates(in_memory, flush_nothing, nullcontext),
-        context,
-        start.values,
-        record.thread_id,
-        perf_counter(),
-        trace_url=lambda trace_id: None,
-    )
-    return StrictReplay(graph_pass, in_memory, player, run.final, tape.events)
+    context = replace(play(tape, player, ports.tokens, ports.judges), measure=repeat_measures(left))
+    return StrictReplay(run, start, in_memory, context, player)
+
+
+async def list_differences(run: SavedRun, graph: AnswerGraph, ports: Context) -> Sequence[str]:
+    """Replay a run strictly, and return how every event and the final state differ from the recording, or why it could
+    not be repeated to its end; empty where all is as it was."""
+    try:
+        async for event in (await prepare_strict(run, graph, ports)).run():
+            if event["type"] == "comparison":
+                return event["differences"]
+            if event["type"] == "error":
+                return [event["message"]]
+    except AskgraphError as error:
+        return [error.message]
+    return []
 
 
 def repeat_measures(recorded: Sequence[ExecutedStep]) -> Callable[[ExecutedStep], ExecutedStep]:

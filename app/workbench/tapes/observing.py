@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from app.workbench.tapes.tape import Call, Tape
 from app.workbench.tapes.tapes import encode_tape
 from app.workbench.tapes.taping import Player, describe, fill, record
 from domain.events import Event
-from domain.execution.tapes import Call, Tape
 from domain.runs import RunRequest
 from nodes.context import Context
 

@@ -6,10 +6,10 @@ from typing import Any
 import zstandard
 
 from app.answering.records import STOPPED
+from app.workbench.tapes.tape import Call, Tape
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.taping import Ports
 from domain.errors import StateError, UnknownTape
-from domain.execution.tapes import Call, Tape
 from domain.ports.models import FailedAttempt, ModelUsage
 from domain.ports.runs import RunLog
 from domain.runs import RunRecord

@@ -12,10 +12,10 @@ from typing import Any, cast
 from langgraph.config import get_config
 
 from app.workbench.tapes.port_methods import PortMethod, freeze, name_port, read_attributes, read_methods
+from app.workbench.tapes.tape import Call, Tape
 from app.workbench.tapes.tape_codec import pack, show_request
 from domain import errors
 from domain.errors import AskgraphError, NotOnTape, OverBudget
-from domain.execution.tapes import Call, Tape
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.functions import Functions

@@ -74,7 +74,7 @@ function Export({ runId }) {
   return html`
     <div class="card">
       <h2>Export</h2>
-      <p class="soft">One file that opens on any machine, and that <span class="code">askgraph test</span> repeats.</p>
+      <p class="soft">One file that opens on any machine, and that <span class="code">askgraph replay --tape strict</span> repeats.</p>
       <p class="links"><a href=${address(path)} download>Download the bundle</a></p>
     </div>`;
 }

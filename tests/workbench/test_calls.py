@@ -1,5 +1,5 @@
+from app.workbench.tapes.tape import Call
 from domain.errors import ModelTimeout
-from domain.execution.tapes import Call
 
 
 def test_a_call_is_cut_until_it_ends() -> None:

@@ -1,6 +1,6 @@
 """Lists the state fields and profile settings that each node and each edge depends on.
 
-Each step and each router says so itself; `tests/graphs/test_effects.py` compares that with what runs really read.
+Each step and each router says so itself; `tests/workbench/test_effects.py` compares that with what runs really read.
 """
 
 from collections import deque

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_result, run, run_on_server
+from app.cli.support.running import print_result, show_there_or_here
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
 from domain.scope import Scope
 
@@ -26,33 +26,47 @@ def runs(
     text: Annotated[str, typer.Option(help="Only runs with all these words in question or answer.")] = "",
     limit: Annotated[int, typer.Option(help="List this many.", min=1, max=200)] = 50,
     after: Annotated[str | None, typer.Option(help="Continue a list: its `next`.")] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Group those that did not go well by cause, with examples, instead.")
+    ] = False,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
     """List runs that have ended, newest first: question, outcome, time, cost."""
 
-    show = partial(print_result, print_runs, as_json=as_json)
-    filters: dict[str, Any] = {
-        "since": since,
-        "until": until,
-        "text": text,
-        "where": where,
-        "limit": limit,
-        "after": after,
-    }
+    filters: dict[str, Any] = {"since": since, "until": until, "text": text, "where": where}
+    page: dict[str, Any] = {} if failed else {"limit": limit, "after": after}
 
-    async def list_here() -> int:
+    async def list_here() -> Mapping[str, Any]:
         # Opening the log takes a driver, and a filter a parser, which a command that asks a server does without.
         from app.history.run_list import list_runs, read_filter
         from app.settings import read_settings
         from app.wiring.stores import open_stores
+        from app.workbench.explain.failures import group_failures
 
+        wanted = read_filter(**filters, **page)
         async with open_stores(read_settings()) as stores:
-            found = await list_runs(stores.runs, Scope(workspace), read_filter(**filters))
-        return show(found)
+            find = group_failures if failed else list_runs
+            return await find(stores.runs, Scope(workspace), wanted)
 
-    run_on_server(lambda server: show(server.get("runs", workspace=workspace, **filters)))
-    run(list_here())
+    show_there_or_here(
+        partial(print_result, print_failures if failed else print_runs, as_json=as_json),
+        lambda server: server.get("failures" if failed else "runs", workspace=workspace, **filters, **page),
+        list_here,
+    )
+
+
+def print_failures(found: Mapping[str, Any]) -> None:
+    """Print the groups, each with its examples."""
+    out.print(f"{found['failures']} of {count(found['runs'], 'run')} since {found['since']} did not go well.")
+    for group in found["groups"]:
+        modes = ", ".join(f"{number} {mode}" for mode, number in group["by_mode"].items())
+        out.print(f"\n[bold]{group['runs']} × {escape(group['cause'])}[/bold] ({escape(modes)})")
+        for example in group["examples"]:
+            detail = f" ({example['detail']})" if example["detail"] else ""
+            out.print(f"  {example['run_id']} {escape(shorten(example['question'], 80))}[dim]{escape(detail)}[/dim]")
+    if found["groups"]:
+        out.print("\n[dim]askgraph why RUN explains one, askgraph whatif RUN says what would have changed it.[/dim]")
 
 
 def print_runs(found: Mapping[str, Any]) -> None:

@@ -8,8 +8,8 @@ from langgraph.config import get_config
 from pydantic import BaseModel
 
 from app.wiring.services import Services
+from app.workbench.replay.effects import Beginning, decides, find_difference, find_first, find_unnoticed, reads
 from domain.profile import Profile
-from graphs.effects import Beginning, decides, find_difference, find_first, find_unnoticed, reads
 from tests.asking import QUESTION, ask
 
 QUESTIONS = (
