@@ -26,6 +26,12 @@ def find(tried: WhatIf, label: str) -> Outcome:
     return next(each for each in tried["outcomes"] if each["label"].startswith(label))
 
 
+def rank(outcome: Outcome) -> int:
+    """What was tried and flips something comes first, what came to no ending last."""
+    compared = outcome["compared"]
+    return 2 if compared is None else 0 if compared["flipped"] else 1
+
+
 @pytest.mark.usefixtures("library")
 async def test_the_source_that_carries_the_answer_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     done = await ask(services, limit=2)
@@ -35,6 +41,10 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     assert (first["kind"], first["compared"], first["made"]) == (
         "nothing", {"flipped": [], "gained": [], "lost": []}, 0
     )  # fmt: skip
+    ranks = [rank(each) for each in tried["outcomes"][1:]]
+    assert ranks == sorted(ranks)
+    assert set(ranks) == {0, 1}
+    assert tried["flipping"] == ranks.count(0)
     without = find(tried, "without source 1, Station handbook")
     assert without["begins"] == "grade"
     assert without["compared"] is not None
@@ -90,6 +100,9 @@ async def test_a_model_is_asked_only_where_that_is_wanted(settings: Settings) ->
         tried = await try_all(services, done)
         assert len(server.requests) == asked
         assert tried["outcomes"][0]["compared"] == {"flipped": [], "gained": [], "lost": []}
+        ranks = [rank(each) for each in tried["outcomes"][1:]]
+        assert ranks == sorted(ranks)
+        assert {1, 2} <= set(ranks)
         refused = [each["problem"] for each in tried["outcomes"] if each["ending"] is None]
         assert tried["not_tried"] == len(refused) > 0
         assert all(str(problem).startswith("not made: ChatModel gpt-4.1") for problem in refused)
