@@ -140,7 +140,7 @@ def make_app(
     register_error_handlers(app)
     app.add_middleware(BodyLimit, limit=MAX_BODY, others={"/api/documents": settings.max_upload_bytes})
     # Not by `include_router`, which builds every route a second time, at the first request: 0.4 s of CPU.
-    for router in (*ROUTERS, *services.list_debug_routers(), *DIALECTS, pages.router):
+    for router in (*ROUTERS, *Services.list_debug_routers(), *DIALECTS, pages.router):
         app.router.routes.extend(router.routes)
 
     @app.get("/docs", include_in_schema=False)

@@ -159,7 +159,8 @@ class Services:
         """Make what reads runs to explain, compare and export them."""
         return Debugger(self.make_run_parts(), self.runs.log)
 
-    def list_debug_routers(self) -> Sequence["APIRouter"]:
+    @staticmethod
+    def list_debug_routers() -> Sequence["APIRouter"]:
         """List the routes of the workbench. Imported only by a process that serves."""
         from app.workbench.api import debug
 

@@ -309,7 +309,9 @@ def _list_variants(
     for fusion in ("standardised", "rrf", "weighted", "dense"):
         yield Variant("fusion", f"fusion {fusion}", {"profile.retrieval.fusion": fusion})
     # Some rerankers are paid for like language models.
-    unpaid = [name for name, each in context.rerankers.items() if models or allow_unpaid(f"Reranker {each.name}")]
+    unpaid = [
+        name for name, each in context.rerankers.items() if models or not f"Reranker {each.name}".startswith(_PAID)
+    ]
     methods = ["none", *sorted(unpaid)]
     for method in [*methods, *(["model"] if context.models.small is not None else [])]:
         yield Variant("reranker", f"reranker {method}", {"profile.rerank.method": method})
