@@ -13,19 +13,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import httpx2
 import numpy as np
+import orjson
 import psycopg
 import redis.asyncio
 
 from app.adapters.embedded import open_servers
 from app.samples import FOLDER
-from benchmarks.shared import QUESTIONS, next_question, read_cpu, read_memory, start, start_model, start_service
-from benchmarks.streaming import RATE, TTFT, ask, measure_first_words
+from benchmarks.shared import QUESTIONS, behave, next_question, read_cpu, read_memory, start, start_model, start_service
 
 ROOT = Path(__file__).parents[1]
 TIMES = 5
@@ -33,6 +34,8 @@ ALONE, AT_ONCE, AGAIN = 16, 32, 100
 SENT = ("evalsha", "xrange", "xdel", "exec")
 """Commands that the service sends to Redis by themselves; what a script calls is counted under its own name."""
 WAIT = 600
+TTFT, RATE = 0.2, 50
+"""Seconds to the first token of the loopback model, and tokens a second."""
 
 Row = tuple[str, str, str]
 """The work, what was measured, and what is aimed at."""
@@ -194,6 +197,62 @@ def measure_beside_langgraph(home: Path) -> Iterator[Row]:
     yield "LangGraph's protocol, beside `langgraph dev`: CPU a turn", show(ours[0], theirs[0], "ms"), ".6 times"
     yield "    p50 of a turn", show(ours[1], theirs[1], "ms"), ""
     yield f"    turns a second, {AT_ONCE} at once", show(ours[2], theirs[2], "/s"), "1.5 times"
+
+
+@dataclass
+class Reading:
+    """A reply as its reader saw it; seconds of the monotonic clock, which all processes share."""
+
+    question: str
+    asked: float = 0.0
+    first: float = 0.0
+    """When the first piece of the answer came."""
+    ended: float = 0.0
+    tail: bytes = b""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+async def ask(service: str, reading: Reading | None = None) -> Reading:
+    """Ask what is new to the service, and read to the end. Bytes are looked at and not parsed, so that the reader costs
+    little beside what it measures."""
+    reading = reading or Reading(next_question())
+    target = httpx2.URL(f"{service}/api/chat")
+    reader, writer = await asyncio.open_connection(target.host, target.port)
+    data = orjson.dumps({"question": reading.question})
+    reading.asked = time.monotonic()
+    head = f"POST {target.path} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data)
+    while piece := await reader.read(65536):
+        if not reading.first and b"event: content" in piece:
+            reading.first = time.monotonic()
+            reading.begun.set()
+        reading.tail = (reading.tail + piece)[-2000:]
+    reading.ended = time.monotonic()
+    writer.close()
+    assert reading.first, reading.tail.decode()
+    return reading
+
+
+async def measure_first_words(service: str, model: str, readers: int) -> tuple[float, float]:
+    """Return the median of how many milliseconds the first word takes of the stream's own, and besides the model's time
+    to its first token. The stream's own are from when the model had said all that the first word waits for, the
+    judgements asked beside the answer and the answer's first token; the rest is search, judgements and queues."""
+    await behave(model, length=0)
+    waits: list[float] = []
+    streams: list[float] = []
+    async with httpx2.AsyncClient() as http:
+        readings = await asyncio.gather(*(ask(service) for _ in range(readers)))
+        requests = (await http.get(f"{model}/requests")).json()
+        spoke = (await http.get(f"{model}/spoke")).json()
+    for reading in readings:
+        said = [
+            at
+            for request, at in zip(requests, spoke, strict=True)
+            if at is not None and at < reading.first and reading.question in str(request["messages"])
+        ]
+        waits.append(reading.first - reading.asked - TTFT)
+        streams.append(reading.first - max(said))
+    return 1000 * median(streams), 1000 * median(waits)
 
 
 @contextmanager

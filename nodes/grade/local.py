@@ -1,8 +1,8 @@
 """Predicts, without a language model, whether sources hold the answer to a question.
 
 The confidence is a logistic regression on a few features, fitted on public questions that are asked of their own
-documents with and without the paragraph that answers (`benchmarks/fit_confidence.py`). So it tells sources that answer
-from sources that are merely about the same subject. Figures and rejected ideas: docs/decisions/10-grading.md.
+documents with and without the paragraph that answers. So it tells sources that answer from sources that are merely
+about the same subject. The fit: `a88e208a:benchmarks/fit_confidence.py` in git. Figures: docs/decisions/10-grading.md.
 """
 
 import math
@@ -25,7 +25,7 @@ _WEIGHTS: tuple[float, ...] = (-6.54, 0.46, 1.0, 3.72, -2.87, 0.06)
 """Log-odds: intercept, then one weight per feature, of an earlier fit. Those of coverage and contradiction are set by
 hand (docs/decisions/10-grading.md): a training question without the paragraph that answers it is still compared with
 its own document, which shares its words and never contradicts it, while users also ask about what no document mentions.
-What `benchmarks/fit_confidence.py` fits (-5.91, .59, .43, 2.2, contradiction kept, .07) is worse on the unseen sets:
+What the fit gives now (-5.91, .59, .43, 2.2, contradiction kept, .07) is worse on the unseen sets:
 AUC .756 and .735, these .762 and .744."""
 
 _MOST_WORDS = 20

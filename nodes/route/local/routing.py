@@ -27,10 +27,10 @@ do something is not an order to do it. A goodbye has no figure and asks nothing.
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
 NEAREST = 0.45
-"""Cosine similarity from which an example counts as near (benchmarks/routing.py)."""
+"""Cosine similarity from which an example counts as near (a88e208a:benchmarks/routing.py)."""
 
 LEAD = 0.06
-"""Lead that the nearest example must have over the nearest question for the documents (benchmarks/routing.py)."""
+"""Lead that the nearest example must have over the nearest question for the documents, found likewise."""
 
 _embedded: dict[str, Vector] = {}
 """The embedded examples, one a row, by the name of the embedder."""

@@ -27,7 +27,7 @@ from nodes.route.local.carrying import WORD, rank_words
 
 CONTEXT_WORDS = 6
 """Words added from the conversation; more would drown the question. Of those that people add, the learned choice holds
-.51 at a precision of .31; the words of the last question hold .19 at .29 (benchmarks/carrying.py)."""
+.51 at a precision of .31; the words of the last question hold .19 at .29 (a88e208a:benchmarks/carrying.py)."""
 
 CARRYING_TURNS = 3
 """Turns from which words are taken over. Chosen: a conversation's subject is usually named in the last few."""
