@@ -1,8 +1,7 @@
 """Asks the questions of a set with the real graph."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -10,12 +9,11 @@ from uuid import UUID, uuid4
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeTimeoutError
-from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from app.evaluation.corpus import Shelf
 from app.evaluation.facts import find_facts
-from app.evaluation.sets import Message, Question
+from app.evaluation.sets import Question, name_page
+from app.evaluation.shelf import Shelf
 from app.wiring.services import Services
 from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
@@ -25,18 +23,15 @@ from domain.scope import Scope
 from domain.state import (
     AnswerState,
     Route,
-    Turn,
     TurnInput,
     add_costs,
     blank_question,
     count_tokens,
-    remember,
     sum_timings,
 )
 from domain.text.markers import strip_markers
-from graphs.answer import FINAL_NODE, RECURSION_LIMIT, build_answer_graph
+from graphs.answer import RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
-from nodes.route.step import route
 
 logger = logging.getLogger("askgraph.evaluation")
 
@@ -126,11 +121,6 @@ class Asking:
                     context=self._services.make_context(),
                     durability="exit",
                 )
-            if question.history:
-                turns = await self._converse(turn, question.history, context)
-                await self._graph.aupdate_state(
-                    config, {**turn, **blank_question(), "turns": turns}, as_node=FINAL_NODE
-                )
             return await self._run(question, turn, config, context)
         except AskgraphError as error:
             return Outcome(id=question.id, error=error.message)
@@ -142,28 +132,6 @@ class Asking:
             return Outcome(id=question.id, error=f"{type(error).__name__}: {error}")
         finally:
             await self._saver.adelete_thread(thread_id)
-
-    async def _converse(self, turn: TurnInput, history: Sequence[Message], context: Context) -> list[Turn]:
-        """Return the conversation as its thread would have saved it. Each earlier question goes through route too."""
-        turns: list[Turn] = []
-        for asked, replied in pairwise(history):
-            if (asked.role, replied.role) != ("user", "assistant"):
-                continue
-            state = {**turn, "question": asked.content, "turns": turns}
-            update = await route(cast(Any, state), Runtime(context=context))
-            context.ledger.usage.clear()
-            context.ledger.warnings.clear()
-            remembered = Turn(
-                run_id=str(uuid4()),
-                question=update["question"],
-                standalone_question=update["standalone_question"],
-                route=update["route"],
-                answer=replied.content,
-                documents=[],
-                outcome=None,
-            )
-            turns = remember(turns, remembered)
-        return turns
 
     async def _run(self, question: Question, turn: TurnInput, config: RunnableConfig, context: Context) -> Outcome:
         state = cast(AnswerState, {**turn, **blank_question(), "turns": []})
@@ -180,7 +148,7 @@ class Asking:
             first = first or update.get("rerank")
             confidence = update.get("grade", {}).get("confidence", confidence)
         total_ms = (perf_counter() - started) * 1000
-        names = await self._name_chunks(state, first or {})
+        names = await self._name_chunks(question, state, first or {})
 
         def rank(found: Mapping[str, Any]) -> list[str]:
             return _distinct(names.get(chunk["chunk_id"]) for chunk in (*found["sources"], *found["candidates"]))
@@ -220,16 +188,19 @@ class Asking:
         [vector] = await embedder.embed_passages([said])
         return round(float(vector @ await embedder.embed_query(question.question)), 4)
 
-    async def _name_chunks(self, state: AnswerState, first: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return the set's name of each chunk's document, by chunk id; None for documents outside the set."""
+    async def _name_chunks(
+        self, question: Question, state: AnswerState, first: Mapping[str, Any]
+    ) -> dict[str, str | None]:
+        """Return the set's name of each chunk's document, and of its page where the question asks for one, by chunk id;
+        None for documents outside the set."""
         found: list[Source | Candidate] = [*state["sources"], *state["candidates"]]
         found += [*first.get("sources", []), *first.get("candidates", [])]
-        if not self._shelf.pages:
-            return {chunk["chunk_id"]: self._shelf.document_ids.get(chunk["document_id"]) for chunk in found}
-        scope = Scope(self._shelf.workspace_id)
-        ids = _distinct(chunk["chunk_id"] for chunk in found)
-        passages = await self._services.library.search.read_passages(scope, ids)
-        return {p.chunk_id: self._shelf.pages.get((p.document_id, p.page or 0)) for p in passages}
+        names = {chunk["chunk_id"]: self._shelf.document_ids.get(chunk["document_id"]) for chunk in found}
+        if all(relevant.page is None for relevant in question.relevant):
+            return names
+        scope = Scope(self._shelf.find_workspace(question))
+        passages = await self._services.library.search.read_passages(scope, list(names))
+        return {p.chunk_id: name_page(name, p.page) for p in passages if (name := names[p.chunk_id])}
 
 
 def _configure(thread_id: str, run_id: str) -> RunnableConfig:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.evaluation.asking import Asking, Outcome
-from app.evaluation.corpus import Shelf, find_shelf, open_shelf
 from app.evaluation.scoring import Metrics, score
 from app.evaluation.sets import EvaluationSet
+from app.evaluation.shelf import Shelf, find_shelf, open_shelf
 from app.support.cases import work_through
 from app.wiring.services import Services
 from domain.profile import Profile
@@ -84,7 +84,7 @@ async def _open(
     """Return the workspace to ask."""
     if options.workspace is not None:
         return nullcontext(await find_shelf(services, options.workspace, each))
-    return open_shelf(services, each, keep=options.keep, progress=partial(progress, f"{each.name}: documents"))
+    return open_shelf(services, each, keep=options.keep, progress=partial(progress, f"{each.name}: libraries"))
 
 
 async def _ask(each: EvaluationSet, profile: str, asking: Asking, workers: int, progress: Progress) -> Result:

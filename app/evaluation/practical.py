@@ -9,11 +9,10 @@ from statistics import fmean
 from app.evaluation.asking import Outcome
 from app.evaluation.facts import find_facts, fold
 from app.evaluation.sets import Question
-
-SHORT, LONG = 80, 200
-"""The most words of a useful answer; `LONG` for `LONG_TYPES`."""
+from domain.profile import LONG_ANSWER, SHORT_ANSWER
 
 LONG_TYPES = {"howto", "list", "summary", "multipart", "comparison"}
+"""Types of questions whose useful answers have up to `LONG_ANSWER` words."""
 
 
 def is_useful(question: Question, outcome: Outcome) -> bool:
@@ -41,7 +40,7 @@ def list_flaws(question: Question, outcome: Outcome) -> list[str]:
         "facts missing": not all(find_facts(question, outcome.answer)),
         "something wrong": any(fold(text).strip() in folded for text in question.must_not),
         "another file cited": not any(wanted in name or name in wanted for name in named),
-        "too long": len(folded.split()) > (LONG if question.type in LONG_TYPES else SHORT),
+        "too long": len(folded.split()) > (LONG_ANSWER if question.type in LONG_TYPES else SHORT_ANSWER),
     }
     return [flaw for flaw, found in flaws.items() if found]
 

@@ -13,16 +13,7 @@ from app.evaluation.asking import Outcome
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.report_page import draw_page, draw_row, draw_table
-from app.evaluation.scoring import (
-    Metrics,
-    count_routes,
-    explain,
-    find_reliability,
-    is_right,
-    list_routes,
-    pair_up,
-    score,
-)
+from app.evaluation.scoring import Metrics, explain, find_reliability, is_right, pair_up, score
 from app.evaluation.sets import Question
 from domain.errors import InputError
 
@@ -85,7 +76,6 @@ def _describe(each: Evaluated) -> dict[str, Any]:
                 "metrics": result.metrics,
                 "by_type": _score_types(each, result),
                 "reliability": [asdict(each) for each in find_reliability(pair_up(each.set, result.outcomes))],
-                "routes": count_routes(list_routes(each.set, pair_up(each.set, result.outcomes))),
                 "questions": [
                     question.model_dump(exclude_defaults=True)
                     | {
@@ -130,7 +120,6 @@ def _draw(each: Evaluated) -> str:
             _draw_metrics(each, comparisons),
             *(_draw_comparison(comparison) for comparison in comparisons),
             *(_draw_types(each, result) for result in each.results),
-            *(_draw_routes(each, result) for result in each.results),
             *(_draw_reliability(each, result) for result in each.results),
             draw_table(
                 ("verdict", "question", "expected, and its rank", "answer", "confidence", "route", "ms"),
@@ -177,15 +166,6 @@ def _draw_types(each: Evaluated, result: Result) -> str:
     return f"<details><summary>{escape(result.profile)} by type of question</summary>{table}</details>"
 
 
-def _draw_routes(each: Evaluated, result: Result) -> str:
-    table = count_routes(list_routes(each.set, pair_up(each.set, result.outcomes)))
-    if not table:
-        return ""
-    went = list(dict.fromkeys(name for row in table.values() for name in row))
-    rows = [draw_row([wanted, *(str(row.get(name, 0)) for name in went)]) for wanted, row in table.items()]
-    return draw_table((f"{result.profile}: belongs to, went to", *went), rows, "figures")
-
-
 def _draw_reliability(each: Evaluated, result: Result) -> str:
     """Draw how often the sources answered, by confidence: a calibrated confidence lies on the diagonal."""
     bins = find_reliability(pair_up(each.set, result.outcomes))
@@ -207,13 +187,12 @@ def _draw_reliability(each: Evaluated, result: Result) -> str:
 
 def _draw_question(each: Evaluated, result: Result, question: Question, outcome: Outcome, flipped: bool) -> str:
     why = explain(each.set, question, outcome)
-    history = "".join(f"<p><b>{m.role}:</b> {escape(m.content)}</p>" for m in question.history)
-    history += "".join(f"<p><b>user:</b> {escape(earlier)}</p>" for earlier in question.before)
+    before = "".join(f"<p>{escape(earlier)}</p>" for earlier in question.before)
     about = " · ".join(filter(None, (question.id, question.type, result.profile)))
     asked = [
         f"<b>{escape(question.question)}</b>",
         f"<small>{escape(about)}</small>",
-        f"<details><summary>conversation</summary>{history}</details>" if history else "",
+        f"<details><summary>asked before</summary>{before}</details>" if before else "",
         f"<small>searched: {escape(' | '.join(outcome.queries))}</small>" if outcome.queries else "",
     ]
     wanted = [f"{escape(doc)} ({_find_rank(doc, outcome)})" for doc in question.grades]

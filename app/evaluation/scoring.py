@@ -5,7 +5,6 @@ A metric is left out if the set lacks what it needs: without judged documents th
 
 import re
 import string
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -15,8 +14,8 @@ import numpy as np
 from app.evaluation.asking import Outcome
 from app.evaluation.practical import is_useful, list_flaws, score_usefulness
 from app.evaluation.ranking import find_ndcg, find_precision, find_recall, find_reciprocal_rank
-from app.evaluation.sets import ROUTES, EvaluationSet, Question
-from domain.state import Route, add_costs
+from app.evaluation.sets import EvaluationSet, Question
+from domain.state import add_costs
 from domain.text.markers import strip_markers
 
 Pair = tuple[Question, Outcome]
@@ -30,17 +29,11 @@ def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
     """Return every metric that can be computed for the set, by name. A failed question counts as finding nothing."""
     pairs = pair_up(each, outcomes)
     metrics = {"questions": float(len(pairs)), "failed": float(sum(o.error is not None for _, o in pairs))}
-    if each.kind == "practical":
+    if each.is_practical:
         metrics |= score_usefulness(pairs)
-        # Small talk is answered, though no document answers it.
-        metrics |= score_abstention([(q, o) for q, o in pairs if not q.talk])
-        metrics |= score_relevance(pairs) | score_retries(pairs)
     else:
-        metrics |= average(score_rankings(pairs).values())
-        metrics |= score_answers(pairs) | score_citations(pairs) | score_abstention(pairs) | score_relevance(pairs)
-        metrics |= score_routing(list_routes(each, pairs)) | score_retries(pairs)
-        if each.kind == "routing":
-            metrics |= score_off_topic(pairs)
+        metrics |= average(score_rankings(pairs).values()) | score_answers(pairs) | score_citations(pairs)
+    metrics |= score_abstention(pairs) | score_relevance(pairs) | score_retries(pairs)
     return metrics | score_latency([o for _, o in pairs]) | score_cost([o for _, o in pairs])
 
 
@@ -52,18 +45,13 @@ def pair_up(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> list[Pair]:
 def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
     """Return True if the outcome of a question is as it should be.
 
-    A request of a routing set must take its route or,
-    if it is off topic, not be answered. A question that cannot be answered must not be. Any other must be answered from
-    a relevant document or, if these are not known, with an accepted answer. An answer of a practical set must be
-    useful.
+    A question that cannot be answered must not be. Any other must be answered from a relevant document or, if these are
+    not known, with an accepted answer. An answer of a practical set must be useful.
     """
     if outcome.error is not None:
         return False
-    if each.kind == "practical":
+    if each.is_practical:
         return is_useful(question, outcome)
-    if each.kind == "routing":
-        wanted = ROUTES[question.type]
-        return outcome.route == wanted or (wanted == "out_of_scope" and not outcome.answered)
     if question.answerable is False or not outcome.answered:
         return question.answerable is False and not outcome.answered
     if question.grades:
@@ -77,10 +65,8 @@ def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
         return ""
     if outcome.error is not None:
         return "ended by an error"
-    if each.kind == "practical":
+    if each.is_practical:
         return ", ".join(list_flaws(question, outcome))
-    if each.kind == "routing":
-        return f"belongs to {ROUTES[question.type]}"
     if question.answerable is False:
         return "answered what cannot be"
     if outcome.route != "needs_retrieval":
@@ -133,17 +119,13 @@ def score_rankings(
 def score_answers(pairs: Sequence[Pair]) -> Metrics:
     """Compare the answers with known ones.
 
-    `answered` is the share of the answerable questions that were answered. `answer_em` and `answer_f1` are exact match
-    and token F1 as SQuAD computes them (Rajpurkar et al., EMNLP 2016). `contains_gold` is the share of answers that
+    `answered` is the share of the answerable questions that were answered. `contains_gold` is the share of answers that
     contain an accepted one, among the questions with a relevant document in the sources.
     """
     metrics: Metrics = {}
     if answerable := [o for q, o in pairs if q.answerable]:
         metrics["answered"] = fmean(o.answered for o in answerable)
-    known = [(q, o) for q, o in pairs if q.answerable and q.answers and q.answers_known]
-    if known:
-        metrics["answer_em"] = fmean(max(_exact(a, text_of(o)) for a in q.answers) for q, o in known)
-        metrics["answer_f1"] = fmean(max(_overlap(a, text_of(o)) for a in q.answers) for q, o in known)
+    known = [(q, o) for q, o in pairs if q.answerable and q.answers]
     if retrieved := [(q, o) for q, o in known if q.grades.keys() & set(o.sources)]:
         metrics["contains_gold"] = fmean(contains_gold(q, o) for q, o in retrieved)
     return metrics
@@ -167,18 +149,6 @@ def normalise(text: str) -> str:
     return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", text).split())
 
 
-def _exact(gold: str, said: str) -> bool:
-    return normalise(gold) == normalise(said)
-
-
-def _overlap(gold: str, said: str) -> float:
-    wanted, given = normalise(gold).split(), normalise(said).split()
-    if not wanted or not given:
-        return float(wanted == given)
-    shared = (Counter(wanted) & Counter(given)).total()
-    return 2 * shared / (len(wanted) + len(given))
-
-
 def score_citations(pairs: Sequence[Pair]) -> Metrics:
     """Return precision and recall of citations over the answerable questions with relevant documents.
 
@@ -191,7 +161,7 @@ def score_citations(pairs: Sequence[Pair]) -> Metrics:
         return {}
     precisions, recalls = [], []
     for question, outcome in judged:
-        spans = {relevant.doc: relevant.spans for relevant in question.relevant}
+        spans = {relevant.place: relevant.spans for relevant in question.relevant}
         hits = [
             c.doc
             for c in outcome.citations
@@ -212,7 +182,8 @@ def score_abstention(pairs: Sequence[Pair]) -> Metrics:
     well confidence tells both kinds apart. `calibration_error` is the expected calibration error (Naeini et al., AAAI
     2015) of confidence as the probability that a question is answerable and a relevant document is among its sources.
     """
-    judged = [(q, o) for q, o in pairs if q.answerable is not None]
+    # Small talk is answered, though no document answers it.
+    judged = [(q, o) for q, o in pairs if q.answerable is not None and not q.talk]
     metrics: Metrics = {}
     abstained = [not q.answerable for q, o in judged if not o.answered]
     unanswerable = [o for q, o in judged if not q.answerable]
@@ -275,40 +246,6 @@ def score_relevance(pairs: Sequence[Pair]) -> Metrics:
     """Return the mean cosine of questions and their answers, by the embedding model that ships."""
     known = [o.relevance for _, o in pairs if o.relevance is not None]
     return {"answer_relevance": fmean(known)} if known else {}
-
-
-def list_routes(each: EvaluationSet, pairs: Sequence[Pair]) -> list[tuple[Route, Route]]:
-    """Return the right route and the actual route of each request. Questions about documents need retrieval."""
-    return [
-        (ROUTES[q.type] if each.kind == "routing" else "needs_retrieval", o.route) for q, o in pairs if o.error is None
-    ]
-
-
-def score_routing(routes: Sequence[tuple[Route, Route]]) -> Metrics:
-    """Return the recall of each route that occurs, and the mean F1 of these routes."""
-    metrics: Metrics = {}
-    f1s = []
-    for name in sorted({wanted for wanted, _ in routes}):
-        hits = sum(wanted == name == went for wanted, went in routes)
-        of_class = sum(wanted == name for wanted, _ in routes)
-        metrics[f"routing_recall.{name}"] = hits / of_class
-        f1s.append(2 * hits / (of_class + sum(went == name for _, went in routes)))
-    return metrics | {"routing_macro_f1": fmean(f1s)} if f1s else {}
-
-
-def count_routes(routes: Sequence[tuple[Route, Route]]) -> dict[str, dict[str, int]]:
-    """Return the confusion table: counts by right route and actual route."""
-    table: dict[str, dict[str, int]] = {}
-    for wanted, went in routes:
-        row = table.setdefault(wanted, {})
-        row[went] = row.get(went, 0) + 1
-    return table
-
-
-def score_off_topic(pairs: Sequence[Pair]) -> Metrics:
-    """Return the share of off-topic requests that were not answered from the documents."""
-    stopped = [not o.answered for q, o in pairs if ROUTES[q.type] == "out_of_scope" and o.error is None]
-    return {"off_topic_stopped": fmean(stopped)} if stopped else {}
 
 
 def score_retries(pairs: Sequence[Pair]) -> Metrics:

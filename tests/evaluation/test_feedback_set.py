@@ -63,8 +63,8 @@ async def test_feedback_becomes_a_practical_set(tmp_path: Path) -> None:
     exported = written.exported
     assert (exported.questions, exported.files, exported.left_out) == (4, 3, 1)
     assert exported.without_file == [DOCUMENT.source]
-    [made] = read_sets([str(tmp_path / "set")], tmp_path, workspace=None, limit=None)
-    assert made.kind == "practical"
+    [made] = read_sets([str(tmp_path / "set")], workspace=None, limit=None)
+    assert made.is_practical
     liked, disliked, unanswered, talked = made.questions
     assert (liked.answerable, liked.source, liked.before) == (True, "srv/Leave_ 2026.md", ("Hello",))
     assert (disliked.answerable, disliked.source, disliked.must_not) == (None, None, ("You have 30 days off.",))
@@ -77,7 +77,7 @@ async def test_a_set_grows_and_keeps_what_older_questions_are_asked_of(tmp_path:
         await written.add_library("hr", [document])
         written.add_questions([replace(RATED, run_id=name)])
     assert written.exported.known == 1
-    [made] = read_sets([str(tmp_path)], tmp_path, workspace=None, limit=None)
+    [made] = read_sets([str(tmp_path)], workspace=None, limit=None)
     assert [(question.id, question.answerable) for question in made.questions] == [("run-1", True), ("run-2", True)]
     held = {(tmp_path / "files" / each.library / "srv/Leave_ 2026.md").read_text() for each in made.questions}
     assert held == {"hash", "new"}

@@ -14,6 +14,7 @@ from app.evaluation.scoring import find_reliability, pair_up
 from app.evaluation.sets import Question, SetError, read_sets
 from app.wiring.services import Services
 from domain.profile import MODES
+from tests.evaluation.test_evaluation import count
 
 BICYCLES = """# Bicycles
 
@@ -68,8 +69,8 @@ def write_set(folder: Path, rows: list[dict[str, object]]) -> Path:
 
 
 async def test_each_library_is_asked_in_a_workspace_of_its_own(services: Services, tmp_path: Path) -> None:
-    [each] = read_sets([str(write_set(tmp_path / "firm", QUESTIONS))], tmp_path, workspace=None, limit=None)
-    assert each.kind == "practical"
+    [each] = read_sets([str(write_set(tmp_path / "firm", QUESTIONS))], workspace=None, limit=None)
+    assert each.is_practical
     modes = [MODES["standard"]]
     [evaluated] = await evaluate(services, [each], modes, Options(), lambda *_: None)
     [result] = evaluated.results
@@ -82,6 +83,18 @@ async def test_each_library_is_asked_in_a_workspace_of_its_own(services: Service
     page = write_report([evaluated], tmp_path / "out", "machine").read_text("utf-8")
     assert "Reliability diagram" in page
     assert "35 euros" in page
+    assert evaluated.kept is None
+    for table in ("documents", "term_frequencies", "vocabulary"):
+        assert await count(services, table) == 0
+
+
+async def test_what_is_kept_is_not_embedded_again(services: Services, tmp_path: Path) -> None:
+    [each] = read_sets([str(write_set(tmp_path / "firm", QUESTIONS[:1]))], workspace=None, limit=None)
+    [evaluated] = await evaluate(services, [each], [], Options(keep=True), lambda *_: None)
+    assert evaluated.kept
+    [document] = await services.library.documents.list(f"{evaluated.kept}-staff")
+    await evaluate(services, [each], [], Options(keep=True), lambda *_: None)
+    assert await services.library.documents.list(f"{evaluated.kept}-staff") == [document]
 
 
 async def test_a_question_after_another_is_answered_as_a_follow_up(services: Services, tmp_path: Path) -> None:
@@ -96,7 +109,7 @@ async def test_a_question_after_another_is_answered_as_a_follow_up(services: Ser
     )
     opening = f"\n## Opening\n\nTo open the garage by telephone, call the porter at night.\n{calls}\n"
     (folder / "files" / "site" / "parking.md").write_text(PARKING + opening, "utf-8")
-    [each] = read_sets([str(folder)], tmp_path, workspace=None, limit=None)
+    [each] = read_sets([str(folder)], workspace=None, limit=None)
     [evaluated] = await evaluate(services, [each], [MODES["standard"]], Options(), lambda *_: None)
     words = {name: len(outcome.answer.split()) for name, outcome in evaluated.results[0].outcomes.items()}
     assert words["after"] <= 80 < words["alone"]
@@ -134,7 +147,7 @@ def test_facts_are_compared_without_marks_and_line_breaks() -> None:
 def test_a_question_must_name_a_library_and_files_that_exist(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "firm", [{**QUESTIONS[0], "library": "garage"}])
     with pytest.raises(SetError, match="'deposit' names no library that files/ holds: 'garage'"):
-        read_sets([str(folder)], tmp_path, workspace=None, limit=None)
+        read_sets([str(folder)], workspace=None, limit=None)
     write_set(folder, [{**QUESTIONS[0], "source": "cars.md"}])
     with pytest.raises(SetError, match="names a file that the library lacks: 'cars"):
-        read_sets([str(folder)], tmp_path, workspace=None, limit=None)
+        read_sets([str(folder)], workspace=None, limit=None)

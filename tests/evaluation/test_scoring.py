@@ -18,7 +18,6 @@ from app.evaluation.scoring import (
     score_latency,
     score_rankings,
     score_retries,
-    score_routing,
 )
 from app.evaluation.sets import EvaluationSet, Question
 
@@ -48,11 +47,9 @@ def test_answers_are_normalised_as_squad_does() -> None:
     assert normalise("  The Falke, (a) station! ") == "falke station"
     question = make_question("q", {"d": 1}, answers=["36 months"], answerable=True)
     found = make_outcome("q", "d", f"{CAVEAT}The warranty is 36 months. [1]", "d", sources=["d"], opening=len(CAVEAT))
-    metrics = score_answers([(question, found)])
-    # 2 shared words, 2 wanted, "warranty is 36 months" given
-    assert metrics == pytest.approx({"answered": 1, "answer_em": 0, "answer_f1": 4 / 6, "contains_gold": 1})
+    assert score_answers([(question, found)]) == {"answered": 1, "contains_gold": 1}
     assert contains_gold(question, make_outcome("q", "d", "136 monthsish [1]", "d")) is False
-    assert score_answers([(question, make_outcome("q", "d", "36 months [1]", "d"))])["answer_em"] == 1
+    assert contains_gold(question, found.model_copy(update={"opening": len(found.answer) - 9})) is False
 
 
 def test_contains_gold_counts_only_what_was_retrieved_and_known() -> None:
@@ -61,7 +58,7 @@ def test_contains_gold_counts_only_what_was_retrieved_and_known() -> None:
         (make_question("hit", {"d": 1}, **asked), make_outcome("hit", "d", "It is x1. [1]", "d", sources=["d"])),
         (make_question("abstained", {"d": 1}, **asked), make_outcome("abstained", "d", "x1?", sources=["d"])),
         (make_question("not found", {"d": 1}, **asked), make_outcome("not found", "e", "x1 [1]", "e", sources=["e"])),
-        (make_question("secret", {"d": 1}, **asked, answers_known=False), make_outcome("secret", "d", sources=["d"])),
+        (make_question("secret", {"d": 1}, answerable=True), make_outcome("secret", "d", sources=["d"])),
     ]
     assert score_answers(pairs)["contains_gold"] == 0.5
     assert score_answers(pairs)["answered"] == 0.5
@@ -97,37 +94,6 @@ def test_abstention() -> None:
     assert area([1, 2, 3], [False, True, True]) == 1
 
 
-def test_routing() -> None:
-    metrics = score_routing(
-        [
-            ("conversational", "conversational"),
-            ("conversational", "needs_retrieval"),
-            ("out_of_scope", "out_of_scope"),
-            ("out_of_scope", "conversational"),
-        ]
-    )
-    assert metrics["routing_recall.conversational"] == 0.5
-    assert metrics["routing_recall.out_of_scope"] == 0.5
-    assert metrics["routing_macro_f1"] == pytest.approx((2 * 1 / 4 + 2 * 1 / 3) / 2)
-
-
-def test_off_topic_is_stopped_by_whatever_does_not_answer() -> None:
-    questions = tuple(
-        make_question(id, type=kind) for id, kind in (("a", "oos"), ("b", "in_scope"), ("c", "oos"), ("d", "meta"))
-    )
-    outcomes = {
-        "a": make_outcome("a", answer="No.", route="out_of_scope"),
-        "b": make_outcome("b", answer="The documents do not answer this."),
-        "c": make_outcome("c", answer="Nonsense [1]", cites="d"),
-        "d": make_outcome("d", answer="Hello", route="conversational"),
-    }
-    each = EvaluationSet("routing", "routing", questions, "")
-    metrics = score(each, outcomes)
-    assert metrics["off_topic_stopped"] == pytest.approx(2 / 3)
-    assert metrics["routing_recall.conversational"] == 1
-    assert [is_right(each, q, outcomes[q.id]) for q in questions] == [True, True, False, True]
-
-
 def test_retries_that_helped_and_hurt() -> None:
     def retry(id: str, before: str, after: str) -> tuple[Question, Outcome]:
         outcome = make_outcome(id, after, retries=1).model_copy(update={"first_ranking": before.split()})
@@ -145,7 +111,7 @@ def test_latency_by_node() -> None:
 
 def test_a_failed_question_is_not_right_and_found_nothing() -> None:
     question = make_question("q", {"d": 1}, answerable=True)
-    each = EvaluationSet("s", "questions", (question,), "")
+    each = EvaluationSet("s", (question,), "")
     metrics = score(each, {"q": Outcome(id="q", error="The database did not answer.")})
     assert (metrics["failed"], metrics["ndcg@10"], metrics["answered"]) == (1, 0, 0)
     assert not is_right(each, question, Outcome(id="q", error="…"))
@@ -171,6 +137,6 @@ def test_why_a_question_went_wrong(question: dict[str, Any], outcome: dict[str, 
         {"id": "q", "question": "?", "answerable": True, "relevant": ["d"], "answers": ["y"], **question}
     )
     became = Outcome(**{"id": "q", "answer": "x", **outcome, "citations": cited})
-    each = EvaluationSet("set", "questions", (asked,), "f")
+    each = EvaluationSet("set", (asked,), "f")
     assert explain(each, asked, became) == why
     assert is_right(each, asked, became) == (not why)

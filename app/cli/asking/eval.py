@@ -37,9 +37,7 @@ cli = new_cli()
 async def measure(
     sets: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SET...", help="Folders of sets, their names in --bench, or a queries.jsonl of your own."
-        ),
+        typer.Argument(metavar="SET...", help="Folders of sets, or files of questions about a workspace."),
     ],
     profile: Annotated[
         list[str] | None,
@@ -47,19 +45,16 @@ async def measure(
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Ask only the first questions of each set.", min=1)] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("eval-results"),
-    bench: Annotated[
-        Path, typer.Option(envvar="ASKGRAPH_BENCH", help="The folder in which sets are found by name.")
-    ] = Path("../shared/bench"),
     workspace: Annotated[
         str | None,
         typer.Option(
             "--workspace",
             "-w",
-            help="Ask this workspace instead of one made from the set's corpus. With --rated: only its questions.",
+            help="Ask this workspace instead of those made of the set's files. With --rated: only its questions.",
             callback=check_workspace,
         ),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the set's workspace for the next run.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the set's workspaces for the next run.")] = False,
     rated: Annotated[
         str | None,
         typer.Option(
@@ -72,13 +67,13 @@ async def measure(
 ) -> int:
     """Measure how well questions are answered, or make a set of what readers rated.
 
-    Covers retrieval, answers, abstention, citations and routing.
+    Covers retrieval, answers, abstention and citations.
     """
     settings = read_settings()
     if rated is not None:
         return await _write_rated(settings, sets, rated, workspace, limit or MOST_RATED)
     profiles = _find_profiles(profile or ["standard"], read_modes(settings))
-    wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
+    wanted = read_sets(sets, workspace=workspace, limit=limit)
     check_folder(out)
     async with open_services(settings) as services:
         options = Options(workspace, keep)
@@ -132,7 +127,7 @@ def print_notes(evaluated: Sequence[Evaluated]) -> None:
     """Say which workspaces were kept."""
     for each in evaluated:
         if each.kept is not None:
-            print(f"{each.set.name}: its documents stay in the workspace {each.kept}.", file=sys.stderr)
+            print(f"{each.set.name}: its documents stay in the workspaces {each.kept}-….", file=sys.stderr)
 
 
 def print_evaluation(page: Path, evaluated: Sequence[Evaluated]) -> None:
