@@ -193,6 +193,11 @@ class GradeKnobs(_Knobs):
     sum(score_i / i) / sum(1 / i)."""
 
 
+SHORT_ANSWER, LONG_ANSWER = 80, 200
+"""The most words that an answer without a language model quotes: where one thing is asked for, and where several are or
+`GenerateKnobs.length` is `detailed`. `askgraph eval` calls longer answers not useful."""
+
+
 class GenerateKnobs(_Knobs):
     """Settings of generate."""
 
@@ -203,6 +208,7 @@ class GenerateKnobs(_Knobs):
     tone: str = Field("plain", min_length=1, max_length=60, pattern=r"^[^\n{}]+$")
     """Adjectives for the writing model: `plain`, `friendly and informal`."""
     length: Length = "brief"
+    """How long answers are; without a language model at most `SHORT_ANSWER` or `LONG_ANSWER` words."""
     source_tokens: int = Field(8000, ge=200)
     """Token budget for the sources in the prompt."""
     answer_tokens: int = Field(1000, ge=16)

@@ -12,21 +12,18 @@ from domain.documents import Source
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
+from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
-from domain.text.languages import detect_language
 from domain.text.question import split_carried
 from domain.text.terms import find_terms
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.scoring import choose_sources, list_looked_up, score_units
 from nodes.reading.units import Unit
-from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
+from nodes.writing.quoting import count_words
 
 _ADDED = 0.07
 """Least probability of a further passage. Chosen low: a quote too many costs a reader less than one that
 is missing."""
-
-_ADDED_BY_NAME = 0.01
-"""The same, where its section is named for a word of the question that is not quoted. Chosen by hand."""
 
 _NAMED = 0.5
 """Share of a question that names an entry from which that is quoted from its beginning. Chosen by hand."""
@@ -35,8 +32,8 @@ _ALONE = 0.9
 """Share from which a question is about the entry and nothing in it. Chosen by hand."""
 
 _SAME = 0.75
-"""Two sentences with this share of words in common (Jaccard) are about the same; one with this share of its words in a
-question repeats that. Chosen: in a sentence of seven words, one may be replaced."""
+"""Two sentences with this share of words in common (Jaccard) are about the same. Chosen: in a sentence of seven words,
+one may be replaced."""
 
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
 """A quote grows as long as each further word adds this much probability: for a question about one thing, and about
@@ -79,11 +76,10 @@ class LocalFinder:
         listed = asks_for(words, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
         passages = choose_passages(
-            scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named, typed=words
+            scored.units, scored.shares, most, budget, several=several, listed=listed, named=scored.named
         )
         if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
             passages = add_second(passages, conflict, most, budget)
-        passages = add_unsaid(scored.units, scored.shares, passages, words, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
     async def find_nearest(
@@ -111,10 +107,7 @@ class LocalFinder:
                 own = choose_sources(question, sources)
                 scored = await score_units(question, own, self.unit_scorer, scope, typed=typed)
                 room = budget // len(asked)
-                best = choose_passages(
-                    scored.units, scored.shares, 1, room, several=False, named=scored.named, typed=typed
-                )
-                best = add_unsaid(scored.units, scored.shares, best, typed, 2, room)
+                best = choose_passages(scored.units, scored.shares, 1, room, several=False, named=scored.named)
                 quotes = [_quote(scored.units, passage) for passage in best]
             for quote in quotes:
                 if not any(_holds(other, quote) for other in found):
@@ -144,7 +137,6 @@ def choose_passages(
     several: bool,
     listed: bool = False,
     named: Vector | None = None,
-    typed: str = "",
 ) -> list[Passage]:
     """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
     answer. A single unit may be longer.
@@ -164,8 +156,6 @@ def choose_passages(
         if best is None or (chosen and best.share < _ADDED):
             break
         best = _quote_entry(units, shares, named, added, best, budget, chosen)
-        if _repeats(units, best.last, typed):  # of a problem, the remedy is wanted
-            best = _extend(units, best, added, budget, listed=False, until=units[best.last].block + 1)
         chosen.append(best)
         shares = _drop_same(units, shares, best)
         budget -= best.words
@@ -191,32 +181,6 @@ def find_conflict(units: Sequence[Unit], shares: Vector, best: Passage) -> Passa
         if same >= _SAME and other_numbers and not numbers & other_numbers:
             return Passage(position, position, count_words(unit.whole) + 1, float(shares[position]))
     return None
-
-
-def add_unsaid(
-    units: Sequence[Unit], shares: Vector, passages: Sequence[Passage], typed: str, most: int, budget: int
-) -> list[Passage]:
-    """Return the passages with the best unit of the same document that has a word of the question, with the name of its
-    section, where no passage has it: the warranty of one product is said of all, under "Warranty"."""
-    if not passages:
-        return []
-    language = detect_language(typed) or "en"
-    quoted = [place for passage in passages for place in range(passage.first, passage.last + 1)]
-    said = (find_terms(f"{units[place].section} {units[place].whole}", language) for place in quoted)
-    unsaid = find_terms(typed, language).difference(*said)
-    document = units[quoted[0]].source["document_id"]
-    named = [
-        place
-        for place, unit in enumerate(units)
-        if shares[place] >= _ADDED_BY_NAME
-        and unit.source["document_id"] == document
-        and unsaid & find_terms(unit.section, language) & find_terms(unit.text, language)
-    ]
-    if not named:
-        return list(passages)
-    best = max(named, key=lambda place: float(shares[place]))
-    second = Passage(best, best, count_words(units[best].whole) + 1, float(shares[best]))
-    return add_second(passages, second, most, budget)
 
 
 def add_second(passages: Sequence[Passage], second: Passage, most: int, budget: int) -> list[Passage]:
@@ -248,15 +212,11 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
     return evened
 
 
-def _extend(
-    units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int, *, listed: bool, until: float = math.inf
-) -> Passage:
-    """Return the passage with what follows it under the same heading, in at most `budget` words and up to the block
-    `until`."""
+def _extend(units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int, *, listed: bool) -> Passage:
+    """Return the passage with what follows it under the same heading, in at most `budget` words."""
     last, words = passage.last, passage.words
     while (
         last + 1 < len(units)
-        and units[last + 1].block <= until
         and _goes_on(units[last], units[last + 1], listed=listed)
         and words + added[last + 1] <= budget
     ):
@@ -324,14 +284,6 @@ def _quote_entry(
     is_held = (named[best] >= _ALONE or best <= last) and words <= budget
     is_held = is_held and not any(p.first <= last and first <= p.last for p in taken)
     return Passage(first, last, words, float(shares[first : last + 1].sum())) if is_held else passage
-
-
-def _repeats(units: Sequence[Unit], place: int, typed: str) -> bool:
-    """Return True for the last item of a list that says what the question says itself, half of it, and hardly more."""
-    said, asked = find_terms(units[place].text), find_terms(typed)
-    is_last = all(unit.block > units[place].block for unit in units[place + 1 : place + 2])
-    is_item = units[place].kind == "list" and is_last
-    return is_item and len(said & asked) >= max(_SAME * len(said), len(asked) / 2, 1)
 
 
 def _is_same_entry(one: Unit, other: Unit) -> bool:

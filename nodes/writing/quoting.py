@@ -6,15 +6,12 @@ from itertools import pairwise
 
 from domain.documents import Source
 from domain.ports.judgement import Quote
+from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.text.blocks import find_unclosed, read_blocks
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
 from domain.text.tables import is_row, is_rule, split_cells, write_rule
 from nodes.wording.notices import Wording
-
-SHORT_ANSWER, LONG_ANSWER = 80, 200
-"""The most words of a quoted answer, to a question for one thing, and to one for several or in a mode whose answers are
-detailed. The practical set counts longer answers as not useful (`app/evaluation/practical.py`)."""
 
 _WORD = re.compile(r"[^\s*_`#|>~]+")
 

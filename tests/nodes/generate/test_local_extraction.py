@@ -6,11 +6,12 @@ import pytest
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
+from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
-from nodes.generate.local import LocalFinder, Passage, add_second, add_unsaid, choose_passages
+from nodes.generate.local import LocalFinder, Passage, add_second, choose_passages
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.units import Unit, split_units
-from nodes.writing.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
+from nodes.writing.quoting import render_quote
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, make_unit_scorer
 
@@ -320,29 +321,6 @@ async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(
     meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.1)
     assert 4 not in [q.number for q in await quotes_of(question, [first, meals], embedder)]
     assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
-
-
-async def test_a_problem_is_quoted_with_its_remedy(embedder: OnnxEmbedder) -> None:
-    problems = source(
-        1,
-        "## Troubleshooting\n\n- Problem: The funnel is blocked by leaves.\n\nSolution: Take it off and rinse it.\n\n"
-        "- Problem: The funnel is blocked by ice.\n\nSolution: Switch the heater on.\n\nCall us if nothing helps.",
-    )
-    [quote, *_] = await quotes_of("my funnel is blocked by ice", [problems], embedder)
-    assert quote.text.endswith("- Problem: The funnel is blocked by ice.\n\nSolution: Switch the heater on.")
-
-
-def test_a_section_named_for_a_word_of_the_question_is_quoted_too() -> None:
-    prices = source(
-        1,
-        "## Delivery\n\nThe W2 is delivered within one week, the W4 within four weeks.\n\n"
-        "## Warranty and returns\n\nThe warranty lasts 36 months for machines. A repair takes 15 days.",
-    )
-    units, shares, delivered = split_units(prices), np.array([0.9, 0.05, 0.05]), [Passage(0, 0, 13, 0.9)]
-    warranty = "What is the warranty of the W4?"
-    assert add_unsaid(units, shares, delivered, warranty, 2, 80) == [*delivered, Passage(1, 1, 8, 0.05)]
-    assert add_unsaid(units, shares, delivered, "When is the W4 delivered?", 2, 80) == delivered
-    assert add_unsaid(units, np.array([0.99, 0.005, 0.005]), delivered, warranty, 2, 80) == delivered
 
 
 def test_a_rival_does_not_make_an_answer_too_long() -> None:
