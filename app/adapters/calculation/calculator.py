@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 
-from app.adapters.calculation.jobs import LookedUp, Result, Used, run_look_up, run_query
+from app.adapters.calculation.naming import look_up
+from app.adapters.calculation.results import Result, Used
 from app.ingest.parser_workers import ParserWorkers
 from domain.documents import DocumentText, Passage
 from domain.errors import CalculationError, CostlyDocument
@@ -76,10 +77,10 @@ class SqliteCalculator:
             return None
         # The folder says what the file is about, those above it where it is kept.
         names = [" ".join((document.title, *PurePath(document.source).parts[-2:])) for document in held]
-        job = partial(run_look_up, question, names, [document.text for document in held])
+        job = partial(look_up, question, names, [document.text for document in held])
         try:
             is_short = LOOKED_THROUGH - room <= LOOKED_THROUGH_HERE
-            found: LookedUp | None = job() if is_short else await self._workers.run(job, owner=scope.workspace_id)
+            found = job() if is_short else await self._workers.run(job, owner=scope.workspace_id)
         except CostlyDocument:
             return None
         if found is None:
@@ -123,6 +124,14 @@ class SqliteCalculator:
         if count > (seen := sum(count for used, _, count in shown if used.is_known)):
             notes.append(f"It was computed from {count:,} rows, {seen:,} of which are shown.")
         return tuple(passage for passage in passages if passage is not None), " ".join(notes)
+
+
+def run_query(sql: str, sources: Sequence[str], texts: Sequence[str], seconds: float) -> Result:
+    """Answer a query over the tables of documents, within some seconds. Raises `CalculationError`."""
+    # Only workers load the SQL parser: it takes half a second, and 25 MB.
+    from app.adapters.calculation.queries import answer
+
+    return answer(sql, sources, texts, seconds)
 
 
 def _join(spans: Sequence[Span]) -> list[tuple[Span, int]]:

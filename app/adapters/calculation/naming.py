@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
-from app.adapters.calculation.jobs import LookedUp
 from app.adapters.calculation.relations import (
     Relation,
     find_days,
@@ -23,6 +22,7 @@ from app.adapters.calculation.relations import (
     read_headings,
     read_relations,
 )
+from app.adapters.calculation.results import LookedUp
 from domain.ports.calculation import Value
 from domain.text.blocks import open_section
 from domain.text.languages import Language, detect_language, read_file
@@ -79,8 +79,6 @@ class _Table:
 
     relation: Relation
     headers: list[frozenset[str]]
-    written: list[frozenset[str]]
-    """Those of the headers as they are written: "LongJump" is one word."""
     caption: frozenset[str]
     path: frozenset[str]
     """The terms of the headings above it, but the text's first, which is its title."""
@@ -202,9 +200,8 @@ def _read_tables(text: str, language: Language) -> tuple[_Table, ...]:
             _, heading, terms = headings.popleft()
             path = open_section(path, heading, terms)
         headers = [frozenset(analyse_in(language, _JOINT.sub(" ", column.name))) for column in relation.columns]
-        written = [frozenset(analyse_in(language, column.name)) for column in relation.columns]
         above = frozenset[str]().union(*(terms for _, terms in path))
-        table = _Table(relation, headers, written, _analyse_name(relation.caption, language), above, headed)
+        table = _Table(relation, headers, _analyse_name(relation.caption, language), above, headed)
         for row, values in enumerate(relation.rows):
             for column, value in enumerate(values):
                 if value is not None:
@@ -235,13 +232,11 @@ class _Reading:
         self._table, self._question, self._relation = table, question, table.relation
         # What another section is about is not said in this table, though the document's name has it.
         self._context = (called - (called & table.headed - table.path)) | table.caption
-        self._about = self._context.union(*table.headers, *table.written)
-        headers = zip(table.headers, table.written, strict=True)
-        self._terms = question.terms.union(*(header for header, written in headers if written <= question.terms))
+        self._about = self._context.union(*table.headers)
         asked = frozenset[str]().union(*(header for header in table.headers if header & question.terms))
         # "Life expectancy" is also said of a column "life_exp".
         short = {(each, term) for each in asked for term in question.terms if len(each) > 2 and term.startswith(each)}
-        self._terms |= {each for each, _ in short}
+        self._terms = question.terms | {each for each, _ in short}
         self._about |= {term for _, term in short}
         self._said: dict[int, dict[int, list[_Word]]] = {}
         """The words of the question that stand in cells, by row and column."""
@@ -315,11 +310,9 @@ class _Reading:
             if is_figure and any(map(self._is_measure, columns & asked)):
                 # "Population 2010" is of a year.
                 return (bound, True) if bound else ([p for p in held if not self._is_measure(p[1])], False)
-            # "The departure and arrival of Kiel" are two columns, and "Kenya currency" is of a row with this name.
+            # "The departure and arrival of Kiel" are two columns.
             others = {column for _, column in held} - columns
-            if any(self._table.sizes[place] == 1 for place in bound) and not any(
-                column in asked or self._is_key(column) for column in others
-            ):
+            if any(self._table.sizes[place] == 1 for place in bound) and not others & asked:
                 return bound, False
         return held, False
 

@@ -1,6 +1,5 @@
-"""What a worker is asked to do, and what it answers. Light to import: the service never loads the SQL parser."""
+"""What a worker answers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.ports.calculation import Value
@@ -39,18 +38,3 @@ class LookedUp:
     lines: tuple[str, ...]
     spans: tuple[Span, ...]
     certainty: float
-
-
-def run_query(sql: str, sources: Sequence[str], texts: Sequence[str], seconds: float) -> Result:
-    """Answer a query over the tables of documents, within some seconds. Raises `CalculationError`."""
-    # This takes half a second, and 25 MB.
-    from app.adapters.calculation.queries import answer
-
-    return answer(sql, sources, texts, seconds)
-
-
-def run_look_up(question: str, names: Sequence[str], texts: Sequence[str]) -> LookedUp | None:
-    """Look up what a question names in the tables of documents."""
-    from app.adapters.calculation.naming import look_up
-
-    return look_up(question, names, texts)
