@@ -10,11 +10,12 @@ five documents whole have .91.
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import pairwise
+from typing import NamedTuple
 
-from domain.documents import Passage, SectionStart, Source
+from domain.documents import Passage, SectionStart, Source, TextLine
 from domain.ports.library import Library
 from domain.scope import Scope
-from domain.text.blocks import find_fence, find_item, read_blocks
+from domain.text.blocks import Span, find_fence, find_item, read_blocks
 from domain.text.sentences import split_sentences
 from domain.text.tables import is_row
 from nodes.sources.sourcing import make_line, make_source
@@ -92,32 +93,45 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
     first, last = _complete(text, source["start"] - start, source["end"] - start)
     for those in ([p for p in near if list(p.heading_path) == source["heading_path"]], near):
         first, last = _grow(first, last, [(p.start - start, p.end - start) for p in those])
-    lines = {line.start: make_line(line) for p in near for line in p.lines}
-    lines |= {line["start"]: line for line in source["lines"]}
-    widened: Source = {
+    held = [p for p in near if p.start < start + last and start + first < p.end]
+    lines = [*(make_line(line) for p in near for line in p.lines), *source["lines"]]
+    parts = [*(_Part(p.start, list(p.heading_path), p.lead) for p in held), *_list_parts(source)]
+    return _replace_text(source, start + first, text[first:last], lines, parts)
+
+
+class _Part(NamedTuple):
+    """Where a part of a source begins, the headings over it, and the lead-in that it cannot be read without."""
+
+    start: int
+    heading_path: list[str]
+    lead: str
+
+
+def _list_parts(source: Source) -> list[_Part]:
+    sections = source.get("sections") or [SectionStart(start=source["start"], heading_path=source["heading_path"])]
+    return [_Part(each["start"], each["heading_path"], source.get("lead", "")) for each in sections]
+
+
+def _replace_text(source: Source, start: int, text: str, lines: Iterable[TextLine], parts: Iterable[_Part]) -> Source:
+    """Return the source with another text that begins at `start`, with those of the lines that stand in it. `parts` are
+    what the text consists of."""
+    end = start + len(text)
+    by_start = {line["start"]: line for line in lines if line["start"] < end and line["end"] > start}
+    replaced: Source = {
         **source,
-        "text": text[first:last],
-        "start": start + first,
-        "end": start + last,
-        "lines": [
-            line for _, line in sorted(lines.items()) if line["start"] < start + last and line["end"] > start + first
-        ],
+        "text": text,
+        "start": start,
+        "end": end,
+        "lines": [line for _, line in sorted(by_start.items())],
     }
-    parts = sorted([*((p.start, p.end, list(p.heading_path), p.lead) for p in near), _describe(source)])
-    parts = [part for part in parts if part[0] < widened["end"] and part[1] > widened["start"]]
-    if parts[0][3]:
-        widened["lead"] = parts[0][3]
-    else:
-        widened.pop("lead", None)
-    if len({tuple(path) for _, _, path, _ in parts}) > 1:
-        opened = [parts[0], *(two for one, two in pairwise(parts) if one[2] != two[2])]
-        widened["sections"] = [SectionStart(start=begin, heading_path=path) for begin, _, path, _ in opened]
-    return widened
-
-
-def _describe(source: Source) -> tuple[int, int, list[str], str]:
-    """Return start, end, headings and lead of a source, as of one of its passages."""
-    return source["start"], source["end"], source["heading_path"], source.get("lead", "")
+    first, *others = sorted(parts)
+    replaced.pop("lead", None)
+    if first.lead:
+        replaced["lead"] = first.lead
+    opened = [first, *(two for one, two in pairwise([first, *others]) if one.heading_path != two.heading_path)]
+    if len(opened) > 1:
+        replaced["sections"] = [SectionStart(start=part.start, heading_path=part.heading_path) for part in opened]
+    return replaced
 
 
 def _complete(text: str, start: int, end: int) -> tuple[int, int]:
@@ -140,22 +154,21 @@ def _complete(text: str, start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _grow(first: int, last: int, neighbours: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _grow(first: int, last: int, neighbours: Sequence[Span]) -> Span:
     """Return the span with the neighbours beside it that fit, those on the side where fewer were added first."""
-    added = {"above": 0, "below": 0}
+    above = below = 0  # characters that were added
     while True:
-        fitting: list[tuple[int, int, str]] = []
-        for start, end in neighbours:
-            size = max(last, end) - min(first, start)
-            if last < end and start <= last + _CLOSE and size <= BUDGET:
-                fitting.append((added["below"], end, "below"))
-            elif start < first <= end + _CLOSE and size <= BUDGET:
-                fitting.append((added["above"], start, "above"))
-        if not fitting:
+        fitting = [(a, b) for a, b in neighbours if max(last, b) - min(first, a) <= BUDGET]
+        ends = [b for a, b in fitting if a <= last + _CLOSE and last < b]
+        starts = [a for a, b in fitting if a < first <= b + _CLOSE]
+        if ends and (below <= above or not starts):
+            below += min(ends) - last
+            last = min(ends)
+        elif starts:
+            above += first - max(starts)
+            first = max(starts)
+        else:
             return first, last
-        _, edge, side = min(fitting, key=lambda each: (each[0], each[2] == "above", abs(each[1] - first)))
-        added[side] += (edge - last) if side == "below" else (first - edge)
-        first, last = min(first, edge), max(last, edge)
 
 
 def _find_contiguous(source: Source, passages: Iterable[Passage]) -> list[Passage]:
@@ -171,14 +184,12 @@ def _find_contiguous(source: Source, passages: Iterable[Passage]) -> list[Passag
     }
     found: list[Passage] = []
     start, end = source["start"], source["end"]
-    index = source["chunk_index"]
-    while (above := by_index.get(index := index - 1)) and above.end + _CLOSE >= start:
-        found.append(above)
-        start = above.start
-    index = source["chunk_index"]
-    while (below := by_index.get(index := index + 1)) and below.start - _CLOSE <= end:
-        found.append(below)
-        end = below.end
+    for step in (-1, 1):
+        index = source["chunk_index"] + step
+        while (near := by_index.get(index)) and near.start - _CLOSE <= end and start <= near.end + _CLOSE:
+            found.append(near)
+            start, end = min(start, near.start), max(end, near.end)
+            index += step
     return found
 
 
@@ -218,28 +229,10 @@ def _share_page(one: Source, other: Source) -> bool:
 def _join(sources: Sequence[Source]) -> Source:
     """Join the sources under the name of the first."""
     start, text = reduce(_append, sorted((source["start"], source["text"]) for source in sources))
-    lines = {line["start"]: line for source in sources for line in source["lines"]}
-    joined: Source = {
-        **sources[0],
-        "text": text,
-        "start": start,
-        "end": start + len(text),
-        "lines": [line for _, line in sorted(lines.items())],
-        "found": [span for source in sources for span in source.get("found", [])],
-    }
-    lead = min(sources, key=lambda source: source["start"]).get("lead")
-    if lead:
-        joined["lead"] = lead
-    else:
-        joined.pop("lead", None)
-    sections = {each["start"]: each for source in sources for each in _list_sections(source)}
-    if len({tuple(each["heading_path"]) for each in sections.values()}) > 1:
-        joined["sections"] = [each for _, each in sorted(sections.items())]
+    lines = [line for source in sources for line in source["lines"]]
+    joined = _replace_text(sources[0], start, text, lines, [part for each in sources for part in _list_parts(each)])
+    joined["found"] = [span for source in sources for span in source.get("found", [])]
     return joined
-
-
-def _list_sections(source: Source) -> list[SectionStart]:
-    return source.get("sections") or [SectionStart(start=source["start"], heading_path=source["heading_path"])]
 
 
 def _append(left: _Stretch, right: _Stretch) -> _Stretch:

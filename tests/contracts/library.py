@@ -117,6 +117,16 @@ class LibraryContract:
         assert [p.text for p in passages] == [BATTERY, WARRANTY]
         assert matches[0].score > matches[1].score > 0
 
+    async def test_of_two_passages_with_a_word_the_shorter_is_the_better(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        long = f"{BATTERY} {INTERLEUKIN} {VERSION}"
+        await store(documents, "a", "falke.md", [long, BATTERY])
+        matches = await library.search_lexical(Scope("a"), "battery", 5)
+        passages = await library.read_passages(Scope("a"), [m.chunk_id for m in matches])
+        assert [p.text for p in passages] == [BATTERY, long]
+        assert matches[0].score > matches[1].score
+
     SPELLINGS: tuple[tuple[str, str], ...] = (
         ("IL-6", INTERLEUKIN),
         ("il6", INTERLEUKIN),

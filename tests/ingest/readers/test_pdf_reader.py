@@ -272,6 +272,19 @@ def test_a_row_of_words_above_the_first_figures_is_no_header() -> None:
     assert text.split("\n")[2:] == ["Reached by | mail | telephone", "Gauges | 10 | 50"]
 
 
+@pytest.mark.parametrize(
+    ("names", "is_header"),
+    [(("", "Spring", "", "Autumn", ""), True), (("", "Spring", "", ""), False)],
+    ids=["half of the columns", "a third"],
+)
+def test_a_header_names_at_least_half_of_the_columns(names: tuple[str, ...], is_header: bool) -> None:
+    rows = [(place, *(f"{n}.5" for n in range(1, len(names)))) for place in ("Harbour", "Summit")]
+    columns = (60, 200, 290, 380, 470)
+    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells([names, *rows], columns, 100, pitch=20)))).text
+    assert "Spring" in text
+    assert ("---" in text) == is_header
+
+
 def test_the_lines_of_a_label_belong_to_its_row() -> None:
     rows = [("Rain", "1.5", "2"), ("hail", "2.5", "3"), ("Fog", "3.5", "4")]
     steps = draw_cells(rows, (60, 300, 400), 100, pitch=32)

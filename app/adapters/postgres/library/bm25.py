@@ -9,7 +9,7 @@ Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 
 
 import math
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, combinations
@@ -109,36 +109,49 @@ def plan_search(
 ) -> LexicalQuery:
     """Plan the search of a workspace of `chunks` chunks for one or more terms of these weights.
 
-    `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope. Terms
-    and groups of terms select the chunks that hold them, those of the greatest weight first, until chance alone would
-    bring `ENOUGH`: whatever holds none of these groups has a smaller sum of weights, and is rarely among the best.
+    `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope. Where
+    not all chunks can be scored, groups of terms select them: a chunk is a candidate if it holds all terms of a group.
+    The groups with the greatest weights are chosen, until chance alone would bring `ENOUGH` chunks. A chunk that holds
+    none of the chosen groups has a smaller sum of weights, and is rarely among the best.
     """
     known = sorted(weights, key=lambda term: frequencies[term])
     candidates = min(max(CANDIDATES, chunks // 100), MOST_CANDIDATES)
     if chunks <= candidates:
         return LexicalQuery([([], known)], candidates)
-    common = {term for term in known if frequencies[term] > COMMON_SHARE * chunks}
-    groups = [group for size in range(1, TOGETHER + 1) for group in combinations(known[:SELECTING], size)]
-    groups.sort(key=lambda group: (not common.isdisjoint(group), -sum(weights[term] for term in group)))
-    chosen: dict[tuple[int, ...], None] = {}
     # In a narrow scope most chunks lie outside, so that more of them are needed.
-    expected, enough = 0.0, ENOUGH / max(share, LEAST_SHARE)
-    for group in groups:
-        more = float(chunks)
-        for term in group:
-            more *= frequencies[term] / chunks
+    enough = ENOUGH / max(share, LEAST_SHARE)
+    chosen: dict[_Group, None] = {}
+    expected = 0.0
+    for group in _list_groups(known[:SELECTING], weights, chunks, frequencies):
+        by_chance = chunks * math.prod(frequencies[term] / chunks for term in group)
         # More than can be scored would come at the cost of the better ones before.
-        if (not chosen or expected + more <= candidates) and not _holds(group, chosen):
+        fits = not chosen or expected + by_chance <= candidates
+        if fits and chosen.keys().isdisjoint(_list_parts(group)):
             chosen[group] = None
-            expected += more
+            expected += by_chance
             if expected >= enough:
                 break
-    pairs: dict[tuple[int, ...], list[int]] = {}
-    for *first, last in (group for group in chosen if not _holds(group, chosen)):
+    # A part that was chosen later selects all chunks of its group.
+    smallest = [group for group in chosen if chosen.keys().isdisjoint(_list_parts(group))]
+    pairs: dict[_Group, list[int]] = {}
+    for *first, last in smallest:
         pairs.setdefault(tuple(first), []).append(last)
     return LexicalQuery([(list(first), last) for first, last in pairs.items()], candidates)
 
 
-def _holds(group: tuple[int, ...], groups: Container[tuple[int, ...]]) -> bool:
-    """Return True if a part of the group is one of the groups: then that one selects all of its chunks."""
-    return any(part in groups for size in range(1, len(group)) for part in combinations(group, size))
+_Group = tuple[int, ...]
+"""Terms that a candidate holds together, the rarest first."""
+
+
+def _list_groups(
+    terms: Sequence[int], weights: Mapping[int, float], chunks: int, frequencies: Mapping[int, int]
+) -> list[_Group]:
+    """Return all groups of up to `TOGETHER` of the terms: those without a common term first, then by weight."""
+    common = {term for term in terms if frequencies[term] > COMMON_SHARE * chunks}
+    groups = (group for size in range(1, TOGETHER + 1) for group in combinations(terms, size))
+    return sorted(groups, key=lambda group: (not common.isdisjoint(group), -sum(map(weights.__getitem__, group))))
+
+
+def _list_parts(group: _Group) -> Iterator[_Group]:
+    """Yield the smaller groups within a group."""
+    return (part for size in range(1, len(group)) for part in combinations(group, size))
