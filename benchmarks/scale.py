@@ -1,4 +1,4 @@
-"""Measures speed and recall with many chunks, beside langchain-postgres' PGVectorStore on the same rows.
+"""Measures speed and recall with many chunks.
 
     BENCH_CHUNKS=100000 python -m benchmarks.scale    # 20,000 unless told; four more workspaces beside these
     BENCH_HOME=/tmp/bench ...                         # keeps what was loaded for the next run
@@ -17,13 +17,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
-from langchain_postgres import Column, PGEngine, PGVectorStore
-from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
-from langchain_postgres.v2.indexes import HNSWIndex
 from langgraph.runtime import Runtime
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
@@ -31,7 +27,7 @@ from app.adapters.embedded import open_servers
 from app.adapters.postgres.library import dense, lexical
 from app.adapters.postgres.library.bm25 import TERM_IDS, LexicalQuery, weigh_query, weigh_terms
 from app.adapters.postgres.library.ids import parse_ids
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
+from app.adapters.postgres.pool import Pool, open_pool, open_session
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.corpus import DIMENSION, Question, make_documents, make_questions
@@ -51,9 +47,6 @@ COMPARED = 40
 LEG, KEPT = MODES["standard"].retrieval.leg_limit, MODES["standard"].retrieval.candidates
 WARM = 10
 """The first questions are asked and not counted."""
-ROWS_ONE_BY_ONE = 1_000
-"""Rows given to PGVectorStore to store, to time it; the others are copied into its table inside the server."""
-TABLE = "pgvectorstore"
 
 
 class PreparedEmbedder:
@@ -72,34 +65,16 @@ class PreparedEmbedder:
         raise NotImplementedError
 
 
-class PreparedEmbeddings(Embeddings):
-    """Gives PGVectorStore the prepared vectors."""
-
-    def __init__(self, questions: Sequence[Question]) -> None:
-        self._vectors = {question.text: question.embedding.tolist() for question in questions}
-
-    def embed_query(self, text: str) -> list[float]:
-        vector: list[float] = self._vectors[text]
-        return vector
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        raise NotImplementedError
-
-
 class Bench:
     """Everything open, and what the measurements share."""
 
-    def __init__(self, services: Services, pool: Pool, url: str, sizes: Mapping[str, int]) -> None:
+    def __init__(self, services: Services, pool: Pool, sizes: Mapping[str, int]) -> None:
         """`sizes` are the workspaces and their numbers of chunks."""
         self.services = services
         self.pool = pool
-        self.url = url
-        self.rate = 0.0
-        """Chunks of the large workspace that were loaded in a second, its index included."""
         self.questions = {name: make_questions(name, size, QUESTIONS) for name, size in sizes.items()}
         self.sizes = sizes
         everyone = [question for questions in self.questions.values() for question in questions]
-        self.embeddings = PreparedEmbeddings(everyone)
         self.context = replace(services.make_context(), embedder=PreparedEmbedder(everyone))
 
     async def load(self) -> None:
@@ -109,57 +84,13 @@ class Bench:
                 documents = list(make_documents(name, size))
                 started = time.perf_counter()
                 await self.services.library.documents.load(name, documents)
-                self.rate = size / (time.perf_counter() - started)
-                report("load", name, f"{size} chunks, {self.rate:.0f}/s")
+                rate = size / (time.perf_counter() - started)
+                report("load", name, f"{size} chunks, {rate:.0f}/s, with the index")
 
-    async def open_rival(self) -> PGVectorStore:
-        """PGVectorStore over the same rows, with the indexes that its documentation recommends."""
-        engine = PGEngine.from_connection_string(
-            self.url.replace("postgresql://", "postgresql+psycopg://"),
-            connect_args={"options": "-c maintenance_work_mem=1GB"},  # or building its index takes many minutes
-        )
-        search = HybridSearchConfig(tsv_column="content_tsv")
-        async with borrow(self.pool, ALL_WORKSPACES) as connection:
-            row = await (await connection.execute("SELECT to_regclass(%s) AS found", [TABLE])).fetchone()
-        exists = row is not None and row["found"] is not None
-        if not exists:
-            columns: list[Any] = [Column("workspace_id", "TEXT")]
-            await engine.ainit_vectorstore_table(
-                TABLE, DIMENSION, metadata_columns=columns, hybrid_search_config=search
-            )
-        store = await PGVectorStore.create(
-            engine, self.embeddings, TABLE, metadata_columns=["workspace_id"], hybrid_search_config=search
-        )
-        if not exists:
-            await self._fill_rival(store)
-        return store
-
-    async def _fill_rival(self, store: PGVectorStore) -> None:
-        async with borrow(self.pool, ALL_WORKSPACES) as connection:
-            await connection.execute(
-                f"INSERT INTO {TABLE} (langchain_id, content, embedding, content_tsv, workspace_id) "
-                "SELECT id, content, embedding, to_tsvector('english', content), workspace_id FROM chunks"
-            )
-        await store.aapply_vector_index(HNSWIndex(m=16, ef_construction=64))
-        await store.aapply_hybrid_search_index()
-        async with borrow(self.pool, ALL_WORKSPACES) as connection:
-            await connection.execute(f"ANALYZE {TABLE}")
-        documents = list(make_documents("rival", ROWS_ONE_BY_ONE))
-        texts = [chunk.text for document in documents for chunk in document.chunks]
-        vectors = [v.embedding.tolist() for document in documents for v in document.embeddings.values()]
-        started = time.perf_counter()
-        await store.aadd_embeddings(texts, vectors, [{"workspace_id": "rival"}] * len(texts))
-        rate = len(texts) / (time.perf_counter() - started)
-        report("load", "PGVectorStore", f"{len(texts)} rows, {rate:.0f}/s   ratio {self.rate / rate:.1f}")
-
-    async def compare_retrieval(self, rival: PGVectorStore) -> None:
-        """The real node, without the embedding call, and PGVectorStore's hybrid search, question by question."""
+    async def measure_retrieval(self) -> None:
+        """The real node, without the embedding call."""
         for name, questions in self.questions.items():
-            ours, theirs = [], []
-            for question in questions:
-                ours.append(await measure(self.retrieve(name, question)))
-                theirs.append(await measure(self._search_rival(rival, name, question)))
-            compare(f"retrieve, {name}", ours[WARM:], theirs[WARM:])
+            report_times(f"retrieve, {name}", [await measure(self.retrieve(name, question)) for question in questions])
         await self._measure_chosen_documents()
 
     async def _measure_chosen_documents(self) -> None:
@@ -167,7 +98,7 @@ class Bench:
         for share in (0.001, 0.02, 0.1, 0.5):
             chosen = [document.id for document in documents[:: round(1 / share)]]
             times = [await measure(self.retrieve("large", question, chosen)) for question in self.questions["large"]]
-            compare(f"retrieve, {share:.1%} of the documents of large", times[WARM:])
+            report_times(f"retrieve, {share:.1%} of the documents of large", times)
 
     async def retrieve(self, name: str, question: Question, document_ids: list[str] | None = None) -> list[Candidate]:
         """Return what the service's own node finds."""
@@ -181,14 +112,7 @@ class Bench:
         update = await retrieve(cast(RetrieveInput, state), Runtime(context=self.context))
         return update["candidates"]
 
-    async def _search_rival(self, rival: PGVectorStore, name: str, question: Question) -> None:
-        # A config of its own for each search: the store keeps the words of the first in the one that it was given.
-        search = HybridSearchConfig(tsv_column="content_tsv", primary_top_k=KEPT, secondary_top_k=KEPT)
-        await rival.asimilarity_search(
-            question.text, k=KEPT, filter={"workspace_id": name}, hybrid_search_config=search
-        )
-
-    async def measure_recall(self, rival: PGVectorStore) -> None:
+    async def measure_recall(self) -> None:
         """Measure the recall of each leg against an exhaustive search."""
         documents = [document.id for document in await self.services.library.documents.list("large")]
         scopes = [Scope(name) for name in self.sizes] + [Scope("large", tuple(documents[::10]))]
@@ -204,14 +128,6 @@ class Bench:
                 for leg, found, best in (("dense", dense_, exact), ("lexical", lexical_, exact_lexical)):
                     for depth in (KEPT, LEG):
                         shares[f"{leg}@{depth}"].append(recall([m.score for m in found], best, depth))
-                if scope.document_ids is None:
-                    rows = await rival.asimilarity_search_with_score_by_vector(
-                        question.embedding.tolist(),
-                        k=KEPT,
-                        filter={"workspace_id": name},
-                        hybrid_search_config=HybridSearchConfig(primary_top_k=KEPT),
-                    )
-                    shares[f"PGVectorStore dense@{KEPT}"].append(recall([1 - s for _, s in rows], exact, KEPT))
             described = name if scope.document_ids is None else f"10% of the documents of {name}"
             report("recall", described, ", ".join(f"{leg} {np.mean(s):.3f}" for leg, s in shares.items()))
 
@@ -264,14 +180,9 @@ def recall(found: Sequence[float], exact: Sequence[float], depth: int) -> float:
     return sum(score >= best[-1] - 1e-5 for score in found[:depth]) / len(best) if best else 1.0
 
 
-def compare(what: str, ours: Sequence[float], theirs: Sequence[float] = ()) -> None:
-    """Print p50 and p95 of one or both, and the ratio."""
-    line = "{:7.1f} / {:7.1f} ms".format(*np.percentile(ours, [50, 95]))
-    if theirs:
-        ratios = np.percentile(theirs, [50, 95]) / np.percentile(ours, [50, 95])
-        line += "   PGVectorStore {:7.1f} / {:7.1f} ms".format(*np.percentile(theirs, [50, 95]))
-        line += "   ratio {:.1f} / {:.1f}".format(*ratios)
-    report("time", what, line)
+def report_times(what: str, times: Sequence[float]) -> None:
+    """Print p50 and p95."""
+    report("time", what, "{:7.1f} / {:7.1f} ms".format(*np.percentile(times[WARM:], [50, 95])))
 
 
 def report(kind: str, what: str, figures: str) -> None:
@@ -289,11 +200,10 @@ async def main() -> None:
         assert url
         settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
         services = await stack.enter_async_context(open_services(settings))
-        bench = Bench(services, await stack.enter_async_context(open_pool(url)), url, WORKSPACES)
+        bench = Bench(services, await stack.enter_async_context(open_pool(url)), WORKSPACES)
         await bench.load()
-        rival = await bench.open_rival()
-        await bench.compare_retrieval(rival)
-        await bench.measure_recall(rival)
+        await bench.measure_retrieval()
+        await bench.measure_recall()
 
 
 if __name__ == "__main__":

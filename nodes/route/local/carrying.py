@@ -27,15 +27,6 @@ def rank_words(question: str, turns: Sequence[tuple[str, str]], *, points_back: 
     """Return the words of the conversation that the question lacks, as they were written: first the one that a person
     would most probably add. `turns` are earlier questions with their answers, oldest first; `points_back`: the question
     has a word that refers to them."""
-    described = describe_words(question, turns, points_back=points_back)
-    weighed = [(word, sum(_WEIGHTS[name] * value for name, value in features.items())) for word, features in described]
-    return [word for word, _ in sorted(weighed, key=lambda pair: -pair[1])]
-
-
-def describe_words(
-    question: str, turns: Sequence[tuple[str, str]], *, points_back: bool
-) -> list[tuple[str, dict[str, float]]]:
-    """Return each word of the conversation that the question lacks, with its features."""
     known = set(analyse(question))
     asked = len(set(content_words(question)))
     said: dict[str, tuple[str, dict[str, float]]] = {}
@@ -54,7 +45,7 @@ def describe_words(
                 if last and place == "answer":
                     features["short_answer"] = 1 / (1 + log(len(terms)))
                     features.setdefault("early", 1 - number / len(terms))
-    described: list[tuple[str, dict[str, float]]] = []
+    weighed: list[tuple[float, str]] = []
     for word, features in said.values():
         features["mentions"] = log(features["mentions"])
         if word[0].isdigit():
@@ -64,8 +55,8 @@ def describe_words(
                 features[f"{name}_pointed"] = 1.0
         if features.get("last_question"):
             features["last_question_short"] = 1 / (1 + asked)
-        described.append((word, features))
-    return described
+        weighed.append((sum(_WEIGHTS[name] * value for name, value in features.items()), word))
+    return [word for _, word in sorted(weighed, key=lambda pair: -pair[0])]
 
 
 def _find_candidates(text: str) -> list[tuple[str, str, bool]]:
