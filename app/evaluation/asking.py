@@ -17,7 +17,7 @@ from app.evaluation.shelf import Shelf
 from app.wiring.services import Services
 from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
-from domain.outcome import ABSTENTIONS, find_claimed
+from domain.outcome import ABSTENTIONS
 from domain.profile import Profile
 from domain.scope import Scope
 from domain.state import (
@@ -29,7 +29,6 @@ from domain.state import (
     count_tokens,
     sum_timings,
 )
-from domain.text.markers import strip_markers
 from graphs.answer import RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
 
@@ -56,9 +55,6 @@ class Outcome(BaseModel):
     queries: list[str] = []
     answer: str = ""
     abstained: bool = False
-    relevance: float | None = None
-    """Cosine of the question and the answer, by the embedding model that the local judges use; None where the answer
-    states nothing. An answer may be relevant and wrong."""
     facts_shown: bool = False
     """True where the sources hold every fact that a practical question asks for."""
     opening: int = 0
@@ -161,7 +157,6 @@ class Asking:
             queries=state["queries_tried"],
             answer=state["answer"],
             abstained=state["outcome"] in ABSTENTIONS,
-            relevance=await self._find_relevance(question, state),
             facts_shown=all(find_facts(question, "\n".join(source["text"] for source in state["sources"]))),
             opening=state["framing"]["opening"],
             citations=[
@@ -179,14 +174,6 @@ class Asking:
             cost=add_costs(used["cost"] for used in usage),
             warnings=_distinct(warning for step in state["steps"] for warning in step["warnings"]),
         )
-
-    async def _find_relevance(self, question: Question, state: AnswerState) -> float | None:
-        if not state["citations"]:
-            return None
-        said = strip_markers(state["answer"][slice(*find_claimed(state["answer"], state["framing"]))])
-        embedder = self._services.library.local_embedder
-        [vector] = await embedder.embed_passages([said])
-        return round(float(vector @ await embedder.embed_query(question.question)), 4)
 
     async def _name_chunks(
         self, question: Question, state: AnswerState, first: Mapping[str, Any]

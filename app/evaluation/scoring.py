@@ -33,7 +33,7 @@ def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
         metrics |= score_usefulness(pairs)
     else:
         metrics |= average(score_rankings(pairs).values()) | score_answers(pairs) | score_citations(pairs)
-    metrics |= score_abstention(pairs) | score_relevance(pairs) | score_retries(pairs)
+    metrics |= score_abstention(pairs) | score_retries(pairs)
     return metrics | score_latency([o for _, o in pairs]) | score_cost([o for _, o in pairs])
 
 
@@ -240,12 +240,6 @@ def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
     values, is_positive = np.array(scores), np.array(positive, dtype=bool)
     good, bad = values[is_positive][:, None], values[~is_positive]
     return float((good > bad).mean() + 0.5 * (good == bad).mean())
-
-
-def score_relevance(pairs: Sequence[Pair]) -> Metrics:
-    """Return the mean cosine of questions and their answers, by the embedding model that ships."""
-    known = [o.relevance for _, o in pairs if o.relevance is not None]
-    return {"answer_relevance": fmean(known)} if known else {}
 
 
 def score_retries(pairs: Sequence[Pair]) -> Metrics:

@@ -1,7 +1,6 @@
 """Ranks what a search found by its relevance to a question."""
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -9,10 +8,8 @@ from domain.documents import Candidate, FoundSpan, Passage, Source
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import Profile, RerankKnobs
 from domain.scope import Scope
-from domain.text.languages import detect_language
-from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.context import Context
-from nodes.ranking.links import Ranking, find_linked, place_linked
+from nodes.ranking.links import find_linked, place_linked
 from nodes.ranking.model_ranking import rank
 from nodes.sources.fusion import blend, choose_examples, favour, reorder
 from nodes.sources.neighbours import number_sources
@@ -58,7 +55,6 @@ async def rank_candidates(
     by_order = sorted(range(len(passages)), key=lambda place: -order[place])
     ranked = _leave_out_copies([(passages[place], relevance[place]) for place in by_order])
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
-    ranked = place_named(question, ranked, knobs.keep)
     by_similarity = scores is None and profile.retrieval.fusion == "dense"
     return [
         (
@@ -110,22 +106,6 @@ def _leave_out_copies(ranked: list[tuple[Passage, float]]) -> list[tuple[Passage
     for pair in ranked:
         first.setdefault((pair[0].content_hash or pair[0].chunk_id, pair[0].chunk_index), pair)
     return list(first.values())
-
-
-def place_named(question: str, ranked: Ranking, keep: int) -> Ranking:
-    """Give the last of the first `keep` places to a passage with an entry named by a word of the question which none of
-    them has: what it is about, among words that all pages have."""
-    if len(ranked) <= keep:
-        return ranked
-    language = detect_language(question) or "en"
-    held = frozenset[str]().union(*(find_terms(f"{each.title} {each.text}", language) for each, _ in ranked[:keep]))
-    missing = [word for word in content_words(question) if not held.issuperset(analyse_in(language, word))]
-    names = "|".join(map(re.escape, missing))
-    opens = re.compile(rf"^(?:- )?[`*]*(?:{names})\b.*?(?:\n: | [-–—] )", re.IGNORECASE | re.MULTILINE)
-    for place, (passage, _) in enumerate(ranked[keep:] if missing else [], keep):
-        if opens.search(passage.text):
-            return [*ranked[: keep - 1], ranked[place], *ranked[keep - 1 : place], *ranked[place + 1 :]]
-    return ranked
 
 
 async def _score(

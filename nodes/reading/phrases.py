@@ -15,8 +15,6 @@ from domain.text.languages import LANGUAGES, Language, read_file
 
 _EXAMPLES = Path(__file__).parent / "data" / "en" / "examples.toml"
 
-_EXTREMES = ("latest", "earliest", "most", "least")
-
 _SEPARATORS = r"[\s,.!?;:…¡¿)(-]*"
 _END = re.compile(r"(?<![\s.!?…:;)])[\s.!?…:;)]++$")
 
@@ -36,14 +34,6 @@ def read_phrases(language: Language, kind: str, table: str | None = None) -> Map
 def read_patterns(language: Language, kind: str, name: str) -> list[re.Pattern[str]]:
     """Return the patterns of one phrase, in the order in which they are tried."""
     return [re.compile(text, re.IGNORECASE) for text in read_file(language, "reading")[kind][name]]
-
-
-@cache
-def read_extremes(language: Language) -> re.Pattern[str]:
-    """Return the pattern of one superlative, or other word for one of several rows."""
-    tables = read_file(language, "reading")["tables"]
-    texts = [*(text for _, text in tables["measures"]), *(tables["aggregates"][name] for name in _EXTREMES)]
-    return re.compile(rf"\b(?:{'|'.join(texts)})\b", re.IGNORECASE)
 
 
 @cache

@@ -78,7 +78,6 @@ async def test_each_library_is_asked_in_a_workspace_of_its_own(services: Service
     assert result.outcomes["deposit"].facts_shown
     assert not result.outcomes["chess"].citations
     assert result.metrics["useful"] == result.metrics["facts_shown"] == 1
-    assert 0 < result.metrics["answer_relevance"] <= 1
     assert sum(each.questions for each in find_reliability(pair_up(each, result.outcomes))) == 3
     page = write_report([evaluated], tmp_path / "out", "machine").read_text("utf-8")
     assert "Reliability diagram" in page

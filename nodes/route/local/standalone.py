@@ -20,8 +20,8 @@ from domain.text.languages import Language, detect_language
 from domain.text.markers import strip_markers
 from domain.text.question import add_carried, split_carried
 from domain.text.tables import is_rule
-from domain.text.terms import analyse, analyse_in, content_words
-from nodes.reading.phrases import match_whole, read_extremes, read_phrases
+from domain.text.terms import analyse, content_words
+from nodes.reading.phrases import match_whole, read_phrases
 from nodes.reading.questions import OWN_WORDS, read_parts, strip_article
 from nodes.route.local.carrying import WORD, rank_words
 
@@ -136,7 +136,7 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
         # The question is the same; only the answer is to be another.
         return searched[-1]["standalone_question"] or searched[-1]["question"]
     last = _read_question(searched[-1])
-    if (exchanged := exchange(question, last, phrases) or exchange_extreme(question, last)) is not None:
+    if (exchanged := exchange(question, last, phrases)) is not None:
         return exchanged
     points_back = bool(phrases["pronouns"].search(question) or phrases["pointers"].search(question))
     said = [(_read_question(turn), _read_statements(turn)) for turn in searched[-CARRYING_TURNS:]]
@@ -165,16 +165,6 @@ def read_fragment(question: str, phrases: Mapping[str, re.Pattern[str]]) -> str:
     is_short = 0 < _count_words(fragment) <= OWN_WORDS and not content_words(rest)
     asks = any(phrases[name].search(fragment) for name in ("whole", "pronouns", "pointers"))
     return "" if asks or not is_short or fragment == question.strip(" ?!.") else strip_article(fragment)
-
-
-def exchange_extreme(question: str, last: str) -> str | None:
-    """Return the last question with its superlative exchanged for that which the follow-up consists of."""
-    language = detect_language(f"{last} {question}") or "en"
-    extremes = read_extremes(language)
-    own, other = extremes.search(question), extremes.search(last)
-    if own is None or other is None or analyse_in(language, question.replace(own[0], "")):
-        return None
-    return f"{last[: other.start()]}{own[0]}{last[other.end() :]}"
 
 
 def _is_name(text: str, language: Language) -> bool:

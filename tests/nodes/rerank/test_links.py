@@ -1,14 +1,11 @@
 """Following what the best passages mention by title."""
 
-from dataclasses import replace
-
 import pytest
 
 from app.wiring.services import Services
 from domain.documents import Passage
 from domain.profile import GradeKnobs
 from nodes.ranking.links import find_names, place_linked
-from nodes.ranking.ranking import place_named
 from tests.asking import ask_for_state
 
 
@@ -44,13 +41,6 @@ def test_a_mention_in_passing_stays_behind_the_sources() -> None:
 def test_what_is_linked_and_relevant_keeps_its_place() -> None:
     assert order([0.9, 0.8, 0.7, 0.6], {"1"}, keep=5) == "0123"
     assert place_linked([], set(), 5) == []
-
-
-def test_an_entry_of_a_name_that_no_source_has_becomes_one() -> None:
-    texts = ["a wireguard tunnel", "wireguard keys", "good for keepalive", "- Keepalive — an interval", "wireguard"]
-    ranked = [(replace(passage(number), text=text), 0.9 - number / 10) for number, text in enumerate(texts)]
-    placed = place_named("what is keepalive good for in wireguard", ranked, 2)
-    assert [each.chunk_id for each, _ in placed] == ["0", "3", "1", "2", "4"]
 
 
 FILM = b"# The Silent Orchard\n\nThe Silent Orchard is a film of 1961 that was directed by Marta Ellingsen.\n"

@@ -1,7 +1,7 @@
 """Reading chunks: their text, neighbours, embeddings and token vectors, and the titles of documents."""
 
 from collections.abc import Iterable, Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import orjson
 from psycopg.rows import DictRow
@@ -129,62 +129,40 @@ class PassageReader:
         return [_read_passage(row) for row in (found.get(chunk_id) for chunk_id in asked) if row is not None]
 
     async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _READ_AROUND,
-                chunk_ids=join_ids(chunk_ids),
-                before=before,
-                after=after,
-                document_ids=await self._filtered.find(session, scope),
-            )
+        rows = await self._fetch(scope, _READ_AROUND, chunk_ids=join_ids(chunk_ids), before=before, after=after)
         return [_read_passage(row) for row in rows]
 
     async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _READ_EMBEDDINGS, chunk_ids=join_ids(chunk_ids), document_ids=await self._filtered.find(session, scope)
-            )
+        rows = await self._fetch(scope, _READ_EMBEDDINGS, chunk_ids=join_ids(chunk_ids))
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
     async def count_unembedded(self, scope: Scope) -> int:
-        async with open_session(self._pool, scope) as session:
-            row = await session.fetch_one(_COUNT_UNEMBEDDED, document_ids=await self._filtered.find(session, scope))
-        return 0 if row is None else int(row["documents"])
+        [row] = await self._fetch(scope, _COUNT_UNEMBEDDED)
+        return int(row["documents"])
 
     async def list_recent(self, scope: Scope, limit: int) -> list[ListedDocument]:
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _LIST_RECENT, limit=limit, document_ids=await self._filtered.find(session, scope)
-            )
-        return _read_listed(rows)
+        return _read_listed(await self._fetch(scope, _LIST_RECENT, limit=limit))
 
     async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _LIST_DOCUMENTS, limit=limit, document_ids=await self._filtered.find(session, scope)
-            )
+        rows = await self._fetch(scope, _LIST_DOCUMENTS, limit=limit)
         return DocumentList(tuple(_read_listed(rows)), rows[0]["total"] if rows else 0)
 
     async def read_outline(self, scope: Scope, document_id: str, limit: int, span: Span | None = None) -> list[Passage]:
         start, end = span or (None, None)
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _READ_OUTLINE,
-                outlined=parse_ids([document_id]),
-                limit=limit,
-                start=start,
-                end=end,
-                document_ids=await self._filtered.find(session, scope),
-            )
+        outlined = parse_ids([document_id])
+        rows = await self._fetch(scope, _READ_OUTLINE, outlined=outlined, limit=limit, start=start, end=end)
         return [_read_passage(row) for row in rows]
 
     async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
-        async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(
-                _READ_TEXTS, asked=join_ids(document_ids), document_ids=await self._filtered.find(session, scope)
-            )
+        rows = await self._fetch(scope, _READ_TEXTS, asked=join_ids(document_ids))
         found = {row["id"]: DocumentText(**row) for row in rows}
         return [found[each] for each in dict.fromkeys(document_ids) if each in found]
+
+    async def _fetch(self, scope: Scope, statement: LiteralString, **parameters: Any) -> list[DictRow]:
+        """Fetch rows of the documents in scope."""
+        async with open_session(self._pool, scope) as session:
+            document_ids = await self._filtered.find(session, scope)
+            return await session.fetch(statement, document_ids=document_ids, **parameters)
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         async with open_session(self._pool, scope) as session:
