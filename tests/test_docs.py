@@ -173,7 +173,7 @@ def test_the_table_of_the_pgvectorstore_page_is_read(tmp_path: Path) -> None:
 def test_the_set_of_the_evaluation_page_is_read(tmp_path: Path) -> None:
     rows = re.findall(r"^    (\{.*\})$", (ROOT / "docs" / "evaluation.md").read_text("utf-8"), re.MULTILINE)
     (tmp_path / "ours.jsonl").write_text("\n".join(rows), "utf-8")
-    [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="default", limit=None)
+    [each] = read_sets([str(tmp_path / "ours.jsonl")], workspace="default", limit=None)
     assert [question.answerable for question in each.questions] == [True, False, True]
 
 

@@ -36,6 +36,6 @@ def test_its_questions_can_be_evaluated(tmp_path: Path) -> None:
     [rows] = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
     file = tmp_path / "ours.jsonl"
     file.write_text(rows, "utf-8")
-    [each] = read_sets([str(file)], tmp_path, workspace="default", limit=None)
+    [each] = read_sets([str(file)], workspace="default", limit=None)
     assert [question.answerable for question in each.questions] == [True, False]
     assert each.questions[0].question == SAMPLE_QUESTION

@@ -258,7 +258,7 @@ async def test_a_run_becomes_a_test_case(page: Page, asked: Asked, tmp_path: Pat
         await page.get_by_role("link", name="Download case-").click()
     file = tmp_path / "case.jsonl"
     await (await downloading.value).save_as(file)
-    [read] = read_sets([str(file)], tmp_path, workspace="gauges", limit=None)
+    [read] = read_sets([str(file)], workspace="gauges", limit=None)
     [question] = read.questions
     assert (question.question, question.answers) == (QUESTION, ("3 years", "three years"))
 

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from app.evaluation.evaluation import Options
 from app.evaluation.report import write_report
-from tests.evaluation.test_evaluation import CORPUS, QUESTIONS, write_set
+from tests.evaluation.test_evaluation import FILES, QUESTIONS, write_set
 from tests.evaluation.test_evaluation import run as evaluate_set
 from tests.page.conftest import Service
 from tests.page.test_debug import Asked, asked
@@ -101,7 +101,11 @@ async def test_nothing_keeps_anybody_out_of_a_run_that_goes_on(page: Page, slow_
 
 
 async def test_nothing_keeps_anybody_out_of_reports_and_the_reference(page: Page, house: House, tmp_path: Path) -> None:
-    evaluated, _ = await evaluate_set(house.services, write_set(tmp_path / "birds", QUESTIONS, CORPUS), Options())
+    for name, text in FILES.items():
+        await house.services.library.ingestion.add("birds", name, text.encode())
+    birds = write_set(tmp_path / "birds.jsonl", QUESTIONS)
+    evaluated, _ = await evaluate_set(house.services, birds, Options(workspace="birds"))
+    await house.services.library.documents.clear("birds")
     # As a file is opened: the report has to do without a service.
     await page.goto(write_report([evaluated], tmp_path, house.services.runs.fingerprint).as_uri())
     assert await look(page) == {}
