@@ -11,41 +11,60 @@ def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
     return [(answer[c.start : c.end], c.markers) for c in split if not c.about_documents]
 
 
-def test_a_claim_has_its_own_markers_or_those_right_behind() -> None:
-    assert claims("It is so [1]. That too.[2][3] And this. [1, 2] End [2]") == [
-        ("It is so [1].", (1,)),
-        ("That too.[2][3]", (2, 3)),
-        ("And this. [1, 2]", (1, 2)),
-        ("End [2]", (2,)),
-    ]
+LONG = "It lasts for 24 months, which is longer than what the law requires of anybody who sells a thing"
 
 
-def test_an_unmarked_sentence_takes_the_markers_that_close_its_paragraph() -> None:
-    assert claims("First thing. Second thing [2].\n\nThird thing.") == [
-        ("First thing.", (2,)),
-        ("Second thing [2].", (2,)),
-        ("Third thing.", ()),
-    ]
-
-
-def test_questions_headings_and_remarks_about_the_documents_are_no_claims() -> None:
-    answer = "# Answer\n\nThe documents may answer this only in part. These are the steps:\n\n- Press the button [1]\n\nDoes that help?"
-    assert claims(answer) == [("- Press the button [1]", (1,))]
-    assert claims("Use `a[1]` here [9].") == [("Use `a[1]` here [9].", ())]
-
-
-def test_a_paragraph_without_markers_takes_none_from_the_next() -> None:
-    assert claims("Rain falls.\n\nSnow melts [1].") == [("Rain falls.", ()), ("Snow melts [1].", (1,))]
-    assert claims("Rain falls.\n- Snow melts [1].") == [("Rain falls.", ()), ("- Snow melts [1].", (1,))]
-
-
-def test_a_paragraph_goes_on_behind_a_line_break() -> None:
-    assert claims("Rain falls.\nSnow melts [1].") == [("Rain falls.", (1,)), ("Snow melts [1].", (1,))]
-
-
-def test_only_markers_of_sources_count() -> None:
-    assert claims("Rain falls [4].") == [("Rain falls [4].", ())]
-    assert claims("Rain falls [2, 1, 2].") == [("Rain falls [2, 1, 2].", (2, 1))]
+@pytest.mark.parametrize(
+    ("answer", "claimed"),
+    [
+        # Its own markers, or those right behind it.
+        (
+            "It is so [1]. That too.[2][3] And this. [1, 2] End [2]",
+            [("It is so [1].", (1,)), ("That too.[2][3]", (2, 3)), ("And this. [1, 2]", (1, 2)), ("End [2]", (2,))],
+        ),
+        # Without any, those that close its paragraph, but none of the next.
+        (
+            "First thing. Second thing [2].\n\nThird thing.",
+            [("First thing.", (2,)), ("Second thing [2].", (2,)), ("Third thing.", ())],
+        ),
+        ("Rain falls.\n\nSnow melts [1].", [("Rain falls.", ()), ("Snow melts [1].", (1,))]),
+        ("Rain falls.\n- Snow melts [1].", [("Rain falls.", ()), ("- Snow melts [1].", (1,))]),
+        ("Rain falls.\nSnow melts [1].", [("Rain falls.", (1,)), ("Snow melts [1].", (1,))]),
+        ("It lasts 24 months [2]. It is blue.", [("It lasts 24 months [2].", (2,)), ("It is blue.", (2,))]),
+        ("It lasts 24 months [2].\n\nIt is blue.", [("It lasts 24 months [2].", (2,)), ("It is blue.", ())]),
+        # Only those of sources, and none in code.
+        ("Rain falls [4].", [("Rain falls [4].", ())]),
+        ("Rain falls [2, 1, 2].", [("Rain falls [2, 1, 2].", (2, 1))]),
+        ("Use `a[1]` here [9].", [("Use `a[1]` here [9].", ())]),
+        ("It stops [2].\n```\naskgraph stop. Now.\n", [("It stops [2].", (2,))]),
+        # Questions, headings, headers of tables and remarks about the documents claim nothing.
+        (
+            "# Answer\n\nThe documents may answer this only in part. These are the steps:\n\n- Press the button [1]\n\n"
+            "Does that help?",
+            [("- Press the button [1]", (1,))],
+        ),
+        (
+            "## Support [1]\n\nTwo users.\n\nplan | has\n--- | ---\nBasic | one [2]",
+            [("Two users.", ()), ("Basic | one [2]", (2,))],
+        ),
+        # A marker behind a full stop stays with its sentence, also before a lead-in.
+        (f"{LONG}. [1] It has:\n\n- Two users [2]", [(f"{LONG}. [1]", (1,)), ("- Two users [2]", (2,))]),
+        (
+            f"It is blue. {LONG}. [1]\n\n- Two users",
+            [("It is blue.", (1,)), (f"{LONG}. [1]", (1,)), ("- Two users", (1,))],
+        ),
+        # An item has its own, or those of the item that it is nested in, or of the lead-in.
+        ("- Support [1]\n  - Two users\n- Storage [2]", [("- Support [1]", (1,)), ("- Two users", (1,)), ("- Storage [2]", (2,))]),
+        (
+            "The plan includes [1]:\n\n- Support by telephone [2]\n- Two users",
+            [("The plan includes [1]:", (1,)), ("- Support by telephone [2]", (2,)), ("- Two users", (1,))],
+        ),
+    ],
+)  # fmt: skip
+def test_a_claim_rests_on_the_markers_that_are_meant_for_it(
+    answer: str, claimed: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    assert claims(answer) == claimed
 
 
 @pytest.mark.parametrize(
@@ -79,10 +98,6 @@ def test_code_is_no_claim(fence: str) -> None:
     code = f"{fence}sh\naskgraph serve.\n\naskgraph stop. Now.\n{fence}"
     assert claims(f"Run this [1]:\n\n{code}\n\nIt stops [2].") == [("Run this [1]:", (1,)), ("It stops [2].", (2,))]
     assert claims(f"It stops [2].\n{code}") == [("It stops [2].", (2,))]
-
-
-def test_code_that_is_never_closed_is_no_claim() -> None:
-    assert claims("It stops [2].\n```\naskgraph stop. Now.\n") == [("It stops [2].", (2,))]
 
 
 def cite(answer: str) -> dict[str, tuple[int, ...]]:
@@ -120,37 +135,3 @@ def test_the_marker_of_a_lead_in_a_caption_or_a_term_covers_its_block(answer: st
 def test_the_marker_above_or_below_covers_a_block_without_any(answer: str) -> None:
     for statement, markers in cite(answer).items():
         assert markers == (1,), statement
-
-
-def test_a_marker_behind_a_full_stop_stays_with_its_sentence_before_a_lead_in() -> None:
-    long = "It lasts for 24 months, which is longer than what the law requires of anybody who sells a thing"
-    assert claims(f"{long}. [1] It has:\n\n- Two users [2]") == [(f"{long}. [1]", (1,)), ("- Two users [2]", (2,))]
-    assert claims(f"It is blue. {long}. [1]\n\n- Two users") == [
-        ("It is blue.", (1,)),
-        (f"{long}. [1]", (1,)),
-        ("- Two users", (1,)),
-    ]
-
-
-def test_what_is_nested_rests_on_its_own_item_and_not_on_the_next() -> None:
-    cited = cite("- Support [1]\n  - Two users\n- Storage [2]")
-    assert cited["- Two users"] == (1,)
-
-
-def test_a_heading_covers_nothing_and_the_header_of_a_table_claims_nothing() -> None:
-    answer = "## Support [1]\n\nTwo users.\n\nplan | has\n--- | ---\nBasic | one [2]"
-    assert claims(answer) == [("Two users.", ()), ("Basic | one [2]", (2,))]
-
-
-def test_an_item_keeps_its_own_marker_below_a_cited_lead_in() -> None:
-    cited = cite("The plan includes [1]:\n\n- Support by telephone [2]\n- Two users")
-    assert cited["- Support by telephone"] == (2,)
-    assert cited["- Two users"] == (1,)
-
-
-def test_a_statement_behind_the_last_marker_of_its_paragraph_rests_on_it() -> None:
-    assert cite("It lasts 24 months [2]. It is blue.")["It is blue."] == (2,)
-
-
-def test_a_marker_ends_with_its_paragraph() -> None:
-    assert cite("It lasts 24 months [2].\n\nIt is blue.")["It is blue."] == ()
