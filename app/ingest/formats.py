@@ -16,6 +16,7 @@ from app.ingest.recognition import (
     has_part,
     is_html,
     is_mail,
+    is_manual,
     is_opendocument_text,
     is_pdf,
     is_rtf,
@@ -23,9 +24,6 @@ from app.ingest.recognition import (
 )
 from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
-
-Reader = Callable[[str, bytes], ParsedDocument]
-"""Takes the source's path, name or address, and the file's bytes. Raises `DocumentError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,9 @@ class Format:
     media_types: tuple[str, ...]
     """The first one is stored with the document."""
     reader: str
-    """`module:function`. Imported on first use, because some parsers are slow to import."""
+    """`module:function`, which takes the source's path, name or address, and the file's bytes, and raises
+    `DocumentError`. Imported on first use, because some parsers are slow to import. A third part, such as the
+    name that pandoc has for the format, is given to the function as well."""
     description: str
     """A noun phrase for messages, with its article: "a Word file (DOCX)"."""
     recognise: Callable[[bytes], bool] | None = None
@@ -70,8 +70,9 @@ class Format:
 
     def read(self, source: str, data: bytes) -> ParsedDocument:
         """Parse the file. Raises `DocumentError`, and whatever the parser raises on malformed input."""
-        read: Reader = _import(self.reader)
-        return read(source, data)
+        name, *more = self.reader.rsplit(":", self.reader.count(":") - 1)
+        read: Callable[..., ParsedDocument] = _import(name)
+        return read(source, data, *more)
 
     def read_metadata(self, data: bytes) -> Metadata:
         """Return the metadata that the file has in itself."""
@@ -84,6 +85,12 @@ class Format:
 def _import(name: str) -> Any:
     module, _, function = name.partition(":")
     return getattr(import_module(module), function)
+
+
+def _read_by_pandoc(name: str, suffixes: str, media_type: str, dialect: str, **more: Any) -> Format:
+    """Describe a format of text that pandoc reads under the name `dialect`."""
+    reader = f"{_R}.pandoc:read_text:{dialect}"
+    return Format(name, tuple(suffixes.split()), (media_type,), reader, more.pop("description", name), **more)
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -99,13 +106,7 @@ FORMATS = [
         "Markdown",
         metadata_reader=f"{_R}.markdown:read_front_matter",
     ),
-    Format(
-        "reStructuredText",
-        ("rst", "rest"),
-        ("text/x-rst", "text/prs.fallenstein.rst"),
-        f"{_R}.rst:read_rst",
-        "reStructuredText",
-    ),
+    Format("reStructuredText", ("rst", "rest"), ("text/x-rst",), f"{_R}.rst:read_rst", "reStructuredText"),
     Format("plain text", ("txt", "text"), ("text/plain",), f"{_R}.plain:read_plain", "plain text"),
     Format(
         "HTML",
@@ -215,6 +216,21 @@ FORMATS = [
         is_mail,
         metadata_reader=f"{_R}.eml:read_mail_metadata",
     ),
+    Format(
+        "manual pages",
+        ("man", "mdoc"),
+        ("text/troff",),
+        f"{_R}.manual:read_manual",
+        "the source of a manual page",
+        is_manual,
+    ),
+    _read_by_pandoc("Org", "org", "text/org", "org"),
+    _read_by_pandoc("AsciiDoc", "adoc asciidoc", "text/asciidoc", "asciidoc"),
+    _read_by_pandoc("MediaWiki", "mediawiki wiki", "text/x-wiki", "mediawiki"),
+    _read_by_pandoc("LaTeX", "tex latex", "text/x-tex", "latex"),
+    _read_by_pandoc("Jupyter", "ipynb", "application/x-ipynb+json", "ipynb", description="a Jupyter notebook"),
+    _read_by_pandoc("DocBook", "dbk docbook", "application/docbook+xml", "docbook"),
+    _read_by_pandoc("OPML", "opml", "text/x-opml", "opml", description="an outline (OPML)"),
 ]
 
 FALLBACK = "plain text"

@@ -46,7 +46,7 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Perform requests until there are no more."""
     memory = int(sys.argv[1]) * 2**20
-    _end_with(int(sys.argv[2]))
+    end_with(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory * SCAN_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -115,7 +115,7 @@ def _limit_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End this process when its parent ends, even by a crash. Elsewhere than on Linux it ends after the current job."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

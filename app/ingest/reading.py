@@ -33,9 +33,8 @@ MAX_BYTES = 50_000_000
 MAX_CHARACTERS = 10_000_000
 """About 4,000 pages, which take an hour to embed on two cores."""
 
-_MANUAL_PAGE = re.compile(r"\.[1-9][a-z]{0,9}(?:\.(?:gz|bz2|xz))?$")
-"""The end of the name of a manual page's source. groff reads other files where one asks for it, so it is not run."""
-_HOW_TO_PRINT = "If it is a manual page, save what man prints: man -Tutf8 -l FILE | col -bx > FILE.txt."
+_MANUAL_PAGE = re.compile(r"\.[1-9][a-z]{0,9}\.(?:gz|bz2|xz)$")
+"""The end of the name of a manual page that is packed."""
 
 
 def read_document(
@@ -89,7 +88,7 @@ def _choose_format(source: str, data: bytes, media_type: str | None) -> Format:
         suffix = find_suffix(source)
         if suffix or foreign is not None:
             what = f"It is {foreign}." if foreign else f"“.{suffix}” is not a type this service reads."
-            hint = f" {_HOW_TO_PRINT}" if _MANUAL_PAGE.search(source) else ""
+            hint = " If it is a manual page, unpack it first." if _MANUAL_PAGE.search(source) else ""
             raise UnsupportedDocument(f"{what}{hint} Supported formats: {list_formats()}.")
         declared = get_format(FALLBACK)
     _confirm(declared, recognised, foreign, data)

@@ -53,7 +53,7 @@ def run_with_toy(code: str) -> str:
 
 def test_the_command_line_lists_an_added_format() -> None:
     shown = run_with_toy("import sys\nfrom app.cli import main\nsys.argv = ['askgraph', 'ingest', '--help']\nmain()")
-    assert "EPUB, EML and TOY" in " ".join(shown.split())
+    assert "DocBook, OPML and TOY" in " ".join(shown.split())
 
 
 def test_the_http_api_lists_an_added_format() -> None:
@@ -61,7 +61,7 @@ def test_the_http_api_lists_an_added_format() -> None:
         "import json\nfrom fastapi import FastAPI\nfrom app.api.library.documents import writing\n"
         "app = FastAPI()\napp.include_router(writing)\nprint(json.dumps(app.openapi()))"
     )
-    assert "EPUB, EML and TOY" in json.dumps(json.loads(shown))
+    assert "DocBook, OPML and TOY" in json.dumps(json.loads(shown))
 
 
 def test_the_readme_lists_all_formats() -> None:

@@ -3,7 +3,7 @@
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
@@ -33,6 +33,10 @@ _MAX_TITLE = 200
 _PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
 """A title of a template, such as "[Organization Name]"."""
 _DEEPEST_HEADING = 6
+
+_RAISED, _LOWERED = "0123456789+-=()n", "0123456789+-=()"
+_RAISE = str.maketrans(_RAISED, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
+_LOWER = str.maketrans(_LOWERED, "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎")
 
 BREAK = "\v"
 """A line break that is meant, within a paragraph."""
@@ -346,6 +350,31 @@ def spell_code(code: str) -> str:
     ticks = "`" * (count_backticks(code) + 1)
     blank = " " if "`" in code else ""
     return f"{ticks}{blank}{code}{blank}{ticks}" if code else ""
+
+
+def raise_up(text: str) -> str:
+    """Return raised words: digits as raised digits, because 45² is not 452, and formulas in brackets. Raised letters
+    are as they are, as in "1st"."""
+    shown = text.strip()
+    if shown and all(character in _RAISED for character in shown):
+        return text.translate(_RAISE)
+    return text if not shown or unlink(shown).replace(".", "").isalpha() or _OPEN in shown else f"^({shown})"
+
+
+def lower(text: str) -> str:
+    """Return lowered words: digits as lowered digits."""
+    return text.translate(_LOWER) if all(character in _LOWERED for character in text.strip()) else text
+
+
+def strike(text: str) -> str:
+    """Return words that are struck out, marked as such."""
+    return f"~~{text}~~" if text.strip() else text
+
+
+MARKS: Mapping[str, Callable[[str], str]] = {
+    "sup": raise_up, "sub": lower, "s": strike, "del": strike, "strike": strike, "line-through": strike,
+}  # fmt: skip
+"""Elements of HTML, and a class of AsciiDoc, whose looks have a meaning."""
 
 
 def describes(words: str) -> bool:

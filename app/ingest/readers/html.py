@@ -4,8 +4,16 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from app.ingest.decoding import decode
-from app.ingest.readers.assembly import BREAK, Assembly, describes, spell_code, squeeze, unlink
-from app.ingest.readers.man_page import add_man_page, is_man_page
+from app.ingest.readers.assembly import (
+    BREAK,
+    MARKS,
+    Assembly,
+    describes,
+    spell_code,
+    squeeze,
+    unlink,
+)
+from app.ingest.readers.spans import Rows
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
@@ -18,8 +26,6 @@ _NAVIGATION = frozenset({
 })
 # fmt: on
 """Roles of what surrounds the content of a page or covers it (WAI-ARIA 1.2, and DPUB-ARIA)."""
-_SECTION = 2
-"""Level of the sections of a manual page; deeper headings are subsections."""
 _UNPRINTED = re.compile(r"(?<![\w-])(?:no-?print|d-print-none|print:hidden)(?![\w-])")
 """Classes of what is on the screen alone (MediaWiki, Bootstrap, Tailwind)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
@@ -67,7 +73,6 @@ _LONGEST_BANNER = 300
 """Limit, in characters, of what stands above the title of a page and names its site. Chosen: two sentences."""
 _TOPS = frozenset({"#top", "#top_of_page"})
 """Where links lead that take readers back to the beginning."""
-_WIDEST_SPAN = 40
 _NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
 """Classes in which DocBook puts a note; the heading within is its label."""
 _NOTE_TITLE = "admonition-title"
@@ -304,12 +309,10 @@ class _Walk:
         self.language = ""
         self.tables = 0
         self.bars = 0
-        self.table = _Table()
+        self.table = Rows()
         self.opened: list[str] = []
         self.label = ""
         """The label of a note, which waits for its first paragraph."""
-        self.manual: list[str] = []
-        """The text of a manual page as `man` prints it, in one `pre` or one a section, so far."""
 
     def run(self, root: LexborNode, path: Sequence[int] = ()) -> None:
         """Walk `root`, or, of it, what the first of `path` holds: the ids of an element and of those around it."""
@@ -354,18 +357,15 @@ class _Walk:
                 child = child.prev
         self._flush()
         self._add_label()
-        self._add_manual()
 
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
-        if tag in _LISTS or tag in ("dl", "table"):
-            self._add_manual()
         if tag == "br":
             self.inline.append("\n" if self.preformatted else BREAK)
         elif tag == "img":
             words = node.attributes.get("alt") or ""
             self.inline.append(f" {words} " if describes(words) else " ")
-        elif tag == "a":
+        elif tag == "a" or tag in MARKS:
             self.anchors.append(len(self.inline))
         elif tag == "code":
             self.language = self.language or _read_language(node)
@@ -379,11 +379,11 @@ class _Walk:
             if self.tables == 1:
                 self._flush()
                 self._add_label()
-                self.table = _Table()
+                self.table = Rows()
         elif self.tables:
             if self.tables == 1 and tag == "tr":
                 self.inline.clear()
-                self.table.open_row(in_head=node.parent is not None and node.parent.tag == "thead")
+                self.table.open_row(is_header=node.parent is not None and node.parent.tag == "thead")
             elif tag in _BLOCKS or tag in _HEADINGS:
                 self.inline.append(" ")  # a block inside a cell stays on the row's line
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _CELLS:
@@ -421,6 +421,8 @@ class _Walk:
         tag = node.tag or ""
         if tag == "a":
             self._leave_inline(lambda words: self.assembly.link(words, node.attributes.get("href") or ""))
+        elif tag in MARKS:
+            self._leave_inline(MARKS[tag])
         elif tag == "code":
             self._leave_inline(lambda words: words if self.preformatted else spell_code(unlink(words)))
         elif self.tables and tag in _CELLS:
@@ -429,7 +431,10 @@ class _Walk:
             elif tag == "caption":
                 self.table.caption = self._take()
             else:
-                self.table.add_cell(self._take(), node)
+                # Only rows at the top are looked at: many tables mark their header by bold letters alone.
+                is_header = tag == "th" or (not self.table.rows and _is_bold(node))
+                rows, columns = (_read_number(node.attributes.get(name)) for name in ("rowspan", "colspan"))
+                self.table.add_cell(self._take(), rows, columns, is_header=is_header)
         elif tag == "table" and self.tables:
             self.tables -= 1
             if not self.tables:
@@ -447,10 +452,6 @@ class _Walk:
         elif tag in _HEADINGS:
             self._add_label()
             heading = self._take()
-            if self.manual:
-                # As `man` prints it: text stands further in, and so do subsections.
-                self.manual.append(f"\n{'   ' if _HEADINGS[tag] > _SECTION else ''}{unlink(heading)}\n")
-                return
             if heading and unlink(heading) == self.title:
                 self.assembly.begin_anew(_LONGEST_BANNER)
             self.assembly.add_heading(_HEADINGS[tag], heading)
@@ -490,84 +491,18 @@ class _Walk:
     def _flush(self) -> None:
         raw = "".join(self.inline)
         self.inline.clear()
-        if self.preformatted and (self.manual or is_man_page(unlink(raw).split("\n"))):
-            self.manual.append(unlink(raw))
-        elif self.preformatted:
+        if self.preformatted:
             self._add_label()
             self.assembly.add_code(raw, self.language)
         elif raw.strip():
-            self._add_manual()
             self.assembly.add_paragraph(f"{self.label}: {raw}" if self.label else raw)
             self.label = ""
-
-    def _add_manual(self) -> None:
-        if self.manual:
-            add_man_page(self.assembly, "".join(self.manual).expandtabs())
-            self.manual.clear()
 
     def _add_label(self) -> None:
         """Add the label that waits for a paragraph as one of its own."""
         if self.label:
             self.assembly.add_paragraph(f"{self.label}:")
             self.label = ""
-
-
-class _Table:
-    """The rows of a table as they are read. A cell that spans rows is repeated in each, so that each can be read alone,
-    and so is one that spans columns which have headers."""
-
-    def __init__(self) -> None:
-        self.rows: list[list[str]] = []
-        self.headers = 0
-        self.caption = ""
-        self._row: list[str] = []
-        self._spanned: dict[int, tuple[int, str]] = {}
-        """By column: the number of rows still to come, and the cell's text."""
-        self._cells = 0
-        self._is_header = False
-
-    def open_row(self, *, in_head: bool) -> None:
-        self._row = []
-        self._cells = 0
-        self._is_header = in_head
-        self._are_headers = True
-
-    def add_cell(self, text: str, node: LexborNode) -> None:
-        self._repeat()
-        self._cells += 1
-        # Only rows at the top are looked at: many tables mark their header by bold letters alone.
-        self._are_headers &= node.tag == "th" or (not self.rows and _is_bold(node))
-        rows, columns = (_read_number(node.attributes.get(name)) for name in ("rowspan", "colspan"))
-        # One that spans the whole table is a remark on it.
-        is_repeated = 0 < self.headers <= len(self.rows) and columns < len(self.rows[0]) and not self._is_header
-        for column in range(columns):
-            said = text if is_repeated or not column else ""
-            if rows > 1:
-                self._spanned[len(self._row)] = rows - 1, said
-            self._row.append(said)
-
-    def add_loose(self, text: str) -> None:
-        """Add text that stands in no cell."""
-        if text:
-            self._row.append(text)
-
-    def close_row(self) -> None:
-        self._repeat()
-        if not self.rows and not self.caption and self._cells == 1 < len(self._row):
-            # One cell across the first row is a title.
-            self.caption, self._row = self._row[0], []
-        if any(self._row):
-            if (self._is_header or self._are_headers) and self.headers == len(self.rows):
-                self.headers += 1
-            self.rows.append(self._row)
-        self._row = []
-
-    def _repeat(self) -> None:
-        while (spanned := self._spanned.pop(len(self._row), None)) is not None:
-            rows, text = spanned
-            if rows > 1:
-                self._spanned[len(self._row)] = rows - 1, text
-            self._row.append(text)
 
 
 def _is_bold(cell: LexborNode) -> bool:
@@ -577,8 +512,8 @@ def _is_bold(cell: LexborNode) -> bool:
 
 
 def _read_number(value: str | None) -> int:
-    """Return the number of rows or columns that a cell spans, at most so many as people write by hand."""
-    return min(max(int(value[:4]), 1), _WIDEST_SPAN) if value and value[:4].isdecimal() else 1
+    """Return the number of rows or columns that a cell spans."""
+    return int(value[:4]) if value and value[:4].isdecimal() else 1
 
 
 def _read_formula(node: LexborNode) -> str:

@@ -1,7 +1,6 @@
 """reStructuredText as the published page shows it."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -125,7 +124,8 @@ A title: Text of a directive that nobody knows.
 `depth`
 : Depth in `mm`.
 
-Exit code 0: All is dry.
+Exit code 0
+: All is dry.
 
 term
 : Its meaning.
@@ -146,12 +146,37 @@ A snow flake"""
     ]
 
 
-def test_what_one_file_makes_known_stays_with_it() -> None:
-    """docutils shares its tables of directives between threads."""
-    files = [f".. thing{n}:: Words\n\n   Text :role{n}:`of` {n}.".encode() for n in range(20)]
-    with ThreadPoolExecutor(4) as threads:
-        texts = list(threads.map(lambda data: read_document("a.rst", data).text, files))
-    assert texts == [f"Words: Text `of` {n}." for n in range(20)]
+def test_lines_that_are_lines_stay_lines_and_names_keep_their_colons() -> None:
+    written = """\
+.. py:function:: read(*names, **more)
+
+   Reads.
+
+>>> for name in names:
+...     print(  name)
+1
+
+Write::
+
+    .. py:function:: read(x)
+       .. prompt:: bash $
+
+    >>> x
+    1
+
+.. prompt:: bash $
+
+   ls *a* `b
+
+.. only:: html
+
+   10\\ :sup:`5`
+"""
+    assert read_document("a.rst", written.encode()).text == (
+        "`read(*names, **more)`\n: Reads.\n\n```python\n>>> for name in names:\n...     print(  name)\n1\n```\n\n"
+        "Write:\n\n```\n.. py:function:: read(x)\n   .. prompt:: bash $\n\n>>> x\n1\n```\n\n"
+        "```\nls *a* `b\n```\n\n10⁵"
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,9 +204,7 @@ def test_a_directive_of_code_that_nobody_knows_stays_code() -> None:
     It works.
 """,
     ).text
-    assert text == (
-        '```python\n@click.command()\ndef copy(pattern="\\d"):\n    click.echo(pattern)\n```\n\nIda: It works.'
-    )
+    assert text == ('```\n@click.command()\ndef copy(pattern="\\d"):\n    click.echo(pattern)\n```\n\nIda: It works.')
 
 
 @pytest.mark.parametrize(

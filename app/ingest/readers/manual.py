@@ -1,0 +1,25 @@
+"""Manual pages as their authors write them, with roff's macros man or mdoc."""
+
+import re
+
+from app.ingest.decoding import decode
+from app.ingest.readers.assembly import clean
+from app.ingest.readers.pandoc import Node, Walk, parse
+from domain.documents import ParsedDocument
+
+_MDOC = re.compile(r"^\.Dd[ \t]", re.MULTILINE)
+
+
+def read_manual(source: str, data: bytes) -> ParsedDocument:
+    """Read the source of a manual page; each option is a term with its meaning. Raises what `parse` does."""
+    text = clean(decode(data))
+    return _Walk().read(parse(text.encode(), "mdoc" if _MDOC.search(text) else "man"), source)
+
+
+class _Walk(Walk):
+    quotes = False
+
+    def name(self, meta: Node) -> str:
+        """Return the page's name with its section, such as "rsync(1)"."""
+        sections = "".join(f"({section})" for section in self.state(meta.get("section")) if section)
+        return f"{super().name(meta)}{sections}"

@@ -1,0 +1,360 @@
+"""The formats that pandoc reads: it makes a tree of each, and one walk adds the tree's blocks.
+
+pandoc is a program of its own, in the package `pypandoc-binary`. It runs as a process beside the worker that reads the
+file, with limits of time and memory, and with `--sandbox`: it opens no other file and no address.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from signal import SIGKILL, SIGXCPU
+from tempfile import TemporaryFile
+from typing import Any, cast
+
+import orjson
+
+from app.ingest.decoding import decode
+from app.ingest.metadata.dates import state_day
+from app.ingest.parser_process import end_with
+from app.ingest.readers.assembly import (
+    BREAK,
+    MARKS,
+    Assembly,
+    clean,
+    describes,
+    lower,
+    raise_up,
+    spell_code,
+    squeeze,
+    strike,
+    unlink,
+)
+from app.ingest.readers.grids import check_cells, has_header
+from app.ingest.readers.spans import Rows
+from domain.documents import ParsedDocument
+from domain.errors import CostlyDocument, OversizedDocument, UnreadableDocument
+from domain.library.metadata import Metadata, select_metadata
+
+Node = dict[str, Any]
+"""An element of the tree: its type in `t`, its content in `c` (pandoc-types, Text.Pandoc.Definition)."""
+
+MEMORY_MB = 640
+"""Memory that pandoc may take. 5 MB of reStructuredText take 500 MB."""
+MAX_TREE = 128 * 2**20
+"""Largest tree in bytes of JSON, which is ten to twenty times as long as the text."""
+_HEAP_IS_FULL = 251
+"""Exit status of programs made with GHC."""
+_STATED = {"author": "author", "lang": "language", "keywords": "keywords", "description": "description"}
+"""What a file says about itself, with the name under which it is kept."""
+_DECIMAL = frozenset({"DefaultStyle", "Decimal", "Example"})
+_ENCODING = re.compile(rb"""<\?xml[^<>]{0,99}\sencoding=["']([A-Za-z0-9._:-]{1,40})["']""")
+_TAG = re.compile(f"<(?P<end>/?)(?P<name>{'|'.join(MARKS)})>")
+_QUOTES = {"SingleQuote": "‘{}’", "DoubleQuote": "“{}”"}
+
+
+def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
+    """Read a text in a format that pandoc calls `dialect`. Raises what `parse` does."""
+    declared = _ENCODING.match(data)
+    text = clean(decode(data, declared=declared[1].decode() if declared else None))
+    return Walk().read(parse(text.encode(), dialect), source)
+
+
+def parse(data: bytes, dialect: str) -> Node:
+    """Return the tree that pandoc makes of a file.
+
+    Raises `CostlyDocument`, `OversizedDocument`, `UnreadableDocument`, and `RecursionError` for one that is too deep.
+    """
+    command = [find_program(), "+RTS", f"-M{MEMORY_MB}m", "-RTS", "--sandbox", "--quiet", "-f", dialect, "-t", "json"]
+    with TemporaryFile() as file, TemporaryFile() as said:
+        file.write(data)
+        file.seek(0)
+        with subprocess.Popen(
+            command,
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env={"LC_ALL": "C.UTF-8"},
+            preexec_fn=partial(end_with, os.getpid()),
+        ) as process:
+            assert process.stdout is not None
+            tree = process.stdout.read(MAX_TREE + 1)
+            if len(tree) > MAX_TREE:
+                process.kill()
+                raise OversizedDocument("The file's text has more parts than this service reads. Split it.")
+        said.seek(0)
+        reason = squeeze(said.read(300).decode(errors="replace"))
+    if process.returncode == _HEAP_IS_FULL:
+        raise CostlyDocument(f"Reading the file took more than {MEMORY_MB} MB. Split it, or save it in a simpler form.")
+    if process.returncode in (-SIGXCPU, -SIGKILL):
+        raise CostlyDocument("Reading the file took too much time. Split it, or save it in a simpler form.")
+    if process.returncode:
+        raise UnreadableDocument(f"The file cannot be read ({reason}). Save it again and retry.")
+    try:
+        found: Node = orjson.loads(tree)
+    except orjson.JSONDecodeError as error:  # pandoc writes nothing that is not JSON
+        raise RecursionError from error
+    return found
+
+
+def find_program() -> str:
+    """Return the path of pandoc."""
+    package = find_spec("pypandoc")
+    assert package is not None
+    assert package.origin is not None
+    return str(Path(package.origin).parent / "files" / "pandoc")
+
+
+class Walk:
+    """Walks a tree and adds its blocks. Formats whose trees need more than this have a class of their own."""
+
+    quotes = True
+    """False for formats that indent what is no quote."""
+
+    def __init__(self) -> None:
+        self.assembly = Assembly()
+        self._above = 0
+        """Headings that stand above all of the text: title and subtitle."""
+        self._label = ""
+        """Words that say what the next block is: a note's title, the name of a tab, an item's letter."""
+
+    def read(self, tree: Node, source: str, title: str | None = None) -> ParsedDocument:
+        """Return the document that the tree is of. `title` names it where that stands outside the tree."""
+        meta = tree["meta"]
+        stated = self.name(meta)
+        first = next((self.spell(each["c"][2]) for each in tree["blocks"][:1] if each["t"] == "Header"), "")
+        for words in filter(None, (stated if stated != first else "", " ".join(self.state(meta.get("subtitle"))))):
+            self._above += 1
+            self.assembly.add_heading(self._above, words)
+        self.add(tree["blocks"])
+        document = self.assembly.finish(title or stated, source)
+        return replace(document, metadata=self._describe(meta))
+
+    def name(self, meta: Node) -> str:
+        """Return the title that the file states; empty where it states none."""
+        return " ".join(self.state(meta.get("title")))
+
+    def add(self, blocks: Sequence[Node]) -> None:
+        """Add blocks. A label that none of them takes becomes a paragraph."""
+        for block in blocks:
+            self._add(block)
+        self.end_label()
+
+    def label(self, words: str) -> None:
+        """Say what the next block is."""
+        self.end_label()
+        self._label = words
+
+    def end_label(self) -> None:
+        """Add the label that no paragraph follows as a paragraph."""
+        label, self._label = self._label, ""
+        if label:
+            self.assembly.add_paragraph(label if label[-1] in ":.!?)]" else f"{label}:")
+
+    def add_div(self, classes: Sequence[str], blocks: Sequence[Node]) -> None:
+        """Add blocks that the format puts together, such as a note with its title."""
+        if "title" in classes:
+            self.label(self.spell_blocks(blocks))
+        else:
+            self.add(blocks)
+
+    def add_code(self, code: str, classes: Sequence[str], attributes: dict[str, str]) -> None:
+        """Add lines of code."""
+        self.label(attributes.get("caption", ""))
+        self.end_label()
+        self.assembly.add_code(code, next((name for name in classes if name not in ("code", "numberLines")), ""))
+
+    def spell(self, inlines: Sequence[Node]) -> str:
+        """Return the words of inline elements. In some formats raised and struck words stand between tags."""
+        words: list[str] = []
+        opened: list[tuple[str, int]] = []
+        for inline in inlines:
+            tag = _TAG.fullmatch(inline["c"][1]) if inline["t"] == "RawInline" else None
+            if tag is None:
+                words.append(self._spell(inline))
+            elif not tag["end"]:
+                opened.append((tag["name"], len(words)))
+            elif opened and opened[-1][0] == tag["name"]:
+                start = opened.pop()[1]
+                words[start:] = [MARKS[tag["name"]]("".join(words[start:]))]
+        return "".join(words)
+
+    def spell_code(self, code: str, attributes: dict[str, str]) -> str:
+        """Return inline code."""
+        return spell_code(code)
+
+    def spell_blocks(self, blocks: Sequence[Node]) -> str:
+        """Return the words of blocks on one line."""
+        if all(block["t"] in ("Plain", "Para") for block in blocks):
+            return squeeze(" ".join(self.spell(block["c"]) for block in blocks))
+        inner = type(self)()
+        inner.add(blocks)
+        return squeeze(inner.assembly.finish(None, "").text)
+
+    def _add(self, block: Node) -> None:
+        assembly, content = self.assembly, cast("Any", block.get("c"))
+        match block["t"], content:
+            case "Header", (level, _, words):
+                self.end_label()
+                assembly.add_heading(level + self._above, self.spell(words))
+            case (("Para" | "Plain"), words):
+                self.add_paragraph(self.spell(words))
+            case "LineBlock", lines:
+                self.add_paragraph(BREAK.join(map(self.spell, lines)))
+            case "CodeBlock", ((_, classes, attributes), code):
+                self.end_label()
+                self.add_code(code, classes, dict(attributes))
+            case "BlockQuote", blocks if self.quotes:
+                self.end_label()
+                assembly.open_quote()
+                self.add(blocks)
+                assembly.close_quote()
+            case "BlockQuote", blocks:
+                self.add(blocks)
+            case "BulletList", items:
+                self._add_items(items, lambda _: None)
+            case "OrderedList", ((start, style, _), items):
+                is_decimal = style["t"] in _DECIMAL
+                self._add_items(items, lambda place: start + place, "" if is_decimal else style["t"])
+            case "DefinitionList", entries:
+                self.end_label()
+                for term, meanings in entries:
+                    self.add_definition(self.spell(term), meanings)
+            case "Table", (_, (_, caption), _, head, bodies, foot):
+                self.end_label()
+                self._add_table(self.spell_blocks(caption), head, bodies, foot)
+            case "Figure", (_, (_, caption), blocks):
+                self.add([*blocks, *caption])
+            case "Div", ((_, classes, _), blocks):
+                self.add_div(classes, blocks)
+            case _:  # rules, and what is raw for one output
+                pass
+
+    def add_paragraph(self, text: str) -> None:
+        """Add a paragraph, after the label that waits for it."""
+        label, self._label = self._label, ""
+        if label and text.strip():
+            text = f"{label}{'' if label[-1] in ':.!?)]' else ':'} {text}"
+        self.assembly.add_paragraph(text)
+
+    def add_definition(self, term: str, meanings: Sequence[Sequence[Node]]) -> None:
+        """Add a term with its meanings, unless it has none."""
+        if not any(meanings):
+            return
+        self.assembly.add_definition(term)
+        for meaning in meanings:
+            self.assembly.open_definition()
+            self.add(meaning)
+            self.assembly.close_definition()
+
+    def _add_items(self, items: Sequence[Sequence[Node]], count: Callable[[int], int | None], style: str = "") -> None:
+        """Add items. Where their numbers are letters, these stand before their words."""
+        self.end_label()
+        for place, item in enumerate(items):
+            number = count(place)
+            self.assembly.open_item(None if style else number)
+            if style and number is not None:
+                self._label = f"({_letter(number, style)})"
+            self.add(item)
+            self.assembly.close_item()
+
+    def _add_table(self, caption: str, head: list[Any], bodies: list[list[Any]], foot: list[Any]) -> None:
+        table = Rows()
+        count = 0
+        for row, is_header in _list_rows(head, bodies, foot):
+            table.open_row(is_header=is_header)
+            for _, _, rows, columns, blocks in row[1]:
+                count += columns
+                check_cells(count)
+                table.add_cell(self.spell_blocks(blocks), rows, columns, is_header=is_header)
+            table.close_row()
+        headers = table.headers or int(has_header(table.rows))
+        self.assembly.add_table(table.rows, headers=headers, caption=caption or table.caption)
+
+    def _spell(self, inline: Node) -> str:
+        content = cast("Any", inline.get("c"))
+        match inline["t"], content:
+            case "Str", text:
+                return str(text)
+            case (("Space" | "SoftBreak"), _):
+                return " "
+            case "LineBreak", _:
+                return BREAK
+            case (("Emph" | "Strong" | "Underline" | "SmallCaps"), inlines):
+                return self.spell(inlines)
+            case "Cite", (_, inlines):
+                return self.spell(inlines)
+            case "Span", ((_, classes, _), inlines):
+                return next((MARKS[name] for name in classes if name in MARKS), str)(self.spell(inlines))
+            case "Quoted", (kind, inlines):
+                return _QUOTES[kind["t"]].format(self.spell(inlines))
+            case "Superscript", inlines:
+                return raise_up(self.spell(inlines))
+            case "Subscript", inlines:
+                return lower(self.spell(inlines))
+            case "Strikeout", inlines:
+                return strike(self.spell(inlines))
+            case "Code", ((_, _, attributes), code):
+                return self.spell_code(code, dict(attributes))
+            case "Math", (kind, tex):
+                mark = "$$" if kind["t"] == "DisplayMath" else "$"
+                return f"{mark}{squeeze(tex)}{mark}"
+            case "Link", (_, inlines, (address, _)):
+                return self.assembly.link(self.spell(inlines), "" if address.startswith("#") else address)
+            case "Image", (_, inlines, _):
+                words = self.spell(inlines)
+                return words if describes(words) else ""
+            case "Note", blocks:
+                return f" ({self.spell_blocks(blocks)})"
+            case _:
+                return ""
+
+    def _describe(self, meta: Node) -> Metadata:
+        found = {kept: [*self.state(meta.get(name))] for name, kept in _STATED.items()}
+        stated = {name: values[0] if len(values) == 1 else values for name, values in found.items() if values}
+        return select_metadata(stated) | state_day(*self.state(meta.get("date")))
+
+    def state(self, value: Node | None) -> Iterator[str]:
+        """Yield the texts of a value that a file states about itself."""
+        match value:
+            case {"t": "MetaList", "c": values}:
+                for each in values:
+                    yield from self.state(each)
+            case {"t": "MetaInlines", "c": words}:
+                yield squeeze(unlink(self.spell(words)))
+            case {"t": "MetaBlocks", "c": blocks}:
+                yield unlink(self.spell_blocks(blocks))
+            case {"t": "MetaString", "c": text}:
+                yield squeeze(text)
+
+
+def _list_rows(head: list[Any], bodies: list[list[Any]], foot: list[Any]) -> Iterator[tuple[list[Any], bool]]:
+    """Yield the rows of a table, and whether each is one of its header."""
+    yield from ((row, True) for row in head[1])
+    for _, _, headers, rows in bodies:
+        yield from ((row, True) for row in headers)
+        yield from ((row, False) for row in rows)
+    yield from ((row, False) for row in foot[1])
+
+
+def _letter(number: int, style: str) -> str:
+    """Return a number as its list shows it: a letter or a Roman numeral."""
+    if "Alpha" in style:
+        shown = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+    else:
+        shown, number = "", min(number, _MOST_ROMAN)
+        for value, numeral in _NUMERALS:
+            shown += numeral * (number // value)
+            number %= value
+    return shown.upper() if style.startswith("Upper") else shown
+
+
+_MOST_ROMAN = 3999
+_NUMERALS = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
+    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip

@@ -1,0 +1,219 @@
+"""The formats that pandoc reads."""
+
+import asyncio
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+
+import orjson
+import pytest
+
+from app.ingest.parser_workers import ParserWorkers
+from app.ingest.readers import pandoc
+from app.ingest.readers.pandoc import Walk, find_program, parse
+from app.ingest.reading import read_document
+from domain.errors import CostlyDocument, OversizedDocument, UnreadableDocument
+
+WRITTEN = """\
+---
+title: Rain gauges
+author: Ann Smith
+date: 2024-05-01
+---
+
+# Buckets
+
+A bucket of 45^2^ litres[^n] costs ~~12~~ 13 euros, see [the site](https://rain.example/) or `read`.
+
+[^n]: Not in winter.
+
+## Steps
+
+3.  Rinse
+
+4.  Dry
+
+    -   with air
+
+| Month | mm |
+|-------|----|
+| May   | 12 |
+| June  | 7  |
+
+    if wet:
+      dry()
+
+> Mind the step.
+
+term
+:   Its meaning.
+"""
+PARTS = [
+    "A bucket of 45² litres (Not in winter.) costs ~~12~~ 13 euros, see the site or `read`.",
+    "3. Rinse\n4. Dry\n   - with air",
+    "Month | mm\n--- | ---\nMay | 12\nJune | 7",
+    "```\nif wet:\n  dry()\n```",
+    "> Mind the step.",
+    "term\n: Its meaning.",
+]
+
+
+def write(text: str, dialect: str) -> bytes:
+    """Let pandoc write a file."""
+    command = [find_program(), "-s", "--quiet", "-f", "markdown", "-t", dialect, "-o", "-"]
+    return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "other"),
+    [
+        ("a.org", "org", {}),
+        ("a.adoc", "asciidoc", {}),
+        ("a.mediawiki", "mediawiki", {}),
+        ("a.dbk", "docbook", {}),
+        ("a.opml", "opml", {}),
+        # What these cannot say, or what pandoc reads otherwise than it writes.
+        ("a.tex", "latex", {1: "1. Rinse\n2. Dry\n   - with air", 5: "Its meaning."}),
+        ("a.ipynb", "ipynb", {0: "A bucket of 45² litres[1]", 1: "1. Rinse\n2. Dry", 5: "term"}),
+    ],
+)
+def test_what_stands_in_a_file_is_read(name: str, dialect: str, other: dict[int, str]) -> None:
+    document = read_document(name, write(WRITTEN, dialect))
+    for place, part in enumerate(PARTS):
+        assert other.get(place, part) in document.text
+    paths = [section.heading_path for section in document.sections if section.heading_path]
+    assert [path[-2:] for path in paths][-2:] == [paths[-2][-2:], ("Buckets", "Steps")]
+    if dialect not in ("mediawiki", "ipynb"):
+        assert document.title == "Rain gauges"
+        assert document.metadata["author"] == "Ann Smith"
+    [link] = document.links
+    assert (document.text[link.start : link.end], link.address) == ("the site", "https://rain.example/")
+
+
+def test_cells_that_span_others_numbers_of_letters_and_notes_keep_their_words() -> None:
+    written = """\
+<table><caption>Fees</caption><thead><tr><th rowspan="2">Place</th><th colspan="2">Fee</th></tr>
+<tr><th>2023</th><th>2024</th></tr></thead>
+<tbody><tr><td rowspan="2">Oslo</td><td>12</td><td><ul><li>13</li><li>14</li></ul></td></tr>
+<tr><td>15</td><td>16</td></tr></tbody></table>
+<ol start="3" type="a"><li>Open.</li><li>Close.</li></ol><ol type="I" start="4"><li>Rest.</li></ol>
+<p>H<sub>2</sub>O, 1<sup>st</sup>, 2<sup>a+1</sup>, <q>said</q> <img src="x.png" alt="A red door"/> <img alt="x"/></p>"""
+    assert Walk().read(parse(written.encode(), "html"), "a").text == (
+        "Fees\n\nPlace | Fee |\nPlace | 2023 | 2024\n--- | --- | ---\nOslo | 12 | - 13 - 14\nOslo | 15 | 16\n\n"
+        "- (c) Open.\n- (d) Close.\n- (IV) Rest.\n\n"
+        "H₂O, 1st, 2^(a+1), “said” A red door"
+    )
+
+
+def test_a_notebook_shows_its_cells_and_what_they_printed() -> None:
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": "# Rain\n\nSee $x^2$."},
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "execution_count": 1,
+            "source": "print(1)",
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": "1\n"}],
+        },
+    ]
+    kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
+    file = orjson.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+    assert read_document("a.ipynb", file).text == "# Rain\n\nSee $x^2$.\n\n```python\nprint(1)\n```\n\n```\n1\n```"
+
+
+MANUAL = r"""'\" t
+.\" A comment
+.TH SYNC 1 "4 May 2026" "sync 3.5"
+.SH NAME
+sync \- copy files
+.SH OPTIONS
+.SS Ports
+.TP
+\fB\-\-port\fR=\fIPORT\fR, \fB\-p\fR
+Uses this port
+rather than 873.
+.IP
+It has another.
+.PP
+Example:
+.nf
+auto eth0
+  up
+.fi
+.TS
+l l.
+Code	Meaning
+0	Success
+.TE
+.so /etc/passwd
+"""
+MDOC = ".Dd May 4, 2026\n.Dt SYNC 1\n.Os\n.Sh NAME\n.Nm sync\n.Nd copy files\n.Sh OPTIONS\n.Bl -tag\n.It Fl p\nPort.\n.El\n"
+
+
+def test_options_of_a_manual_page_are_terms() -> None:
+    document = read_document("sync.1", MANUAL.encode())
+    assert document.title == "SYNC(1)"
+    assert document.sections[-1].heading_path == ("SYNC(1)", "OPTIONS", "Ports")
+    assert document.text.partition("### Ports\n\n")[2] == (
+        "--port=PORT, -p\n: Uses this port rather than 873.\n\n  It has another.\n\nExample:\n\n"
+        "```\nauto eth0\n  up\n```\n\nCode | Meaning\n--- | ---\n0 | Success"
+    )
+    assert "`-p`\n: Port." in read_document("upload", MDOC.encode()).text
+
+
+def test_a_declared_encoding_counts() -> None:
+    book = '<?xml version="1.0" encoding="windows-1251"?><book><title>Зима</title><para>Снег.</para></book>'
+    assert read_document("a.dbk", book.encode("cp1251")).text == "# Зима\n\nСнег."
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.ipynb", b'{"cells": ['),
+        ("a.opml", b"<x>"),
+        ("a.dbk", b'<!DOCTYPE a [<!ENTITY a "b">]><book><para>&c;</para></book>'),
+        ("a.org", b"".join(b"*" * level + b" a\n" for level in range(1, 1200))),
+    ],
+)
+def test_files_that_cannot_be_read_are_refused(name: str, data: bytes) -> None:
+    with pytest.raises(UnreadableDocument):
+        read_document(name, data)
+
+
+def test_what_a_file_grows_to_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pandoc, "MAX_TREE", 1000)
+    with pytest.raises(OversizedDocument):
+        read_document("a.org", b"word " * 1000)
+    monkeypatch.setattr(pandoc, "MEMORY_MB", 20)
+    with pytest.raises(CostlyDocument, match="20 MB"):
+        read_document("a.org", b"*word* " * 500_000)
+
+
+@pytest.mark.usefixtures("parser_processes")
+async def test_pandoc_ends_with_its_time_or_its_worker() -> None:
+    grown = "".join(
+        rf"\newcommand{{\z{new}}}{{" + rf"\z{old} " * 10 + "}"
+        for old, new in zip("abcdefghi", "bcdefghij", strict=True)
+    )
+    text = rf"\begin{{document}}\newcommand{{\za}}{{word}}{grown} \zj\end{{document}}"
+    dialect = "latex-smart+east_asian_line_breaks"  # by which the process is known
+
+    async with ParserWorkers(seconds=1) as workers:
+        with pytest.raises(CostlyDocument):
+            await workers.run(partial(parse, text.encode(), dialect))
+    await asyncio.to_thread(_wait_until_gone, dialect.encode())
+
+
+def _wait_until_gone(argument: bytes) -> None:
+    deadline = time.monotonic() + 10
+    while found := [path for path in Path("/proc").glob("[0-9]*/cmdline") if argument in _read(path)]:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
