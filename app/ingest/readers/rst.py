@@ -14,7 +14,7 @@ _DOCTEST = re.compile(r"(?:(?<=\n\n)|\A)([ \t]*)>>> .*(?:\n\1[ \t]*\S.*)*")
 _MARK = "ː"
 """Stands in names that pandoc does not know in the place of a colon, which it does not take, and before what was put in
 front of them: so what stands in a block of code can be given back as it was."""
-_INDENTED = re.compile(rf"([ \t]*)\.\. code-block:: {_MARK}python{_MARK}\n\n((?:\1 {{3}}.*(?:\n|\Z))+)")
+_INDENTED = re.compile(rf"^([ ]*+)\.\. code-block:: {_MARK}python{_MARK}\n\n((?:\1 {{3}}.*(?:\n|\Z))+)", re.MULTILINE)
 _PYTHON = f"{_MARK}python{_MARK}"
 _MARKED = re.compile(
     rf"(?P<code>code-block:: ){_MARK}(?P<name>\S+){_MARK}(?P<more>.*)|{_MARK}``(?P<signature>.*)``|{_MARK}"
