@@ -100,7 +100,9 @@ def list_texts(texts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, 
 
 def _read_texts(language: Language) -> WebFile:
     texts = {key: text for each in ("en", language) for key, text in list_texts(read_file(each, "page"))}
-    return _pack("application/json", json.dumps({"language": language, "texts": texts}).encode())
+    return _pack(
+        "application/json", json.dumps({"language": language, "languages": LANGUAGES, "texts": texts}).encode()
+    )
 
 
 TEXTS = {each: _read_texts(each) for each in LANGUAGES if (FOLDER / each / "page.toml").exists()}

@@ -1,7 +1,8 @@
 /** What the page says, in the browser's language: `page.toml` of a folder of `domain/languages`, or English. */
 
-/** @type {{language: string, texts: Record<string, string>}} */
-export const { language, texts } = await (await fetch("/web/page.json")).json();
+/** `languages` are those that an answer can be written in.
+ * @type {{language: string, languages: string[], texts: Record<string, string>}} */
+export const { language, languages, texts } = await (await fetch("/web/page.json")).json();
 
 const money = new Intl.NumberFormat(language, { style: "currency", currency: "USD", maximumSignificantDigits: 2, minimumSignificantDigits: 1 });
 

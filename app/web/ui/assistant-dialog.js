@@ -1,14 +1,13 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { attempt } from "../lib/api.js";
 import { deleteAssistant, saveAssistant } from "../lib/assistants.js";
-import { language, phrase } from "../lib/language.js";
+import { language, languages, phrase } from "../lib/language.js";
 import { askAll, limits } from "../lib/library.js";
 import { useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
 import { Dialog } from "./dialog.js";
 
-const LANGUAGES = ["en", "de", "fr", "es"];
 const names = new Intl.DisplayNames(language, { type: "language" });
 
 /** Makes an assistant, or changes one. @param {{item: Assistant | null, close: () => void}} props */
@@ -47,7 +46,7 @@ export function AssistantDialog({ item, close }) {
       <p class="soft" id="instructed">${phrase(hasModel ? "assistants.instructed" : "assistants.no_model")}</p>
       <${From} item=${item} select=${select} />
       ${select("length", phrase("assistants.length"), [asMode, ["brief", phrase("assistants.brief")], ["detailed", phrase("assistants.detailed")]], item?.length)}
-      ${select("language", phrase("assistants.language"), [asMode, ["auto", phrase("assistants.asked")], ...LANGUAGES.map((each) => [each, names.of(each) ?? each])], item?.language)}
+      ${select("language", phrase("assistants.language"), [asMode, ["auto", phrase("assistants.asked")], ...languages.map((each) => [each, names.of(each) ?? each])], item?.language)}
       <p class="wrong" role="alert">${visible(problem)}</p>
       <p class="ends">
         ${item && html`<${Confirm} of=${visible(item.name)} act=${() => dare(() => deleteAssistant(item))} />`}
