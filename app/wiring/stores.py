@@ -20,7 +20,7 @@ from app.wiring.object_storage import open_object_storage
 
 if TYPE_CHECKING:
     # The ports import NumPy for their types.
-    from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
+    from domain.ports.documents import DocumentCatalog
 
 
 class Stores:
@@ -40,14 +40,6 @@ class Stores:
     def originals(self) -> PostgresOriginals:
         """The files of documents. Raises `ConfigurationError`."""
         return PostgresOriginals(self._database.pool, open_object_storage(self._settings))
-
-    @property
-    def backlog(self) -> "EmbeddingBacklog":
-        """The chunks that are still to be embedded, to count them."""
-        # Imports NumPy, which takes as long as all other stores.
-        from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
-
-        return PostgresEmbeddingBacklog(self._database.pool)
 
     @asynccontextmanager
     async def open_retention(self) -> AsyncIterator[PostgresRetention]:

@@ -19,19 +19,16 @@ from app.ingest.files import find_files, report_failure
 from app.ingest.formats import list_formats
 from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
-from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, out, show_progress
-from app.wiring.stores import Stores, open_stores
+from app.wiring.stores import open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
-from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument
+from domain.errors import DocumentError, MetadataError, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata, read_pairs
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.2
 """Interval between two looks at a queued file."""
-SERVER_POLL_SECONDS = 0.3
-"""The same where each look is a request to another machine."""
 
 MOST_TYPES, MOST_SKIPPED = 5, 100
 """Types of skipped files that are told, and files that are listed as JSON."""
@@ -75,23 +72,13 @@ def ingest(
     if not paths:
         raise typer.BadParameter("Name files or folders.")
 
-    async def work() -> int:
-        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
-        if background:
-            async with open_stores(settings) as stores:
-                handed = await _hand_over(settings, stores, workspace, paths, given)
-                return _report_handed_over(handed, workspace, as_json)
-        with show_progress(transient=True, log=False) as progress:
-            if find_server(settings) is not None:
-                report = await _read_on_server(settings, workspace, paths, given, progress)
-            else:
-                report = await _read_here(settings, workspace, paths, given, progress)
-        return _report_ingest(report, as_json)
-
-    def send(server: ServerClient) -> int:
+    def ask_server(server: ServerClient) -> int:
         started = perf_counter()
-        given = _Given(read_pairs(meta or []), check_groups(group))
-        handed = _send(server, workspace, paths, given)
+        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
+        if settings.server is None:
+            handed = asyncio.run(_hand_over(settings, workspace, paths, given))
+        else:
+            handed = _send(server, workspace, paths, given)
         if background:
             return _report_handed_over(handed, workspace, as_json)
         with show_progress(transient=True, log=False) as progress:
@@ -99,7 +86,14 @@ def ingest(
         report = IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
         return _report_ingest(report, as_json)
 
-    run_on_server(send, only_named=True)
+    async def work() -> int:
+        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
+        if background:
+            return _report_handed_over(await _hand_over(settings, workspace, paths, given), workspace, as_json)
+        with show_progress(transient=True, log=False) as progress:
+            return _report_ingest(await _read_here(settings, workspace, paths, given, progress), as_json)
+
+    run_on_server(ask_server)
     run(work())
 
 
@@ -138,9 +132,11 @@ def _wait_for_server(
     try:
         for done, status in enumerate(accepted):
             progress("files", done, len(accepted))
-            while status.report is None or (status.state == "done" and status.progress.stage != "done"):
-                time.sleep(SERVER_POLL_SECONDS)
+            while True:
                 status = server.read_ingestion(workspace_id, status.ingestion_id)
+                if status.report is not None and (status.state != "done" or status.progress.stage == "done"):
+                    break
+                time.sleep(POLL_SECONDS)
             yield status.report
     except KeyboardInterrupt:
         for status in accepted:
@@ -148,18 +144,17 @@ def _wait_for_server(
         raise
 
 
-async def _hand_over(
-    settings: Settings, stores: Stores, workspace_id: str, paths: Sequence[Path], given: _Given
-) -> HandedOver:
+async def _hand_over(settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given) -> HandedOver:
+    """Queue files for the processes of this home, which know them by their paths."""
     max_bytes = settings.max_document_mb * 1_000_000
-    async with ParserWorkers() as workers:
+    async with open_stores(settings) as stores, ParserWorkers() as workers:
         handed = await hand_over(
             stores.ingestions, workers, workspace_id, paths,
             max_bytes=max_bytes, metadata=given.metadata, groups=given.groups,
         )  # fmt: skip
-    taken = [each.source for each in handed.ingestions]
-    refused = [each.source for each in handed.refused]
-    await record_command(stores.audit, "ingest", workspace_id, [*taken, *refused], failed=not taken)
+        taken = [each.source for each in handed.ingestions]
+        refused = [each.source for each in handed.refused]
+        await record_command(stores.audit, "ingest", workspace_id, [*taken, *refused], failed=not taken)
     return handed
 
 
@@ -178,53 +173,6 @@ async def _read_here(
         await record_command(services.audit, "ingest", workspace_id, sources, failed=failed)
         await services.library.wait_for_indexes()
     return report
-
-
-async def _read_on_server(
-    settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given, progress: Progress
-) -> IngestReport:
-    """Queue the files and wait until the running server has read them. It has its embedding model loaded. Ctrl-C
-    cancels what it has not read yet.
-
-    Raises `Unavailable` if the server stops.
-    """
-    started = perf_counter()
-    async with open_stores(settings) as stores:
-        queue = stores.ingestions
-        handed = await _hand_over(settings, stores, workspace_id, paths, given)
-        documents = list(handed.refused)
-        try:
-            for done, accepted in enumerate(handed.ingestions):
-                progress("files", done, len(handed.ingestions))
-                while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
-                    if find_server(settings) is None:
-                        raise Unavailable("The server stopped. The files wait: see askgraph documents --waiting.")
-                    await asyncio.sleep(POLL_SECONDS)
-                if status and status.report:
-                    documents.append(status.report)
-        except asyncio.CancelledError:  # Ctrl-C
-            for accepted in handed.ingestions:
-                await queue.cancel(workspace_id, accepted.ingestion_id)
-            raise
-    await _wait_for_embeddings(settings, workspace_id, progress)
-    return IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
-
-
-async def _wait_for_embeddings(settings: Settings, workspace_id: str, progress: Progress) -> None:
-    """Wait until the running server has embedded what it has read; words find it meanwhile.
-
-    Raises `Unavailable` if the server stops.
-    """
-    async with open_stores(settings) as stores:
-        backlog = stores.backlog
-        total = left = await backlog.count(workspace_id)
-        while left:
-            if find_server(settings) is None:
-                raise Unavailable("The server stopped. It goes on embedding once it runs again.")
-            progress("chunks", total - left, total)
-            await asyncio.sleep(POLL_SECONDS)
-            left = await backlog.count(workspace_id)
-            total = max(total, left)
 
 
 async def _embed_again() -> int:

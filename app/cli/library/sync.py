@@ -17,13 +17,12 @@ from app.ingest.parser_workers import ParserWorkers
 from app.ingest.syncing import Library, Synced
 from app.ingest.syncing import sync as sync_place
 from app.ingest.syncing import watch as watch_place
-from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.support.terminal import count, err, out
 from app.wiring.connectors import open_connector
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport
-from domain.errors import InputError, NotFound, Unavailable
+from domain.errors import InputError, NotFound
 from domain.library.synced import SyncAction, SyncedFiles
 from domain.ports.connectors import Connector, Content
 from domain.ports.documents import DocumentCatalog
@@ -142,17 +141,14 @@ class _OnServer:
 
     async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
-        accepted = await hand_over_content(self.queue, self.workers, workspace_id, source, content, max_bytes=max_bytes)
-        is_refused = isinstance(accepted, DocumentReport)
+        status = await hand_over_content(self.queue, self.workers, workspace_id, source, content, max_bytes=max_bytes)
+        is_refused = isinstance(status, DocumentReport)
         await record_command(self.audit, "sync", workspace_id, [source], failed=is_refused)
-        if isinstance(accepted, DocumentReport):
-            return accepted
-        while (status := await self.queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
-            if find_server(self.settings) is None:
-                raise Unavailable("The server stopped. Call this again to go on.")
+        if isinstance(status, DocumentReport):
+            return status
+        while status.report is None:
             await asyncio.sleep(POLL_SECONDS)
-        if status is None or status.report is None:
-            raise Unavailable(f"The server forgot {source}. Call this again to go on.")
+            status = await asyncio.to_thread(self.server.read_ingestion, workspace_id, status.ingestion_id)
         return status.report
 
     async def delete(self, workspace_id: str, document_id: str) -> None:
