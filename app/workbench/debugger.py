@@ -11,7 +11,7 @@ from app.answering.following import note_followed
 from app.answering.parts import RunParts
 from app.support.cancelling import end_tasks, finish
 from app.workbench.explain.passages import list_left_out
-from app.workbench.explain.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
+from app.workbench.explain.whatif import Variant, WhatIf, count_tokens, try_variants
 from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import Fleet
 from app.workbench.fleet.report import Plan, Planning, Progress, Reported
@@ -132,7 +132,7 @@ class Debugger:
         run = await self.read(asker, run_id)
         async with self._count(caller) as used:
             modes = await self._parts.modes.list(asker.workspace_id, run.record.mode)
-            return await try_variants(run, self._make_parts(modes), sets=sets, models=models, used=used)
+            return await try_variants(run, self._parts, modes, sets=sets, models=models, used=used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
@@ -198,18 +198,8 @@ class Debugger:
 
     def make_fleet(self, modes: Mapping[str, Profile] | None = None) -> Fleet:
         """Make what replays many runs; `modes` are those of their workspace, None: the deployment's alone."""
-        return Fleet(self, self._log, self._make_parts(modes or self._parts.modes.deployed))
+        return Fleet(self, self._log, self._parts, modes or self._parts.modes.deployed)
 
     async def _open_fleet(self, asker: Scope, variant: Variant) -> Fleet:
         modes = None if variant.mode is None else await self._parts.modes.list(asker.workspace_id, variant.mode)
         return self.make_fleet(modes)
-
-    def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
-        parts = self._parts
-        return TrialParts(
-            parts.states.graph,
-            modes,
-            parts.make_context().judges,
-            parts.make_context,
-            parts.admission.take_turn,
-        )

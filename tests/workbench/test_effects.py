@@ -62,22 +62,20 @@ async def test_every_knob_that_a_run_reads_is_listed(services: Services, monkeyp
     } == {node: [] for node in read}
 
 
-def test_a_change_is_noticed_only_where_a_step_reads_it_before_another_overwrites_it(services: Services) -> None:
-    graph, keep, patience = services.runs.graph, "profile.rerank.keep", "profile.grade.max_retries"
+def test_a_change_is_noticed_only_where_a_step_reads_it_before_another_overwrites_it() -> None:
+    keep, patience, tone = "profile.rerank.keep", "profile.grade.max_retries", "profile.generate.tone"
     after_rerank = ["grade", "generate"]
-    assert find_unnoticed(graph, Beginning("rerank"), ["rerank", *after_rerank], {keep}) == []
-    assert find_unnoticed(graph, Beginning("rerank", decides=True), after_rerank, {keep}) == [keep]
+    assert find_unnoticed(Beginning("rerank"), ["rerank", *after_rerank], {keep}) == []
+    assert find_unnoticed(Beginning("rerank", decides=True), after_rerank, {keep}) == [keep]
     # What makes it search again makes rerank run again.
-    assert find_unnoticed(graph, Beginning("rerank", decides=True), after_rerank, {keep, patience}) == []
-    assert find_unnoticed(graph, Beginning("grade", decides=True), ["generate"], {"confidence"}) == []
-    # grade overwrites it.
-    assert find_unnoticed(graph, Beginning("rerank"), ["rerank", *after_rerank], {"level", keep}) == ["level"]
-    assert find_unnoticed(graph, Beginning("route"), ["route", "retrieve"], {"sources"}) == ["sources"]
+    assert find_unnoticed(Beginning("rerank", decides=True), after_rerank, {keep, patience}) == []
+    assert find_unnoticed(Beginning("grade", decides=True), ["generate"], {"confidence"}) == []
+    # grade overwrites it, before generate reads the other one.
+    assert find_unnoticed(Beginning("rerank"), ["rerank", *after_rerank], {"level", tone}) == ["level"]
+    assert find_unnoticed(Beginning("route"), ["route", "retrieve"], {"sources"}) == ["sources"]
     # The run failed in what would have read it.
-    tone = "profile.generate.tone"
-    assert find_unnoticed(graph, Beginning("grade"), ["grade"], {tone}) == [tone]
-    assert find_unnoticed(graph, Beginning("grade"), ["grade"], {tone}, is_open=True) == []
-    assert find_unnoticed(graph, Beginning("generate"), [], {tone, keep}, is_open=True) == [keep]
+    assert find_unnoticed(Beginning("grade"), ["grade"], {tone}) == [tone]
+    assert find_unnoticed(Beginning("grade"), ["grade"], {tone}, is_open=True) == []
 
 
 def test_the_first_step_that_a_change_affects_is_found() -> None:

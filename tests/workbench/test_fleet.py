@@ -8,7 +8,7 @@ import pytest
 
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from app.workbench.explain.whatif import AT_ONCE, TrialParts
+from app.workbench.explain.whatif import AT_ONCE
 from app.workbench.explain.why import explain_run
 from app.workbench.fleet.fleet import Fleet, make_variant
 from app.workbench.fleet.report import FleetReport
@@ -125,9 +125,7 @@ async def test_a_state_of_another_version_does_not_end_the_plan(services: Servic
             step = await debugger.read_end(workspace_id, thread_id, run_id)
             return replace(step, version=STATE_VERSION + (run_id == newer["run_id"]))
 
-    states = services.runs.states
-    trial = TrialParts(states.graph, services.modes, services.make_context().judges, services.make_context)
-    fleet = Fleet(Reader(), services.runs.log, trial)
+    fleet = Fleet(Reader(), services.runs.log, services.make_run_parts(), services.modes)
     plan, planned = await fleet.plan(DEFAULT_SCOPE, SINCE, make_variant({"profile.rerank.keep": 1}, None))
     assert (plan["skipped"], len(planned)) == ({"saved by another version of askgraph": 1}, 1)
     with pytest.raises(StateError, match="wings"):

@@ -11,7 +11,15 @@ import numpy as np
 from langgraph.graph import START
 from typing_extensions import TypedDict
 
-from app.workbench.explain.passages import LEGS, find_source, list_left_out, list_searches, plain, read_passages
+from app.workbench.explain.passages import (
+    LEGS,
+    LeftOut,
+    find_source,
+    list_left_out,
+    list_searches,
+    plain,
+    read_passages,
+)
 from app.workbench.explain.why import weigh
 from app.workbench.replay.effects import find_difference, reads
 from app.workbench.replay.saved_run import SavedRun, SavedStep
@@ -429,84 +437,83 @@ def _sum_up(call: Call) -> str:
 def _trace_candidates(
     run: SavedRun, step: SavedStep, before: Mapping[str, Any], passages: Mapping[str, Mapping[str, Any]]
 ) -> list[TracedCandidate]:
-    values = step.values
+    values, final = step.values, run.final
     candidates = values["candidates"]
     reranked = step.node == "rerank"
     found = before["candidates"] if reranked else candidates
-    fused_order = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
+    places = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
     titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
     # rerank is the step after retrieve.
-    legs = {name: _rank_leg(list_searches(run, step.number - reranked), candidates, name) for name in LEGS}
-    final = run.final
+    searches = list_searches(run, step.number - reranked)
+    ranks = {name: _rank_leg(searches, candidates, name) for name in LEGS}
     cited = {citation["marker"] for citation in final["citations"]}
-    knobs = Profile.model_validate(values["profile"]).rerank
+    profile = Profile.model_validate(values["profile"])
     last = min((source["score"] for source in values["sources"]), default=None)
+    nothing = Leg(rank=None, score=None)
+
+    def describe(
+        each: Mapping[str, Any],
+        fused: Leg,
+        rerank: Leg,
+        *,
+        moved: int = 0,
+        source: int | None = None,
+        cited: bool = False,
+        dropped: str | None = None,
+    ) -> TracedCandidate:
+        chunk_id = each["chunk_id"]
+        passage = passages.get(chunk_id)
+        return TracedCandidate(
+            chunk_id=chunk_id,
+            document_id=each["document_id"],
+            title=name_place(passage["title"], passage["heading_path"]) if passage else titles.get(each["document_id"]),
+            snippet=" ".join(passage["text"].split())[:SNIPPET] if passage else None,
+            dense=Leg(rank=ranks["dense"].get(chunk_id), score=each["dense"]),
+            lexical=Leg(rank=ranks["lexical"].get(chunk_id), score=each["lexical"]),
+            fused=fused,
+            rerank=rerank,
+            moved=moved,
+            source=source,
+            cited=cited,
+            dropped=dropped,
+        )
+
     traced = []
     for place, each in enumerate(candidates, 1):
         chunk_id = each["chunk_id"]
-        passage = passages.get(chunk_id)
-        fused = fused_order.get(chunk_id)
+        passage, fused = passages.get(chunk_id), places.get(chunk_id)
         number = find_source(values["sources"], each, passage) if reranked else None
         # The sources that were answered from may be those of another attempt.
         reached = find_source(final["sources"], each, passage)
         # Of a run that stopped before an answer it is not known what it would have cited.
         is_cited = reached is not None and (reached in cited or not final["answer"])
+        # Without its passage it is not known whether it stands in a source that was widened over it.
+        is_known = passage is not None or number is not None or place > profile.rerank.keep
         traced.append(
-            TracedCandidate(
-                chunk_id=chunk_id,
-                document_id=each["document_id"],
-                title=_name_passage(passage, each["document_id"], titles),
-                snippet=_cut_snippet(passage),
-                dense=Leg(rank=legs["dense"].get(chunk_id), score=each["dense"]),
-                lexical=Leg(rank=legs["lexical"].get(chunk_id), score=each["lexical"]),
-                fused=Leg(rank=fused, score=each["score"]),
-                rerank=Leg(rank=place if reranked else None, score=each["relevance"]),
+            describe(
+                each,
+                Leg(rank=fused, score=each["score"]),
+                Leg(rank=place if reranked else None, score=each["relevance"]),
                 moved=fused - place if reranked and fused is not None else 0,
                 source=number,
                 cited=reached in cited and (number is not None or not reranked),
-                # Without its passage it is not known whether it stands in a source that was widened over it.
-                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited)
-                if reranked and (passage is not None or number is not None or place > knobs.keep)
+                dropped=_say_why_dropped(each, place, number, profile.rerank, last, is_cited=is_cited)
+                if reranked and is_known
                 else None,
             )
         )
-    return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
+    left_out = [] if reranked else list_left_out(run, step)
+    return [*traced, *(describe(each, nothing, nothing, dropped=_say_why_left_out(each, profile)) for each in left_out)]
 
 
-def _trace_left_out(
-    run: SavedRun, step: SavedStep, titles: Mapping[str, str], passages: Mapping[str, Mapping[str, Any]]
-) -> list[TracedCandidate]:
-    ranks = {name: _rank_leg(list_searches(run, step.number), [], name) for name in LEGS}
-    knobs = Profile.model_validate(step.values["profile"]).retrieval
-    nothing = Leg(rank=None, score=None)
-    return [
-        TracedCandidate(
-            chunk_id=(chunk_id := each["chunk_id"]),
-            document_id=each["document_id"],
-            title=_name_passage(passages.get(chunk_id), each["document_id"], titles),
-            snippet=_cut_snippet(passages.get(chunk_id)),
-            dense=Leg(rank=ranks["dense"].get(chunk_id), score=each["dense"]),
-            lexical=Leg(rank=ranks["lexical"].get(chunk_id), score=each["lexical"]),
-            fused=nothing,
-            rerank=nothing,
-            moved=0,
-            source=None,
-            cited=False,
-            dropped=f"was not among the best {knobs.candidates} of both searches (profile.retrieval.candidates)"
-            if each["missed"] is None
-            else f"similarity {each['dense']:.2f} is {each['missed']:.2f} below "
-            f"profile.retrieval.similarity_threshold, {knobs.similarity_threshold}",
-        )
-        for each in list_left_out(run, step)
-    ]
-
-
-def _name_passage(passage: Mapping[str, Any] | None, document_id: str, titles: Mapping[str, str]) -> str | None:
-    return name_place(passage["title"], passage["heading_path"]) if passage else titles.get(document_id)
-
-
-def _cut_snippet(passage: Mapping[str, Any] | None) -> str | None:
-    return " ".join(passage["text"].split())[:SNIPPET] if passage else None
+def _say_why_left_out(left_out: LeftOut, profile: Profile) -> str:
+    knobs = profile.retrieval
+    if left_out["missed"] is None:
+        return f"was not among the best {knobs.candidates} of both searches (profile.retrieval.candidates)"
+    return (
+        f"similarity {left_out['dense']:.2f} is {left_out['missed']:.2f} below "
+        f"profile.retrieval.similarity_threshold, {knobs.similarity_threshold}"
+    )
 
 
 def _say_why_dropped(

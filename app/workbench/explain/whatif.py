@@ -9,8 +9,7 @@ needed one says that instead of an ending.
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from uuid import uuid4
 from typing_extensions import TypedDict
 
 from app.answering.graph_pass import prepare_judgement
+from app.answering.parts import RunParts
 from app.workbench.compare.endings import Compared, Ending, compare, read_ending
 from app.workbench.replay.again import Start, begin_in_memory, run_in_memory, start_at
 from app.workbench.replay.effects import INCIDENTAL, Beginning, find_difference, find_first
@@ -27,12 +27,11 @@ from app.workbench.replay.state_changes import change_values
 from app.workbench.tapes.tape import Tape
 from app.workbench.tapes.taping import Player, fill
 from domain.errors import StateError
-from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ModelUsage
 from domain.profile import MOST_SOURCES, Profile
 from domain.state import add_costs
-from graphs.answer import AnswerGraph
+from graphs.answer import STEPS
 from nodes.context import Context
 
 MOST_VARIANTS = 40
@@ -132,18 +131,6 @@ class WhatIf(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class TrialParts:
-    """What trying variants needs."""
-
-    graph: AnswerGraph
-    modes: Mapping[str, Profile]
-    judges: Judges
-    make_context: Callable[[], Context]
-    take_turn: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-    """Waits for a turn to search and judge."""
-
-
-@dataclass(frozen=True, slots=True)
 class Tried:
     """How a run would have ended with a variant, or why that is not known."""
 
@@ -158,7 +145,8 @@ class Tried:
 
 async def try_variants(
     run: SavedRun,
-    parts: TrialParts,
+    parts: RunParts,
+    modes: Mapping[str, Profile],
     *,
     sets: Sequence[Mapping[str, Any]] = (),
     models: bool = False,
@@ -171,20 +159,20 @@ async def try_variants(
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
     """
-    path = read_path(run, parts.graph)
+    path = read_path(run)
     if len(sets) > MOST_SETS:
         raise StateError(f"At most {MOST_SETS} changes can be added; these are {len(sets)}.")
     recorded = read_ending(run.final, error=run.record.error, path=path)
     context = parts.make_context()
-    found = list(_list_variants(run, path, parts.modes, context, models=models))
+    found = list(_list_variants(run, path, modes, context, models=models))
     added = [Variant("set", _name_changes(each), each) for each in sets]
     variants = [*added, *found]
-    planned = [(variant, plan_variant(run, path, variant, parts.modes)) for variant in variants]
+    planned = [(variant, plan_variant(run, path, variant, modes)) for variant in variants]
     for variant, plan in planned:
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
     startable = [(variant, plan) for variant, plan in planned if plan is not None]
-    await prepare_judgement(parts.judges)
+    await prepare_judgement(context.judges)
 
     used = [] if used is None else used
     slots = asyncio.Semaphore(AT_ONCE)
@@ -223,10 +211,10 @@ def _name_changes(changes: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST] or "A change of nothing, {},"
 
 
-def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
+def read_path(run: SavedRun) -> list[str]:
     """Return the nodes that ran. Raises `StateError` and `UnknownCheckpoint` where not all steps are saved."""
     require_steps(run.steps)
-    path = [step.node for step in run.steps[1:] if step.node in graph.builder.nodes]
+    path = [step.node for step in run.steps[1:] if step.node in STEPS]
     if len(path) < len(run.steps) - 1 or not path:
         raise StateError(
             "Only a run whose steps are all there can be tried otherwise: not one that was stopped, or answered from "
@@ -239,7 +227,7 @@ async def run_variant(
     run: SavedRun,
     variant: Variant,
     start: Start,
-    parts: TrialParts,
+    parts: RunParts,
     used: list[ModelUsage],
     *,
     models: bool,
@@ -258,11 +246,11 @@ async def run_variant(
     player = Player(tape, run.record.run_id, after=start.step.number, allows=allows)
     begun = False
     try:
-        async with asyncio.timeout_at(deadline) as limit, parts.take_turn():
+        async with asyncio.timeout_at(deadline) as limit, parts.admission.take_turn():
             begun = True
             limit.reschedule(asyncio.get_running_loop().time() + SECONDS)
             thread_id, context = str(uuid4()), replace(fill(parts.make_context(), player), run_id=run.record.run_id)
-            in_memory = await begin_in_memory(parts.graph, thread_id, start)
+            in_memory = await begin_in_memory(parts.states.graph, thread_id, start)
             done = await run_in_memory(in_memory, thread_id, start, context)
     except TimeoutError:
         return Tried(problem=f"took longer than {SECONDS:.0f} s" if begun else _TOO_LATE)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.answering.graph_pass import prepare_judgement
+from app.answering.parts import RunParts
 from app.history.run_list import read_all
 from app.history.states import find_problem
 from app.support.cases import work_through
@@ -14,7 +15,6 @@ from app.workbench.compare.endings import Ending, compare, read_ending
 from app.workbench.explain.whatif import (
     AT_ONCE,
     SEARCH_ANEW,
-    TrialParts,
     Variant,
     find_beginning,
     plan_variant,
@@ -27,6 +27,7 @@ from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateErro
 from domain.history.run_lists import RunFilter, RunSummary
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
+from domain.profile import Profile
 from domain.scope import Scope
 from domain.state import ExecutedStep
 
@@ -59,10 +60,11 @@ class Planned:
 class Fleet:
     """Replays runs of one workspace."""
 
-    def __init__(self, runs: Reader, log: RunLog, parts: TrialParts) -> None:
+    def __init__(self, runs: Reader, log: RunLog, parts: RunParts, modes: Mapping[str, Profile]) -> None:
         self._runs = runs
         self._log = log
         self._parts = parts
+        self._modes = modes
 
     async def plan(self, asker: Scope, wanted: RunFilter, variant: Variant) -> tuple[Plan, list[Planned]]:
         """Find the runs that the change affects. Calls nothing.
@@ -91,7 +93,7 @@ class Fleet:
             if find_problem(end.values, end.version) is not None:
                 skipped["saved by another version of askgraph"] += 1
                 continue
-            found = find_beginning(path, end.values, variant, self._parts.modes)
+            found = find_beginning(path, end.values, variant, self._modes)
             if found is None:
                 unaffected += 1
                 continue
@@ -128,7 +130,7 @@ class Fleet:
         What new calls use is added to `used`, even where this ends early. `progress` is called with how many runs are
         done, of how many.
         """
-        await prepare_judgement(self._parts.judges)
+        await prepare_judgement(self._parts.make_context().judges)
         used = [] if used is None else used
 
         async def work(each: Planned) -> FleetRow:
@@ -153,8 +155,8 @@ class Fleet:
     ) -> FleetRow:
         try:
             run = await self._runs.read_to_repeat(asker, each.summary.run_id)
-            path = read_path(run, self._parts.graph)
-            start = plan_variant(run, path, variant, self._parts.modes)
+            path = read_path(run)
+            start = plan_variant(run, path, variant, self._modes)
         except (*_UNREADABLE, DatabaseUnavailable) as error:
             # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
             return _make_row(each, problem=f"its steps could not be read any more ({error.code})")

@@ -3,14 +3,11 @@
 Each step and each router says so itself; `tests/workbench/test_effects.py` compares that with what runs really read.
 """
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.graph import END, START
-
-from graphs.answer import STEPS, AnswerGraph, find_router
+from graphs.answer import STEPS, find_router
 
 PROFILE = "profile"
 
@@ -72,54 +69,22 @@ def decides(node: str, change: str) -> bool:
 
 
 def find_unnoticed(
-    graph: AnswerGraph,
-    beginning: Beginning,
-    following: Sequence[str],
-    changes: Collection[str],
-    *,
-    is_open: bool = False,
+    beginning: Beginning, following: Sequence[str], changes: Collection[str], *, is_open: bool = False
 ) -> list[str]:
     """Return the changes that no step would notice, if the run continued from the beginning with all of them.
 
-    `following` are the nodes that ran after the beginning. As long as no change is noticed they run again, one after
-    the other; from then on any node may follow that the graph leads to. `is_open`: the run went no further than these,
-    without having ended.
+    `following` are the nodes that ran after the beginning. They run again, one after the other, until a change is
+    noticed; any node may follow then. `is_open`: the run went no further than these, without having ended.
     """
     places = [beginning] if beginning.decides else []
     places += [Beginning(node, edge) for node in following for edge in (False, True)]
     left = set(changes)
-
-    def judge(place: Beginning) -> list[str]:
-        return sorted(change for change in changes if change not in left or not _may_notice(graph, place, change))
-
     for place in places:
         if any((decides if place.decides else reads)(place.node, change) for change in left):
-            return judge(place)
+            return sorted(set(changes) - left)
         if not place.decides:
-            left -= {change for change in left if change in STEPS[place.node].sets}
-    return judge(places[-1] if places else beginning) if is_open else sorted(changes)
-
-
-def _may_notice(graph: AnswerGraph, beginning: Beginning, change: str) -> bool:
-    """Return True where some node that the graph leads to reads the field or knob before another overwrites it."""
-    successors = find_successors(graph)
-    if beginning.decides and decides(beginning.node, change):
-        return True
-    waiting = deque(successors[beginning.node] if beginning.decides else [beginning.node])
-    seen: set[str] = set()
-    while waiting:
-        node = waiting.popleft()
-        if node in seen:
-            continue
-        seen.add(node)
-        if reads(node, change):
-            return True
-        if change in STEPS[node].sets:
-            continue
-        if decides(node, change):
-            return True
-        waiting.extend(successors[node])
-    return False
+            left -= STEPS[place.node].sets
+    return [] if is_open else sorted(changes)
 
 
 def find_first(path: Sequence[str], changes: Collection[str]) -> tuple[int, Beginning] | None:
@@ -130,17 +95,6 @@ def find_first(path: Sequence[str], changes: Collection[str]) -> tuple[int, Begi
         if any(decides(node, change) for change in changes):
             return place, Beginning(node, decides=True)
     return None
-
-
-def find_successors(graph: AnswerGraph) -> dict[str, list[str]]:
-    """Return the nodes that may follow each node."""
-    found: dict[str, list[str]] = {START: [], **{name: [] for name in graph.builder.nodes}}
-    for source, target in sorted(graph.builder.edges):
-        found[source].append(target)
-    for source, branches in graph.builder.branches.items():
-        for branch in branches.values():
-            found[source] += [str(target) for target in (branch.ends or {}).values()]
-    return {source: [target for target in targets if target != END] for source, targets in found.items()}
 
 
 def _is_among(knob: str, known: Collection[str]) -> bool:

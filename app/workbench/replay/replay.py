@@ -261,7 +261,7 @@ class Replayer:
         difference = find_difference(step.values, start.values)
         # A run that failed went no further, and what would follow is open.
         is_open = bool(plan.steps[-1].next)
-        unnoticed = set(find_unnoticed(self._graph, beginning, plan.following, difference, is_open=is_open))
+        unnoticed = set(find_unnoticed(beginning, plan.following, difference, is_open=is_open))
         named = set[str]()
         for key in replay.changes:
             wanted = "scope" if key in ("document_ids", "where") else key

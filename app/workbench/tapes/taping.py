@@ -157,33 +157,29 @@ class _Recording:
     async def _call(
         self, name: str, method: PortMethod, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        with self._note(name, method, args, kwargs) as (call, args, kwargs):
-            reply = await function(*args, **kwargs)
+        with self._note(name, method, method.name_arguments(args, kwargs)) as (call, arguments):
+            reply = await function(**arguments)
             call.reply = freeze(reply)
         return reply
 
     async def _stream(
         self, name: str, method: PortMethod, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        with self._note(name, method, args, kwargs) as (call, args, kwargs):
+        with self._note(name, method, method.name_arguments(args, kwargs)) as (call, arguments):
             call.reply = []
-            async with aclosing(cast("AsyncGenerator[Any]", function(*args, **kwargs))) as chunks:
+            async with aclosing(cast("AsyncGenerator[Any]", function(**arguments))) as chunks:
                 async for chunk in chunks:
                     call.reply.append(chunk)
                     yield chunk
 
     @contextmanager
-    def _note(
-        self, name: str, method: PortMethod, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Iterator[tuple[Call, tuple[Any, ...], dict[str, Any]]]:
+    def _note(self, name: str, method: PortMethod, arguments: dict[str, Any]) -> Iterator[tuple[Call, dict[str, Any]]]:
         """Record a call, and how the block ends. Yields the call and its arguments, with a sink that also records."""
-        arguments = method.name_arguments(args, kwargs)
         call = Call(self._title, name, method.make_request(arguments), _read_step())
         self._calls.append(call)
         sink = None if method.sink is None else arguments.get(method.sink)
-        args, kwargs = _meter(method, args, kwargs, call.usage, call.failures)
         try:
-            yield call, args, kwargs
+            yield call, _meter(method, arguments, call.usage, call.failures)
         except AskgraphError as error:
             call.end(error)
             raise
@@ -217,8 +213,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
-            args, kwargs = _meter(method, args, kwargs, self._player.used, [])
-            return await getattr(self._port, name)(*args, **kwargs)
+            return await getattr(self._port, name)(**_meter(method, arguments, self._player.used, []))
         _raise(call)
         return method.restore(call.reply, arguments)
 
@@ -226,8 +221,8 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
-            args, kwargs = _meter(method, args, kwargs, self._player.used, [])
-            async with aclosing(getattr(self._port, name)(*args, **kwargs)) as chunks:
+            arguments = _meter(method, arguments, self._player.used, [])
+            async with aclosing(getattr(self._port, name)(**arguments)) as chunks:
                 async for chunk in chunks:
                     yield chunk
             return
@@ -273,21 +268,11 @@ class _Meter:
 
 
 def _meter(
-    method: PortMethod,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    usage: list[ModelUsage],
-    failures: list[FailedAttempt],
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    method: PortMethod, arguments: dict[str, Any], usage: list[ModelUsage], failures: list[FailedAttempt]
+) -> dict[str, Any]:
     """Return the arguments with a sink, where they have one, that also adds to the lists."""
-    sink = None if method.sink is None else method.name_arguments(args, kwargs).get(method.sink)
-    if method.sink is None or sink is None:
-        return args, kwargs
-    meter = _Meter(sink, usage, failures)
-    if method.sink in kwargs:
-        return args, kwargs | {method.sink: meter}
-    place = method.parameters.index(method.sink)
-    return (*args[:place], meter, *args[place + 1 :]), kwargs
+    sink = None if method.sink is None else arguments.get(method.sink)
+    return arguments if sink is None else arguments | {str(method.sink): _Meter(sink, usage, failures)}
 
 
 def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
