@@ -219,8 +219,9 @@ class Arrival:
     """The rank of a file by arrival. Of two files with one source, the later is kept, whichever is read first."""
 
     number: int
-    lease: int | None = None
-    """The job of the worker that reads the file. Once another worker has the file, this one can store nothing."""
+    attempt: int | None = None
+    """That of the worker that reads the file from the queue. Once another worker has the file, this one can store
+    nothing."""
 
 
 @dataclass(frozen=True, slots=True)

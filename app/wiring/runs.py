@@ -1,11 +1,11 @@
 """Runs: the graph and its saved states, the queue, event streams, the log, the answer cache, and retention."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -17,11 +17,12 @@ from app.adapters.postgres.conversations.client_threads import PostgresClientThr
 from app.adapters.postgres.conversations.served_runs import PostgresServedRuns
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.erasure.store import PostgresEraser
-from app.adapters.postgres.pool import read_identity, translated_errors
-from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.pool import Pool, read_identity, translated_errors
+from app.adapters.postgres.queue.housekeeping import take_turn
 from app.adapters.postgres.queue.runs import PostgresRunQueue
+from app.adapters.postgres.queue.worker import Perform, Task
 from app.adapters.postgres.retention.store import PostgresRetention
-from app.adapters.postgres.vectors.backlog import EMBEDDING_QUEUE, EMBEDDING_TASK
+from app.adapters.postgres.vectors.backlog import TASK as EMBEDDING
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
@@ -52,8 +53,6 @@ from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ServedRuns, ThreadStore
 from domain.ports.streams import RunStreams
 from graphs.answer import AnswerGraph, build_answer_graph
-
-logger = logging.getLogger("askgraph.wiring")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ async def open_runs(
         tasks = [
             library.ingestions.task(add),
             _make_embedding(library),
-            _make_housekeeping(settings, retention, stores.audit),
+            _make_housekeeping(settings, pool, retention, stores.audit),
         ]
         queue = PostgresRunQueue(pool, servers.database.url, tasks)
         stack.push_async_callback(queue.close)
@@ -176,22 +175,26 @@ async def open_runs(
 
 def _make_embedding(library: LibraryServices) -> Task:
     """Make the task that embeds what was stored first."""
+    resting_until = 0.0
 
-    async def embed(job: Job) -> float | None:
-        return await embed_backlog(library.backlog, library.encoder)
+    async def take(_: bool) -> Perform | None:
+        return embed if monotonic() >= resting_until and not await library.backlog.is_empty() else None
 
-    return Task(EMBEDDING_QUEUE, EMBEDDING_TASK, 1, embed)
+    async def embed() -> None:
+        nonlocal resting_until
+        resting_until = monotonic() + (await embed_backlog(library.backlog, library.encoder) or 0.0)
+
+    return Task(EMBEDDING, 1, take)
 
 
-def _make_housekeeping(settings: Settings, retention: Retention, audit: AuditLog) -> Task:
+def _make_housekeeping(settings: Settings, pool: Pool, retention: Retention, audit: AuditLog) -> Task:
     """Make the hourly task that deletes what the retention policy no longer keeps, and old entries of the audit log."""
 
-    async def keep_house(job: Job) -> None:
-        try:
-            await prune(retention, read_policy(settings))
-            await audit.delete_before(datetime.now(UTC) - timedelta(days=settings.audit_days))
-        except Exception:
-            # Raising would repeat it at once, to fail again. The next hour is soon enough.
-            logger.exception("Threads that are no longer kept could not be deleted.")
+    async def take(_: bool) -> Perform | None:
+        return keep_house if await take_turn(pool) else None
 
-    return Task("housekeeping", "prune", 1, keep_house, cron="17 * * * *")
+    async def keep_house() -> None:
+        await prune(retention, read_policy(settings))
+        await audit.delete_before(datetime.now(UTC) - timedelta(days=settings.audit_days))
+
+    return Task("housekeeping", 1, take, poll_seconds=60.0)

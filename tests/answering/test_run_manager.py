@@ -231,6 +231,21 @@ async def test_a_second_question_of_a_thread_waits_for_the_first(process: Proces
     assert [turn["question"] for turn in await read_turns(process, first.thread_id)] == [QUESTION, OTHER]
 
 
+async def test_of_questions_that_come_at_once_the_thread_keeps_each_turn_in_the_order_of_its_answers(
+    process: Process, other: Process
+) -> None:
+    first = await process.turns.start(Ask(QUESTION))
+    await finish(process, first)
+    asking = (process, other, process, other)
+    asked = [each.turns.start(Ask(f"{OTHER} {n}", thread_id=first.thread_id)) for n, each in enumerate(asking)]
+    runs = await asyncio.gather(*asked)
+    await asyncio.gather(*(finish(each, run) for each, run in zip(asking, runs, strict=True)))
+    shown = await process.services.runs.queue.list_turns(Scope("default"), first.thread_id, 9)
+    kept = [turn["run_id"] for turn in await read_turns(process, first.thread_id)]
+    assert kept == [status.request.run_id for status in shown]
+    assert set(kept) == {first.run_id, *(run.run_id for run in runs)}
+
+
 async def test_a_question_that_does_not_wait_is_refused_in_a_busy_thread(
     process: Process, other: Process, model: OpenAIServer
 ) -> None:

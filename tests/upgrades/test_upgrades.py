@@ -4,6 +4,7 @@ The fixture is the dump of a whole database; `record.py` makes it. The tests use
 deployment does.
 """
 
+import asyncio
 import json
 import lzma
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from app.history.state_check import check_states
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from domain.scope import Scope
 from tests.conftest import create_database
 from tests.http_client import open_client
 from tests.upgrades.record import DUMP
@@ -203,3 +205,50 @@ async def test_an_old_checkpoint_can_be_forked(client: httpx.AsyncClient, runs: 
         client, runs["thorough"], checkpoint_id=grade, set={"confidence": 0.1, "profile.grade.max_retries": 0}
     )
     assert refused["outcome"] == "showed_passages"
+
+
+# What a server of 1.0.0 leaves that was killed with a run and a file in hand, and others waiting behind them.
+FIRST, SECOND = (f"00000000-0000-0000-0000-00000000000{n}" for n in (1, 2))
+LEFT_OVER = """
+INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (90);
+INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, args, status, worker_id, attempts) VALUES
+    (901, 'runs', 'execute_run', 0, 'thread', '{"workspace_id": "default", "run_id": "00000000-0000-0000-0000-000000000002"}', 'todo', NULL, 0),
+    (902, 'runs', 'execute_run', 1, NULL, '{"workspace_id": "default", "run_id": "00000000-0000-0000-0000-000000000001"}', 'doing', 90, 1),
+    (903, 'ingestion', 'ingest', 0, 'a', '{"workspace_id": "default", "ingestion_id": "begun"}', 'doing', 90, 3),
+    (904, 'ingestion', 'ingest', -1, 'b', '{"workspace_id": "default", "ingestion_id": "waits"}', 'todo', NULL, 0);
+INSERT INTO accepted_runs (workspace_id, run_id, thread_id, request, state, attempt, job_id)
+    SELECT 'default', new.id, thread_id,
+        jsonb_set(jsonb_set(request, '{run_id}', to_jsonb(new.id)), '{turn,run_id}', to_jsonb(new.id)),
+        new.state, new.attempt, new.job
+    FROM accepted_runs, (VALUES
+        ('00000000-0000-0000-0000-000000000001', 'running', 1, 902),
+        ('00000000-0000-0000-0000-000000000002', 'queued', 0, 901)
+    ) AS new (id, state, attempt, job)
+    WHERE run_id = %s;
+INSERT INTO ingestions (workspace_id, ingestion_id, source, state, begun, content) VALUES
+    ('default', 'begun', 'begun.md', 'running', 1, '# Begun'), ('default', 'waits', 'waits.md', 'queued', 0, '# Waits');
+"""
+
+
+async def test_runs_and_files_that_the_old_version_left_unfinished_are_finished_in_order(
+    old_url: str, redis_url: str, runs: Runs
+) -> None:
+    async with await psycopg.AsyncConnection.connect(old_url, autocommit=True) as connection:
+        for statement in LEFT_OVER.replace("%s", f"'{runs['standard']['run_id']}'").split(";\n"):
+            await connection.execute(statement.encode())
+    settings = read_settings(DATABASE_URL=old_url, REDIS_URL=redis_url, load_samples=False)
+    async with open_services(settings) as services, open_client(make_app(services)) as client, asyncio.timeout(60):
+        for path in (f"/api/runs/{FIRST}", f"/api/runs/{SECOND}", "/api/ingestions/begun", "/api/ingestions/waits"):
+            while (status := (await client.get(path)).json())["state"] in ("queued", "running"):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert status["state"] == "done", status
+        turns = await services.runs.queue.list_turns(Scope("default"), runs["standard"]["thread_id"], 9)
+    assert [(turn.request.run_id, turn.attempt) for turn in turns][-2:] == [(FIRST, 2), (SECOND, 1)]
+    assert turns[-2].ended_at < turns[-1].started_at
+    async with await psycopg.AsyncConnection.connect(old_url, autocommit=True) as connection:
+        left = await connection.execute(
+            "SELECT relname FROM pg_class WHERE relname LIKE 'procrastinate%' UNION ALL "
+            "SELECT proname FROM pg_proc WHERE proname LIKE 'procrastinate%' UNION ALL "
+            "SELECT typname FROM pg_type WHERE typname LIKE '%procrastinate%'"
+        )
+        assert await left.fetchall() == []

@@ -19,7 +19,7 @@ LARGEST = 2**30
 
 OF_THREADS = (
     "accepted_runs", "checkpoint_blobs", "checkpoint_writes", "checkpoints", "erasures", "feedback",
-    "procrastinate_jobs", "run_documents", "run_turns", "runs", "tapes", "threads",
+    "run_documents", "run_turns", "runs", "tapes", "threads",
 )  # fmt: skip
 """The tables of conversations, which many may erase: for them, no table of documents is locked."""
 

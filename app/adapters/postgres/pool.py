@@ -15,7 +15,7 @@ import orjson
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.adapt import Dumper
-from psycopg.pq import Format, PipelineStatus, TransactionStatus
+from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
@@ -99,11 +99,12 @@ class _Connection(AsyncConnection[DictRow]):
     """The workspace and the groups of the rows that it sees; None if that is not known."""
 
     async def turn_to(self, sees: tuple[str, str] | Everywhere) -> None:
-        """Show these rows from now on. The caller sets `sees` once the server has answered."""
+        """Show these rows from now on."""
         self.sees = None
         workspace, groups = ("", "") if isinstance(sees, Everywhere) else sees
         role = "none" if isinstance(sees, Everywhere) or self.role is None else self.role
         await self.execute(_TURN_TO, {"role": role, "workspace": workspace, "groups": groups})
+        self.sees = sees
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
@@ -147,10 +148,6 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         if isinstance(conn, _Connection):
             conn.used = monotonic()
         try:
-            if conn.pgconn.pipeline_status != PipelineStatus.OFF:
-                # psycopg does not leave a pipeline that was cancelled while it was entered: statements of the next
-                # borrowers would be committed by chance, and keep their locks until then.
-                await conn.close()
             await super().putconn(conn)
         finally:
             self._turns.release()
@@ -262,7 +259,6 @@ async def _configure(connection: AsyncConnection[DictRow], *, role: str | None) 
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     # Whoever does not say which workspace sees none.
     await connection.turn_to(("", "{}"))
-    connection.sees = ("", "{}")
     connection.used = monotonic()
 
 
@@ -354,17 +350,8 @@ class Session:
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
         """Run a statement and return its cursor."""
         parameters = params | {"workspace_id": self.workspace_id}
-        connection = self._connection
-        assert isinstance(connection, _Connection)
         with span(_name(query), {"db.system.name": "postgresql", "db.query.text": query}, leaf=True):
-            if connection.sees == self._sees:
-                return await connection.execute(query, parameters, prepare=prepare, binary=True)
-            # Both in one round trip.
-            async with connection.pipeline():
-                await connection.turn_to(self._sees)
-                cursor = await connection.execute(query, parameters, prepare=prepare, binary=True)
-            connection.sees = self._sees
-            return cursor
+            return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
 
     @asynccontextmanager
     async def copying(self) -> AsyncIterator[None]:
@@ -377,7 +364,6 @@ class Session:
         await connection.execute("SET LOCAL ROLE NONE")
         yield
         await connection.turn_to(self._sees)
-        connection.sees = self._sees
 
     async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert rows with binary COPY, which is by far the fastest way."""
@@ -396,7 +382,6 @@ async def borrow(pool: Pool, realm: Realm) -> AsyncIterator[AsyncConnection[Dict
         if connection.sees != sees:
             async with asyncio.timeout(QUERY_SECONDS):
                 await connection.turn_to(sees)
-            connection.sees = sees
         yield connection
 
 
@@ -409,12 +394,11 @@ async def open_session(pool: Pool, realm: Realm, *, transaction: bool = False) -
     """
     with translated_errors():
         # Reads and small writes are bounded, in case the server hangs. A transaction may have much to write.
-        if transaction:
-            async with borrow(pool, realm) as connection, connection.transaction():
-                yield Session(connection, realm)
-        else:
-            async with pool.connection() as connection, asyncio.timeout(QUERY_SECONDS):
-                yield Session(connection, realm)
+        async with (
+            borrow(pool, realm) as connection,
+            connection.transaction() if transaction else asyncio.timeout(QUERY_SECONDS),
+        ):
+            yield Session(connection, realm)
 
 
 @lru_cache

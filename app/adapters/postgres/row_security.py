@@ -56,11 +56,7 @@ OF_THREAD = ("checkpoint_blobs", "checkpoint_writes", "checkpoints")
 SHARED = (
     "checkpoint_migrations",
     "embedding_model",
-    "procrastinate_events",
-    "procrastinate_jobs",
-    "procrastinate_periodic_defers",
-    "procrastinate_workers",
-    "queue_schema",
+    "housekeeping",
     "schema_version",
 )
 """Tables of all workspaces. They hold versions, ids and times, and nothing that a document or a person said."""
@@ -68,14 +64,7 @@ SHARED = (
 OWNERS = ("api_keys", "audit_log", "browser_sessions")
 """Tables that connections which serve a workspace cannot read at all."""
 
-SEQUENCES = (
-    "arrivals",
-    "chunks_to_embed_number_seq",
-    "procrastinate_events_id_seq",
-    "procrastinate_jobs_id_seq",
-    "procrastinate_periodic_defers_id_seq",
-    "procrastinate_workers_id_seq",
-)
+SEQUENCES = ("arrivals", "chunks_to_embed_number_seq")
 
 VIEWS = ("documents_of_workspace", "terms_of_workspace", "threads_of_workspace", "words_of_workspace")
 """Views with the workspace in their condition. Searches whose operators PostgreSQL does

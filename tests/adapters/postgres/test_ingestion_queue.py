@@ -13,7 +13,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.queue import ingestions as ingestion_queue
-from app.adapters.postgres.queue import presence
+from app.adapters.postgres.queue import leases
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.redis.answers import RedisAnswerCache
@@ -38,13 +38,11 @@ def ingestions(pool: Pool) -> PostgresIngestionQueue:
 
 
 @pytest_asyncio.fixture
-async def start(
-    pool: Pool, database_url: str, ingestions: PostgresIngestionQueue
-) -> AsyncIterator[Callable[[Ingest], PostgresRunQueue]]:
+async def start(pool: Pool, database_url: str) -> AsyncIterator[Callable[[Ingest], PostgresRunQueue]]:
     async with AsyncExitStack() as stack:
 
         def start(ingest: Ingest) -> PostgresRunQueue:
-            queue = PostgresRunQueue(pool, database_url, [ingestions.task(ingest)])
+            queue = PostgresRunQueue(pool, database_url, [PostgresIngestionQueue(pool).task(ingest)])
             stack.push_async_callback(queue.close)
             return queue
 
@@ -56,10 +54,10 @@ def work(queue: PostgresRunQueue) -> AbstractAsyncContextManager[None]:
 
 
 def fall_silent(queue: PostgresRunQueue) -> None:
-    """Behave like a frozen process: take no jobs and send no heartbeats."""
+    """Behave like a frozen process: take nothing and extend no claim."""
     queue.stop_taking()
-    assert queue._presence._beating is not None
-    queue._presence._beating.cancel()
+    assert queue._pulse._beating is not None
+    queue._pulse._beating.cancel()
 
 
 async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> IngestionStatus:
@@ -139,8 +137,8 @@ async def test_a_permanent_error_ends_the_ingestion(
 async def test_another_worker_ingests_the_file_of_a_dead_one(
     start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=0.6))
     begun = asyncio.Event()
 
     async def hang(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
@@ -242,8 +240,8 @@ async def test_how_far_a_file_is_can_be_seen_from_elsewhere(
 async def test_a_file_that_processes_die_of_is_given_up(
     start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=0.6))
     begun: asyncio.Queue[None] = asyncio.Queue()
 
     async def hang(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
@@ -289,8 +287,8 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     monkeypatch: pytest.MonkeyPatch,
     what_came_next: str,
 ) -> None:
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=0.6))
     documents, answers = PostgresDocumentStore(pool, embedder), RedisAnswerCache(redis_server)
     encoder = LateInteractionEncoder(embedder)
     held = HeldEncoder(encoder)

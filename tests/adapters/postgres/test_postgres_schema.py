@@ -143,13 +143,12 @@ async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> Non
             (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'workspace_id' AND attnotnull)
         """,
     )
-    procrastinate = [f"procrastinate_{name}" for name in ("events", "jobs", "periodic_defers", "workers")]
     owners = ["api_keys", "audit_log", "browser_sessions"]
-    assert without == [*owners, "embedding_model", *procrastinate, "queue_schema", "schema_version"]
+    assert without == [*owners, "embedding_model", "housekeeping", "schema_version"]
 
 
-# Copied rows hold their workspace. The others are about the state of an index, the numbering of files, and the jobs of a
-# worker.
+# Copied rows hold their workspace. The others are about the state of an index, the numbering of files, and the work and
+# the leases of a process.
 OF_NO_WORKSPACE = {
     "ASK_FOR_WORKER",
     "_COPY_CHUNKS",
@@ -166,10 +165,11 @@ OF_NO_WORKSPACE = {
     "_FORGET",
     "_COUNT_DROPPED",
     "_NUMBER_ARRIVAL",
-    "_LIST_HELD",
-    "HAND_BACK_JOBS",
+    "_ACCEPT",
+    "_TAKE",
+    "_EXTEND",
+    "_HAND_BACK",
     "_COUNT_LEFT",
-    "HOLD_LEASE",
 }
 
 

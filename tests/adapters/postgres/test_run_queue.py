@@ -3,18 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
-from app.adapters.postgres.queue import presence
-from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue import housekeeping, leases, worker
 from app.adapters.postgres.queue.runs import Execute, PostgresRunQueue
-from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER, EMBEDDING_QUEUE, EMBEDDING_TASK
-from domain.errors import ConfigurationError, DatabaseUnavailable
+from app.adapters.postgres.queue.worker import Perform, Task
+from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
+from domain.errors import DatabaseUnavailable
 from domain.runs import Lease, RunStatus
+from domain.scope import Scope
 from tests.contracts.run_queue import FAILED, RunQueueContract, begin, end, record_of, request
 
 
@@ -65,8 +67,9 @@ class TestPostgresRunQueue(RunQueueContract):
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Notice the death of a process within a second. No test depends on how long that takes."""
-    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=0.6))
+    monkeypatch.setattr(worker, "POLL_SECONDS", 0.1)
 
 
 class Executor:
@@ -96,9 +99,9 @@ async def ended(queue: PostgresRunQueue, run_id: str) -> RunStatus:
 
 
 def die(process: Process) -> None:
-    """Stop the heartbeats, as `kill -9` does."""
-    assert process.queue._presence._beating is not None
-    process.queue._presence._beating.cancel()
+    """Extend no claim any more, as after `kill -9`."""
+    assert process.queue._pulse._beating is not None
+    process.queue._pulse._beating.cancel()
 
 
 async def test_waiting_runs_are_executed_in_order(start: Callable[[], Process]) -> None:
@@ -119,7 +122,7 @@ async def test_waiting_runs_are_executed_in_order(start: Callable[[], Process]) 
         await end(process.queue, lease)
         await ended(taker.queue, waiting[-1].run_id)
     assert taken == [Lease(asked, 1) for asked in waiting]
-    # No job is left over, so the thread is free.
+    # The thread is free.
     assert await process.queue.accept(request(), wait=True) is not None
 
 
@@ -173,7 +176,6 @@ async def test_a_worker_that_was_away_leaves_its_run_to_the_other(
         async with other.work(second.hold):
             taken = await second.leases.get()
             assert taken.attempt == 3
-            # Ends the job that procrastinate has given to the other worker by now.
             first.may_end.set()
             await asyncio.sleep(0.5)
             assert other.lost == []
@@ -200,10 +202,10 @@ async def test_a_process_whose_own_job_comes_back_learns_that_its_first_attempt_
 ) -> None:
     process, executor = start(), Executor()
     lease = await begin(process.queue)
-    # The process was away, and another one has put its job back into the queue. It finds out when it takes the job.
+    # The process was away, and its claim has run out. It finds out when it takes the run.
     die(process)
     async with borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
+        await connection.execute("UPDATE accepted_runs SET claimed_until = '-infinity'")
     async with process.work(executor.hold, drain_seconds=0):
         assert await executor.leases.get() == Lease(lease.request, 2)
         assert process.lost == [lease.request.run_id]
@@ -213,14 +215,10 @@ async def test_a_process_whose_own_job_comes_back_learns_that_its_first_attempt_
 async def test_a_run_of_a_deleted_thread_is_lost(start: Callable[[], Process], pool: Pool, quick: None) -> None:
     process = start()
     lease = await begin(process.queue)
-    async with process.work(Executor().hold):
-        async with borrow(pool, ALL_WORKSPACES) as connection:
-            await connection.execute("DELETE FROM threads")
-        await wait_for(lambda: process.lost == [lease.request.run_id])
-        assert not await end(process.queue, lease)
-        async with asyncio.timeout(10), borrow(pool, ALL_WORKSPACES) as connection:
-            while await (await connection.execute("SELECT FROM procrastinate_jobs")).fetchone():  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+    async with borrow(pool, ALL_WORKSPACES) as connection:
+        await connection.execute("DELETE FROM threads")
+    await wait_for(lambda: process.lost == [lease.request.run_id])
+    assert not await end(process.queue, lease)
 
 
 async def test_a_worker_that_shuts_down_puts_its_runs_back(start: Callable[[], Process]) -> None:
@@ -237,7 +235,7 @@ async def test_a_worker_that_shuts_down_puts_its_runs_back(start: Callable[[], P
     async with first.work(hand_back):
         assert (await held.leases.get()).attempt == 2
     async with second.work(cancelled.hold, drain_seconds=0):
-        # The first worker may have taken the job once more before it stopped, and then handed it back again.
+        # The first worker may have taken the run once more before it stopped, and then handed it back again.
         taken = (await cancelled.leases.get()).attempt
     assert taken >= 3
 
@@ -284,7 +282,7 @@ async def test_connections_that_are_lost_are_replaced(
             async with borrow(pool, ALL_WORKSPACES) as connection:
                 await connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                    "AND application_name IN ('askgraph presence', 'askgraph worker')"
+                    "AND application_name = 'askgraph queue'"
                 )
             await asyncio.sleep(0.3)
         waiting = request()
@@ -295,29 +293,7 @@ async def test_connections_that_are_lost_are_replaced(
     assert process.lost == []
 
 
-async def test_a_process_that_was_deleted_registers_again(
-    start: Callable[[], Process], pool: Pool, quick: None
-) -> None:
-    process = start()
-    lease = await begin(process.queue)
-    forgotten = process.queue._presence.worker_id
-    async with borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("DELETE FROM procrastinate_workers")
-    with pytest.raises(DatabaseUnavailable):
-        await process.queue.accept(request("thread-2"), wait=True)
-    await wait_for(lambda: process.lost == [lease.request.run_id])
-    await wait_for(lambda: process.queue._presence.worker_id != forgotten)
-    assert await process.queue.accept(request("thread-2"), wait=True) is not None
-
-
-async def test_a_schema_of_another_version_is_refused(start: Callable[[], Process], pool: Pool) -> None:
-    async with borrow(pool, ALL_WORKSPACES) as connection:
-        await connection.execute("UPDATE queue_schema SET version = '02.00.00_01_pre_old'")
-    with pytest.raises(ConfigurationError, match=r"has 02\.00\.00_01_pre_old"):
-        await start().queue.accept(request(), wait=True)
-
-
-async def test_a_run_that_could_not_be_handed_back_is_with_the_next_heartbeat(
+async def test_a_run_that_could_not_be_handed_back_is_taken_once_its_claim_has_run_out(
     start: Callable[[], Process], database_url: str, quick: None
 ) -> None:
     other, executor = start(), Executor()
@@ -331,52 +307,106 @@ async def test_a_run_that_could_not_be_handed_back_is_with_the_next_heartbeat(
     await queue.close()
 
 
-async def test_a_scheduled_task_is_done_by_one_process_each_time(pool: Pool, database_url: str) -> None:
-    done: list[int] = []
-    enough = asyncio.Event()
+async def test_runs_that_are_locked_lose_no_lease(start: Callable[[], Process], pool: Pool, quick: None) -> None:
+    """A long transaction, such as an erasure's, changes the rows of runs."""
+    process, other, executor = start(), start(), Executor()
+    _, free = [await begin(process.queue, request(f"thread-{number}")) for number in range(2)]
+    async with (
+        other.work(executor.hold, drain_seconds=0),
+        borrow(pool, ALL_WORKSPACES) as connection,
+        connection.transaction(),
+    ):
+        await connection.execute("SELECT FROM accepted_runs WHERE thread_id = 'thread-0' FOR UPDATE")
+        await asyncio.sleep(1.5)
+        assert process.lost == []
+        # The other one's claim is extended all the same.
+        assert executor.leases.empty()
+    assert await end(process.queue, free)
 
-    async def perform(job: Job) -> None:
-        done.append(job.args["timestamp"])
-        if len(done) == 3:
-            enough.set()
 
-    async def execute(lease: Lease) -> None:
-        raise AssertionError("no run was accepted")
+async def test_after_an_outage_the_claims_of_living_processes_are_not_taken_over(
+    start: Callable[[], Process], pool: Pool, quick: None
+) -> None:
+    holder, other, executor = start(), start(), Executor()
+    lease = await begin(holder.queue)
+    async with other.work(executor.hold, drain_seconds=0):
+        other.queue._pulse._answering_since = float("inf")
+        async with borrow(pool, ALL_WORKSPACES) as connection:
+            await connection.execute("UPDATE accepted_runs SET claimed_until = '-infinity'")
+        await asyncio.sleep(0.5)
+        assert executor.leases.empty()
+    assert await end(holder.queue, lease)
 
-    # A cron expression with six fields: the last one is seconds.
-    task = Task("housekeeping", "tick", 1, perform, cron="* * * * * */1")
+
+async def test_of_many_questions_at_once_each_is_executed_in_the_order_that_the_thread_shows(
+    start: Callable[[], Process],
+) -> None:
+    processes = [start() for _ in range(4)]
+    executed: list[str] = []
+
+    def execute(process: Process) -> Execute:
+        async def execute(lease: Lease) -> None:
+            executed.append(lease.request.run_id)
+            assert await end(process.queue, lease)
+
+        return execute
+
+    async def ask(process: Process) -> None:
+        if lease := await process.queue.accept(request(), wait=True):
+            await execute(process)(lease)
+
     async with AsyncExitStack() as stack:
-        for _ in range(2):
-            queue = PostgresRunQueue(pool, database_url, [task])
-            stack.push_async_callback(queue.close)
-            await stack.enter_async_context(queue.work(execute))
-        await asyncio.wait_for(enough.wait(), 30)
-    assert len(set(done)) == len(done)
+        for process in processes:
+            await stack.enter_async_context(process.work(execute(process)))
+        await asyncio.gather(*(ask(process) for process in processes for _ in range(6)))
+        async with asyncio.timeout(20):
+            while len(executed) < 24:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    shown = [status.request.run_id for status in await processes[0].queue.list_turns(Scope("a"), "thread-1", 99)]
+    assert executed == shown
 
 
-async def test_a_job_that_goes_on_makes_way_for_the_one_that_waits(pool: Pool, database_url: str) -> None:
-    done = 0
-    went_on = asyncio.Event()
+async def refuse(lease: Lease) -> None:
+    raise AssertionError("no run was accepted")
 
-    async def perform(_: Job) -> float | None:
-        nonlocal done
-        done += 1
-        if done == 1:
-            async with open_session(pool, ALL_WORKSPACES) as session:
-                await session.execute(ASK_FOR_WORKER)
-            return 0.0
-        went_on.set()
-        return None
 
-    async def execute(lease: Lease) -> None:
-        raise AssertionError("no run was accepted")
+async def test_work_is_announced_and_done_by_as_many_at_once_as_it_may(pool: Pool, database_url: str) -> None:
+    waiting, doing, most = 5, 0, 0
+    done = asyncio.Event()
 
-    queue = PostgresRunQueue(pool, database_url, [Task(EMBEDDING_QUEUE, EMBEDDING_TASK, 1, perform)])
-    async with open_session(pool, ALL_WORKSPACES) as session:
-        await session.execute(ASK_FOR_WORKER)
-    async with queue.work(execute):
-        await asyncio.wait_for(went_on.wait(), 30)
+    async def take(_: bool) -> Perform | None:
+        nonlocal waiting
+        if not waiting or not announced:
+            return None
+        waiting -= 1
+        return perform
+
+    async def perform() -> None:
+        nonlocal doing, most
+        doing += 1
+        most = max(most, doing)
+        await asyncio.sleep(0.05)
+        doing -= 1
+        if not waiting:
+            done.set()
+        raise RuntimeError("what fails keeps no place")
+
+    announced = False
+    queue = PostgresRunQueue(pool, database_url, [Task("embedding", 2, take, poll_seconds=60)])
+    async with queue.work(refuse):
+        # Until it listens.
+        await asyncio.sleep(1)
+        announced = True
+        async with open_session(pool, ALL_WORKSPACES) as session:
+            await session.execute(ASK_FOR_WORKER)
+        await asyncio.wait_for(done.wait(), 30)
     await queue.close()
-    async with open_session(pool, ALL_WORKSPACES) as session:
-        left = await session.fetch("SELECT status::text FROM procrastinate_jobs WHERE queue_name = 'embedding'")
-    assert (done, left) == (2, [])
+    assert most == 2
+
+
+async def test_one_process_keeps_house_each_hour(pool: Pool) -> None:
+    assert not await housekeeping.take_turn(pool)
+    async with borrow(pool, ALL_WORKSPACES) as connection:
+        await connection.execute("UPDATE housekeeping SET due = now()")
+    assert sorted(await asyncio.gather(*(housekeeping.take_turn(pool) for _ in range(4)))) == [False] * 3 + [True]
+    assert not await housekeeping.take_turn(pool)

@@ -40,14 +40,13 @@ _READ: LiteralString = f"""
 
 
 def _list(condition: LiteralString) -> LiteralString:
-    # The questions before are those that were accepted before, not those that began before.
     return f"""
         SELECT f.workspace_id, f.run_id, r.thread_id, r.mode, r.question, r.answer, r.outcome, r.citations, {_COLUMNS},
             ARRAY(
                 SELECT earlier.request -> 'turn' ->> 'question' FROM accepted_runs AS earlier
                 WHERE earlier.workspace_id = a.workspace_id AND earlier.thread_id = a.thread_id
-                    AND earlier.accepted_at < a.accepted_at
-                ORDER BY earlier.accepted_at
+                    AND earlier.place < a.place
+                ORDER BY earlier.place
             ) AS before
         FROM (
             SELECT * FROM feedback

@@ -49,9 +49,9 @@ _STORE: LiteralString = f"""
     accepted AS (
         INSERT INTO accepted_runs
             (workspace_id, run_id, thread_id, request, state, attempt, accepted_at, started_at, ended_at, ended,
-             ended_id, shown, job_id)
+             ended_id, shown, place)
         SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id,
-            shown, 0
+            shown, 1
         FROM served
     ),
     pack AS (

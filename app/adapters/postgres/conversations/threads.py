@@ -65,7 +65,7 @@ _CONVERSATION: LiteralString = f"""
         CASE WHEN %(groups)s::text[] IS NULL THEN left(split_part(asked, E'\\n', 1), {LONGEST_TITLE})
             ELSE (
                 SELECT left(request #>> '{{{{turn,question}}}}', {LONGEST_TITLE})
-                FROM {_RUNS} AND {MAY_READ} ORDER BY accepted_at, run_id LIMIT 1
+                FROM {_RUNS} AND {MAY_READ} ORDER BY place LIMIT 1
             )
         END,
         ''
@@ -77,7 +77,7 @@ _CONVERSATION: LiteralString = f"""
         (
             SELECT run_id FROM accepted_runs AS run
             WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id AND {UNFINISHED}
-            ORDER BY state = 'running' DESC, job_id LIMIT 1
+            ORDER BY place LIMIT 1
         ) AS running,
         EXISTS (
             SELECT FROM runs AS run, jsonb_array_elements(citations) AS cited
@@ -132,7 +132,7 @@ _GET: LiteralString = f"""
 
 _FIND_BEGINNER: LiteralString = """
     SELECT request ->> 'caller' AS caller FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s ORDER BY accepted_at, run_id LIMIT 1
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s ORDER BY place LIMIT 1
 """
 
 _RENAME: LiteralString = f"""

@@ -554,9 +554,9 @@ async def _find_places(session: Session, batch: Sequence[DocumentContent]) -> _P
 
 async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
     """If the file was read under a lease, hold that until the transaction ends. Raises `Superseded` if it is lost."""
-    if arrival is None or arrival.lease is None:
+    if arrival is None or arrival.attempt is None:
         return
-    if await session.fetch_one(HOLD_LEASE, lease=arrival.lease) is None:
+    if await session.fetch_one(HOLD_LEASE, arrival=arrival.number, attempt=arrival.attempt) is None:
         raise Superseded
 
 

@@ -113,7 +113,7 @@ _BLANK: Mapping[str, LiteralString] = {
             client_metadata = CASE WHEN client_metadata IS NOT NULL THEN '{}'::jsonb END,
             asked = coalesce(
                 (
-                    SELECT left(string_agg(request #>> '{turn,question}', E'\n' ORDER BY accepted_at), %(most_asked)s)
+                    SELECT left(string_agg(request #>> '{turn,question}', E'\n' ORDER BY place), %(most_asked)s)
                     FROM accepted_runs AS run
                     WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
                 ),
@@ -147,9 +147,10 @@ _UNNAME: tuple[LiteralString, ...] = (
        WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN scope::text) > 0""",
     """UPDATE accepted_runs SET request = replace(request::text, %(document_id)s, %(erased)s)::jsonb,
            ended = replace(ended::text, %(document_id)s, %(erased)s)::jsonb,
-           shown = replace(shown::text, %(document_id)s, %(erased)s)::jsonb
+           shown = replace(shown::text, %(document_id)s, %(erased)s)::jsonb,
+           showing = array_remove(showing, %(document_id)s)
        WHERE workspace_id = %(workspace_id)s
-           AND position(%(document_id)s IN concat(request::text, ended::text, shown::text)) > 0""",
+           AND position(%(document_id)s IN concat(request::text, ended::text, shown::text, showing::text)) > 0""",
     """UPDATE assistants SET setup = replace(setup::text, %(document_id)s, %(erased)s)::jsonb
        WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN setup::text) > 0""",
 )
@@ -232,11 +233,6 @@ _IS_ASKED_ELSEWHERE: LiteralString = """
 """
 
 _DELETE_ACCEPTED: LiteralString = f"DELETE FROM accepted_runs WHERE {THESE}"
-
-_DELETE_JOBS: LiteralString = """
-    DELETE FROM procrastinate_jobs
-    WHERE args ->> 'workspace_id' = %(workspace_id)s AND args ->> 'run_id' = ANY(%(run_ids)s)
-"""
 
 
 _NOTE: LiteralString = """
@@ -355,7 +351,6 @@ class PostgresEraser:
             gone = await run(session, DELETE_RUNS, **these)
             states = await delete_states(session, keys)
             accepted = await session.execute(_DELETE_ACCEPTED, **these)
-            jobs = await session.execute(_DELETE_JOBS, run_ids=list(erasure.run_ids))
             threads = await session.execute(DELETE_THREADS, **these)
             erasure.rows.update(
                 {
@@ -364,7 +359,6 @@ class PostgresEraser:
                     "checkpoints": states.states,
                     "checkpoint_blobs and checkpoint_writes": states.values,
                     "accepted_runs": accepted.rowcount,
-                    "procrastinate_jobs": jobs.rowcount,
                     "threads": threads.rowcount,
                 }
             )

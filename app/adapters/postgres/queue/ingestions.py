@@ -1,4 +1,4 @@
-"""The queue of files to ingest, and the job that ingests one."""
+"""The queue of files to ingest, and what ingests one. A file that waits or is read is a row with a lease (`leases`)."""
 
 import asyncio
 import logging
@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
-from hashlib import sha256
+from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 from uuid import uuid4
 
@@ -15,8 +14,9 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
-from app.adapters.postgres.queue.jobs import Job, Task
-from app.adapters.postgres.queue.leases import UNFINISHED
+from app.adapters.postgres.queue import leases
+from app.adapters.postgres.queue.leases import CHANNEL, MAY_BE_TAKEN, UNFINISHED
+from app.adapters.postgres.queue.worker import Connection, Perform, Task
 from app.support.cancelling import end_tasks
 from domain.documents import Arrival, DocumentReport
 from domain.errors import AskgraphError, CostlyDocument, Unavailable
@@ -26,8 +26,7 @@ from domain.ports.ingestions import Ingest
 
 logger = logging.getLogger("askgraph.ingestions")
 
-QUEUE = "ingestion"
-TASK = "ingest"
+TASK: LiteralString = "ingestions"
 
 CONCURRENCY = 2
 """Number of files that one process ingests at once: while one is read or stored, the other is embedded."""
@@ -53,66 +52,77 @@ _COLUMNS: LiteralString = """
     ) AS to_embed
 """
 
-# The job's lock keeps two files of one name in order; those of callers with other groups do not wait for each other, as
-# that would tell that a name is taken. Jobs are taken by falling priority: a file comes after
-# those of its own workspace that wait, and a workspace that has none in line begins where the line is now. So whoever
-# sends a thousand files takes turns with whoever sends one.
+# Files are taken by rising `turn`: a file comes after those of its own workspace that wait, and a workspace that has
+# none in line begins where the line is now. So whoever sends a thousand files takes turns with whoever sends one. The
+# statement sees all workspaces, whose line it is.
 _ACCEPT: LiteralString = f"""
-    WITH waiting AS (
-        SELECT
-            (
-                SELECT max(priority) FROM procrastinate_jobs WHERE queue_name = 'ingestion' AND status = 'todo'
-            ) AS next,
-            (
-                SELECT min(priority) FROM procrastinate_jobs
-                WHERE queue_name = 'ingestion' AND status = 'todo' AND args ->> 'workspace_id' = %(workspace_id)s
-            ) AS last
-    ),
-    job AS (
-        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, priority)
-        SELECT %(queue)s, %(task)s, %(lock)s,
-            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text),
-            coalesce(last - 1, next, 0)
-        FROM waiting
+    WITH file AS (
+        INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups,
+            asking, turn)
+        SELECT %(within)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
+            %(groups)s, %(asking)s, coalesce(
+                (SELECT max(turn) + 1 FROM ingestions WHERE workspace_id = %(within)s AND state = 'queued'),
+                (SELECT min(turn) FROM ingestions WHERE state = 'queued'),
+                0
+            )
+        RETURNING *
     )
-    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups,
-        asking)
-    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
-        %(groups)s, %(asking)s)
-    RETURNING {_COLUMNS}
+    SELECT {_COLUMNS}, pg_notify('{CHANNEL}', '{TASK}')::text AS announced FROM file AS ingestions
 """
 
-_HAS_LEASE: LiteralString = "EXISTS (SELECT FROM procrastinate_jobs WHERE id = %(lease)s AND status = 'doing')"
+# Two files of one name are read in their order; those of callers with other groups do not wait for each other, as that
+# would tell that a name is taken.
+_TAKE: LiteralString = f"""
+    WITH next AS (
+        SELECT workspace_id, ingestion_id FROM ingestions AS file
+        WHERE {MAY_BE_TAKEN} AND NOT EXISTS (
+            SELECT FROM ingestions AS earlier
+            WHERE earlier.workspace_id = file.workspace_id AND earlier.source = file.source
+                AND earlier.asking IS NOT DISTINCT FROM file.asking
+                AND earlier.arrival < file.arrival AND {UNFINISHED}
+        )
+        ORDER BY turn, arrival LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE ingestions AS file
+    SET state = 'running', attempt = attempt + 1, begun = begun + 1, claimed_until = now() + %(lease)s
+    FROM next WHERE file.workspace_id = next.workspace_id AND file.ingestion_id = next.ingestion_id
+    RETURNING file.workspace_id, file.ingestion_id, source, media_type, content, metadata, groups, asking, arrival,
+        begun, attempt
+"""
 
-_BEGIN: LiteralString = f"""
-    UPDATE ingestions SET state = 'running', begun = begun + 1
-    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
-        AND {_HAS_LEASE}
-    RETURNING source, media_type, content, metadata, groups, asking, arrival, begun
+# What is being stored is locked, and nobody else can take it.
+_EXTEND: LiteralString = """
+    WITH free AS (
+        SELECT workspace_id, ingestion_id FROM ingestions AS file
+        JOIN unnest(%(workspace_ids)s::text[], %(ingestion_ids)s::text[], %(attempts)s::integer[])
+            AS held (workspace_id, ingestion_id, attempt) USING (workspace_id, ingestion_id, attempt)
+        WHERE state = 'running'
+        FOR UPDATE OF file SKIP LOCKED
+    )
+    UPDATE ingestions AS file SET claimed_until = now() + %(lease)s
+    FROM free WHERE file.workspace_id = free.workspace_id AND file.ingestion_id = free.ingestion_id
 """
 
 # Its process lives, so the file is not what ended it.
-_LEAVE: LiteralString = """
-    UPDATE ingestions SET begun = begun - 1 WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
+_HAND_BACK: LiteralString = """
+    UPDATE ingestions SET state = 'queued', begun = begun - 1, claimed_until = now() + %(pause)s
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND attempt = %(attempt)s
+        AND state = 'running'
 """
 
-# Without its job, what a worker reads is not stored.
+# A worker stores nothing of a file that is no longer `running`.
 _CANCEL: LiteralString = f"""
-    WITH job AS (
-        DELETE FROM procrastinate_jobs
-        WHERE queue_name = %(queue)s AND args ->> 'workspace_id' = %(workspace_id)s
-            AND args ->> 'ingestion_id' = %(ingestion_id)s
-    )
     UPDATE ingestions SET state = 'cancelled', ended_at = now(), content = NULL,
         report = %(report)s || jsonb_build_object('source', source)
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
 """
 
 # A document that was stored just before its ingestion was cancelled is reported as it is.
-_END: LiteralString = f"""
+_END: LiteralString = """
     UPDATE ingestions SET state = %(state)s, report = %(report)s, ended_at = now(), content = NULL
-    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
-        AND (state = 'running' AND {_HAS_LEASE} OR state = 'cancelled' AND %(state)s = 'done')
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND attempt = %(attempt)s
+        AND (state = 'running' OR state = 'cancelled' AND %(state)s = 'done')
     RETURNING ingestion_id
 """
 
@@ -143,6 +153,8 @@ class PostgresIngestionQueue:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._held: dict[tuple[str, str], int] = {}
+        """The attempts of the files that this process reads."""
 
     async def accept(
         self,
@@ -154,22 +166,20 @@ class PostgresIngestionQueue:
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
     ) -> IngestionStatus:
-        whose = None if asking is None else sorted(asking)
-        async with open_session(self._pool, workspace_id) as session:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
             row = await session.fetch_one(
                 _ACCEPT,
+                within=workspace_id,
                 ingestion_id=str(uuid4()),
                 source=source,
                 media_type=media_type,
                 content=content,
                 metadata=Jsonb(metadata or {}),
                 groups=None if groups is None else list(groups),
-                asking=whose,
-                queue=QUEUE,
-                task=TASK,
-                lock=f"{workspace_id} {sha256(repr((source, whose)).encode()).hexdigest()}",
+                asking=None if asking is None else sorted(asking),
             )
         assert row is not None
+        del row["announced"]
         return _read_status(row)
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
@@ -180,7 +190,7 @@ class PostgresIngestionQueue:
     async def cancel(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
         async with open_session(self._pool, workspace_id) as session:
             report = Jsonb(asdict(DocumentReport("", "cancelled", note="It was cancelled.")))
-            await session.execute(_CANCEL, ingestion_id=ingestion_id, queue=QUEUE, report=report)
+            await session.execute(_CANCEL, ingestion_id=ingestion_id, report=report)
             row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
         return None if row is None else _read_status(row)
 
@@ -201,67 +211,97 @@ class PostgresIngestionQueue:
 
     def task(self, ingest: Ingest) -> Task:
         """Return the task with which a worker ingests the files."""
-        return Task(QUEUE, TASK, CONCURRENCY, lambda job: self._perform(job, ingest, **job.args))
+        return Task(TASK, CONCURRENCY, lambda rescue: self._take(ingest, rescue), self._extend)
 
-    async def _perform(self, job: Job, ingest: Ingest, workspace_id: str, ingestion_id: str) -> float | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_BEGIN, ingestion_id=ingestion_id, lease=job.id)
-        if row is None:
-            # An earlier worker died between ending the ingestion and ending the job; or this worker was away for so
-            # long that another one has the job.
+    async def _take(self, ingest: Ingest, rescue: bool) -> Perform | None:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            file = await session.fetch_one(_TAKE, rescue=rescue, lease=leases.LEASE)
+        if file is None:
             return None
-        source, arrival = row["source"], Arrival(row["arrival"], lease=job.id)
+        key = file["workspace_id"], file["ingestion_id"]
+        self._held[key] = file["attempt"]
+
+        async def perform() -> None:
+            try:
+                await self._perform(file, ingest)
+            finally:
+                if self._held.get(key) == file["attempt"]:
+                    del self._held[key]
+
+        return perform
+
+    async def _extend(self, connection: Connection) -> None:
+        if held := dict(self._held):
+            await connection.execute(
+                _EXTEND,
+                {
+                    "workspace_ids": [workspace_id for workspace_id, _ in held],
+                    "ingestion_ids": [ingestion_id for _, ingestion_id in held],
+                    "attempts": list(held.values()),
+                    "lease": leases.LEASE,
+                },
+            )
+
+    async def _perform(self, file: DictRow, ingest: Ingest) -> None:
+        workspace_id, source, attempt = file["workspace_id"], file["source"], file["attempt"]
         stages = deque[IngestionProgress](maxlen=1)
         try:
-            if job.attempts >= MAX_ATTEMPTS:
+            if attempt > MAX_ATTEMPTS:
                 raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, then send it again.")
-            if row["begun"] > MAX_DEATHS:
+            if file["begun"] > MAX_DEATHS:
                 raise CostlyDocument(f"{MAX_DEATHS} processes ended while they read the file. It is not tried again.")
             reading = asyncio.create_task(
                 ingest(
                     workspace_id,
                     source,
-                    row["content"],
-                    media_type=row["media_type"],
-                    metadata=row["metadata"],
-                    groups=row["groups"],
-                    asking=_read_asking(row),
-                    arrival=arrival,
+                    file["content"],
+                    media_type=file["media_type"],
+                    metadata=file["metadata"],
+                    groups=file["groups"],
+                    asking=_read_asking(file),
+                    arrival=Arrival(file["arrival"], attempt),
                     on_stage=stages.append,
                 )
             )
             try:
-                await self._watch(reading, stages, workspace_id, ingestion_id)
+                await self._watch(reading, stages, workspace_id, file["ingestion_id"])
             finally:
                 await end_tasks(reading)
             if reading.cancelled():
-                return None
+                return
             report = reading.result()
         except asyncio.CancelledError:
-            await self._leave(workspace_id, ingestion_id)
+            await self._hand_back(file, 0)
             raise
         except Unavailable as error:
-            await self._leave(workspace_id, ingestion_id)
-            delay = min(2.0**job.attempts, MAX_DELAY)
-            logger.warning("The ingestion of %s waits %.0f s: %s", source, delay, error.message)
-            return delay
+            pause = min(2.0 ** (attempt - 1), MAX_DELAY)
+            logger.warning("The ingestion of %s waits %.0f s: %s", source, pause, error.message)
+            await self._hand_back(file, pause)
+            return
         except AskgraphError as error:
             report = DocumentReport(source, "failed", error=error.message, code=error.code)
         except Exception:
             logger.exception("The ingestion of %s failed.", source)
             message = "An internal error occurred. See the log of askgraph."
             report = DocumentReport(source, "failed", error=message, code="internal_error")
-        async with open_session(self._pool, workspace_id) as session:
-            ended = await session.fetch_one(
-                _END,
-                ingestion_id=ingestion_id,
-                lease=job.id,
-                state=report.status if report.status in ("failed", "superseded") else "done",
-                report=Jsonb(asdict(report)),
-            )
+        await self._end(file, report)
+
+    async def _end(self, file: DictRow, report: DocumentReport) -> None:
+        try:
+            async with open_session(self._pool, file["workspace_id"]) as session:
+                ended = await session.fetch_one(
+                    _END,
+                    ingestion_id=file["ingestion_id"],
+                    attempt=file["attempt"],
+                    state=report.status if report.status in ("failed", "superseded") else "done",
+                    report=Jsonb(asdict(report)),
+                )
+        except BaseException:
+            # It is read again, and found to be unchanged.
+            await self._hand_back(file, leases.RETRY_SECONDS)
+            raise
         if ended is None:
-            logger.warning("Another worker has taken over the ingestion of %s.", source)
-        return None
+            logger.warning("Another worker has taken over the ingestion of %s.", report.source)
 
     async def _watch(
         self,
@@ -281,10 +321,15 @@ class PostgresIngestionQueue:
                 if status is None or status.state == "cancelled":
                     return
 
-    async def _leave(self, workspace_id: str, ingestion_id: str) -> None:
+    async def _hand_back(self, file: DictRow, pause: float) -> None:
         with suppress(Unavailable):
-            async with open_session(self._pool, workspace_id) as session:
-                await session.execute(_LEAVE, ingestion_id=ingestion_id)
+            async with open_session(self._pool, file["workspace_id"]) as session:
+                await session.execute(
+                    _HAND_BACK,
+                    ingestion_id=file["ingestion_id"],
+                    attempt=file["attempt"],
+                    pause=timedelta(seconds=pause),
+                )
 
 
 def _read_asking(row: DictRow) -> frozenset[str] | None:

@@ -1,39 +1,35 @@
-"""The queue of runs. The lease of a run is a job of procrastinate (docs/decisions/03-runs-and-streams.md).
+"""The queue of runs (docs/decisions/03-runs-and-streams.md).
 
-A run that can begin at once is inserted as a job that this process is already doing, so it never waits in the queue.
-The job's lock is the thread. If the process dies, its heartbeats end, the job goes back into the queue (`presence`),
-and procrastinate's worker takes it there (`worker`).
+A run is a row with its lease (`leases`). `place` is its number in its thread, given under the lock of the thread's row:
+of the runs of a thread that have not ended, the first may be executed, and the others wait. A run that need not wait is
+stored as one that this process executes already.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence, Set
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, LiteralString
+from contextlib import asynccontextmanager, suppress
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any, LiteralString
 
-import psycopg
 from psycopg.rows import DictRow
 
 from app.adapters.postgres.conversations.run_log import INSERT_RUN, list_columns
 from app.adapters.postgres.conversations.threads import MAY_READ, MERGED_CALLERS, MOST_ASKED, list_groups
-from app.adapters.postgres.pool import Pool, open_session, write_json
-from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
-from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
-from app.adapters.postgres.queue.presence import Connection, Presence
-from domain.errors import DatabaseUnavailable, ThreadBusy
+from app.adapters.postgres.pool import ALL_WORKSPACES, QUERY_SECONDS, Pool, open_session, write_json
+from app.adapters.postgres.queue import leases
+from app.adapters.postgres.queue.leases import CHANNEL, MAY_BE_TAKEN, UNFINISHED
+from app.adapters.postgres.queue.worker import Connection, Perform, Pulse, Task, Worker
+from domain.errors import AskgraphError, ThreadBusy
 from domain.events import Done, Failed
 from domain.history.lineage import NO_LINEAGE, Lineage
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus, Shown
 from domain.scope import Scope
-from domain.threads import state_key
-
-if TYPE_CHECKING:
-    from app.adapters.postgres.queue.worker import Worker
 
 logger = logging.getLogger("askgraph.queue")
 
-QUEUE = "runs"
-TASK = "execute_run"
+TASK: LiteralString = "runs"
 
 DRAIN_SECONDS = 5.0
 """Time that runs taken from the queue get to finish when the process shuts down."""
@@ -42,91 +38,97 @@ MOST_WAITING = 32
 """Number of runs that may wait for another run of their thread. As the runs of a process are limited, this limits the
 queue as well."""
 
-_IS_FREE: LiteralString = f"""
-    NOT EXISTS (
-        SELECT FROM accepted_runs
-        WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
-    )
-"""
-
-_MAY_WAIT: LiteralString = """
-    %(wait)s AND %(most_waiting)s > (
-        SELECT count(*) FROM accepted_runs
-        WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND state = 'queued'
-    )
-"""
-
-# See `conversations.threads`. What is refused leaves the thread as it was.
+# See `conversations.threads`. Locks the thread's row until the transaction ends.
 _CLAIM: LiteralString = f"""
     INSERT INTO threads (thread_id, workspace_id, asked, groups, asked_by)
     VALUES (%(thread_id)s, %(workspace_id)s, %(asked)s, %(groups)s, ARRAY[%(caller)s])
-    ON CONFLICT (workspace_id, thread_id) DO UPDATE SET (asked, updated_at, asked_by) = (
-        SELECT
-            CASE WHEN accepted
-                THEN left(concat_ws(E'\\n', nullif(threads.asked, ''), nullif(excluded.asked, '')), {MOST_ASKED})
-                ELSE threads.asked
-            END,
-            CASE WHEN accepted THEN now() ELSE threads.updated_at END,
-            CASE WHEN accepted THEN {MERGED_CALLERS} ELSE threads.asked_by END
-        FROM (SELECT {_IS_FREE} OR {_MAY_WAIT}) AS found (accepted)
-    )
-    RETURNING thread_id
+    ON CONFLICT (workspace_id, thread_id) DO UPDATE SET
+        asked = left(concat_ws(E'\\n', nullif(threads.asked, ''), nullif(excluded.asked, '')), {MOST_ASKED}),
+        updated_at = now(),
+        asked_by = {MERGED_CALLERS}
 """
 
-# procrastinate's unique index on the locks of jobs in progress lets a thread have one run at a time; the second one
-# waits. The claim locks the thread's row, so that concurrent calls follow each other. Returns no job if the thread is
-# busy and the run is not to wait.
+# A statement of its own, because it has to see what others stored before the thread was locked. Returns nothing where
+# the run would have to wait and is not to.
 _ACCEPT: LiteralString = f"""
-    WITH thread AS ({_CLAIM}),
-    job (queue_name, task_name, lock, args) AS (
-        SELECT %(queue)s, %(task)s, %(lock)s,
-            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'run_id', %(run_id)s::text)
-        FROM thread
-    ),
-    begun AS (
-        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)
-        SELECT job.*, 'doing', %(worker_id)s FROM job
-        WHERE {_IS_FREE}
-        ON CONFLICT (lock) WHERE status = 'doing' DO NOTHING
-        RETURNING id
-    ),
-    waiting AS (
-        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
-        SELECT job.* FROM job WHERE NOT EXISTS (SELECT FROM begun) AND {_MAY_WAIT}
-        RETURNING id
-    ),
-    run AS (
-        INSERT INTO accepted_runs (workspace_id, run_id, thread_id, request, state, attempt, started_at, job_id)
-        SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, 'running', 1, now(), id FROM begun
+    INSERT INTO accepted_runs (workspace_id, run_id, thread_id, request, place, accepted_at, state, attempt, started_at,
+        claimed_until)
+    SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, last + 1, moment, begun.*
+    FROM (
+        SELECT clock_timestamp() AS moment,
+            coalesce((
+                SELECT max(place) FROM accepted_runs
+                WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+            ), 0) AS last,
+            (
+                SELECT count(*) FROM accepted_runs
+                WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
+            ) AS before
+    ) AS thread, LATERAL (
+        SELECT 'running', 1, moment, moment + %(lease)s WHERE before = 0
         UNION ALL
-        SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, 'queued', 0, NULL, id FROM waiting
-    )
-    SELECT begun.id AS begun, waiting.id AS waiting
-    FROM thread LEFT JOIN begun ON true LEFT JOIN waiting ON true
+        SELECT 'queued', 0, NULL, '-infinity'
+        WHERE before BETWEEN 1 AND CASE WHEN %(wait)s THEN %(most_waiting)s ELSE 0 END
+    ) AS begun (state, attempt, started_at, claimed_until)
+    RETURNING accepted_runs.state
 """
 
-_BEGIN: LiteralString = f"""
-    UPDATE accepted_runs SET state = 'running', attempt = attempt + 1, started_at = now()
-    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND {UNFINISHED}
+_TAKE: LiteralString = f"""
+    WITH next AS (
+        SELECT workspace_id, run_id FROM accepted_runs AS run
+        WHERE {MAY_BE_TAKEN} AND NOT EXISTS (
+            SELECT FROM accepted_runs AS earlier
+            WHERE earlier.workspace_id = run.workspace_id AND earlier.thread_id = run.thread_id
+                AND earlier.place < run.place AND {UNFINISHED}
+        )
+        ORDER BY accepted_at LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE accepted_runs AS run
+    SET state = 'running', attempt = attempt + 1, started_at = now(), claimed_until = now() + %(lease)s
+    FROM next WHERE run.workspace_id = next.workspace_id AND run.run_id = next.run_id
     RETURNING request, attempt, stop_requested
 """
 
-# The attempt is the fencing token. procrastinate's worker finishes its own job a moment later, so only the lock is
-# released here; a job that another worker has taken over meanwhile is left to it.
+_HELD: LiteralString = """
+    unnest(%(workspace_ids)s::text[], %(run_ids)s::text[], %(attempts)s::integer[])
+        AS held (workspace_id, run_id, attempt)
+"""
+
+# A row that somebody has locked is left out: the others must not wait for it. Returns what is still held.
+_EXTEND: LiteralString = f"""
+    WITH free AS (
+        SELECT workspace_id, run_id FROM accepted_runs AS run JOIN {_HELD} USING (workspace_id, run_id, attempt)
+        WHERE state = 'running'
+        FOR UPDATE OF run SKIP LOCKED
+    ),
+    extended AS (
+        UPDATE accepted_runs AS run SET claimed_until = now() + %(lease)s
+        FROM free WHERE run.workspace_id = free.workspace_id AND run.run_id = free.run_id
+    )
+    SELECT run_id, stop_requested FROM accepted_runs JOIN {_HELD} USING (workspace_id, run_id, attempt)
+    WHERE {UNFINISHED}
+"""
+
+_HAND_BACK: LiteralString = f"""
+    WITH back AS (
+        UPDATE accepted_runs AS run SET state = 'queued', claimed_until = now() + %(pause)s
+        FROM {_HELD}
+        WHERE run.workspace_id = held.workspace_id AND run.run_id = held.run_id AND run.attempt = held.attempt
+            AND state = 'running'
+        RETURNING run.run_id
+    )
+    SELECT pg_notify('{CHANNEL}', '{TASK}')::text FROM back LIMIT 1
+"""
+
+# The attempt is the fencing token.
 _END: LiteralString = f"""
     WITH ended AS (
         UPDATE accepted_runs
         SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now(), shown = %(shown)s
         WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
             AND attempt = %(attempt)s AND {UNFINISHED}
-        RETURNING thread_id, run_id, job_id
-    ),
-    deleted AS (
-        DELETE FROM procrastinate_jobs USING ended
-        WHERE id = job_id AND NOT %(by_worker)s AND (status = 'todo' OR worker_id = %(worker_id)s)
-    ),
-    unlocked AS (
-        UPDATE procrastinate_jobs SET lock = NULL FROM ended WHERE id = job_id AND %(by_worker)s
+        RETURNING thread_id, run_id
     ),
     record AS ({INSERT_RUN} FROM ended),
     document AS (
@@ -152,15 +154,11 @@ _END: LiteralString = f"""
         SELECT %(workspace_id)s, run_id, thread_id, %(tape)s FROM ended WHERE %(tape)s::bytea IS NOT NULL
     )
     SELECT (
-        SELECT pg_notify(
-            'procrastinate_queue_v1#' || %(queue)s,
-            json_build_object('type', 'job_inserted', 'job_id', next.job_id)::text
-        )::text
-        FROM accepted_runs AS next
+        SELECT pg_notify('{CHANNEL}', '{TASK}')::text FROM accepted_runs AS next
         WHERE next.workspace_id = %(workspace_id)s AND next.thread_id = ended.thread_id
-            AND next.job_id <> ended.job_id AND {UNFINISHED}
-        ORDER BY next.job_id LIMIT 1
-    ) AS woken
+            AND next.run_id <> ended.run_id AND {UNFINISHED}
+        LIMIT 1
+    ) AS announced
     FROM ended
 """
 
@@ -174,9 +172,11 @@ _NOTE_SHOWING: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND attempt = %(attempt)s AND {UNFINISHED}
 """
 
-_STATUS: LiteralString = (
-    "request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id, stop_requested, shown"
-)
+# A run whose claim has run out is executed by nobody.
+_STATUS: LiteralString = """
+    request, CASE WHEN state = 'running' AND claimed_until < now() THEN 'queued' ELSE state END AS state, attempt,
+    accepted_at, started_at, ended_at, ended, ended_id, stop_requested, shown
+"""
 
 _GET: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
@@ -185,18 +185,17 @@ _GET: LiteralString = f"""
 _LIST_UNFINISHED: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
-    ORDER BY state = 'running' DESC, attempt > 0 DESC, job_id
+    ORDER BY place
 """
 
 _LIST_TURNS: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs AS run
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {MAY_READ} AND (
-        %(before)s::text IS NULL OR (accepted_at, run_id) < (
-            SELECT accepted_at, run_id FROM accepted_runs
-            WHERE workspace_id = %(workspace_id)s AND run_id = %(before)s
+        %(before)s::text IS NULL OR place < (
+            SELECT place FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = %(before)s
         )
     )
-    ORDER BY accepted_at DESC, run_id DESC LIMIT %(limit)s
+    ORDER BY place DESC LIMIT %(limit)s
 """
 
 _LIST_READABLE: LiteralString = """
@@ -211,25 +210,7 @@ _REQUEST_STOP: LiteralString = f"""
     RETURNING {_STATUS}
 """
 
-_LIST_HELD: LiteralString = f"""
-    SELECT id AS job_id, worker_id, args ->> 'run_id' AS run_id, attempt, coalesce(stop_requested, false) AS stop
-    FROM procrastinate_jobs AS job
-    LEFT JOIN accepted_runs AS run
-        ON run.workspace_id = args ->> 'workspace_id' AND run.run_id = args ->> 'run_id'
-        AND {UNFINISHED}
-    WHERE job.status = 'doing' AND worker_id = ANY (%(worker_ids)s) AND queue_name = %(queue)s
-"""
-
 Execute = Callable[[Lease], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class _Holding:
-    job_id: int
-    attempt: int
-    by_worker: bool
-    """True if procrastinate's worker does the job, and so will finish it."""
-    handed_back: bool = False
 
 
 class PostgresRunQueue:
@@ -238,18 +219,19 @@ class PostgresRunQueue:
     def __init__(self, pool: Pool, database_url: str, more: Sequence[Task] = ()) -> None:
         """`more` are further tasks of a worker, besides executing runs."""
         self._pool = pool
-        self._database_url = database_url
         self._more = more
-        self._presence = Presence(database_url, self._check_leases)
-        self._held: dict[str, _Holding] = {}
-        self._accepting: set[str] = set()
+        self._pulse = Pulse(database_url, [self._extend, *(task.extend for task in more if task.extend)])
+        self._held: dict[str, Lease] = {}
         self._on_stop: Callable[[str], None] | None = None
         self._on_lost: Callable[[str], None] | None = None
         self._worker: Worker | None = None
 
     async def close(self) -> None:
-        """Stop the heartbeats. Other processes take over at once what this one still holds."""
-        await self._presence.close()
+        """Hand back what this process still holds."""
+        await self._pulse.close()
+        # If the database is gone, the claims run out.
+        with suppress(AskgraphError):
+            await self._hand_back(list(self._held.values()))
 
     def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
         self._on_stop, self._on_lost = on_stop, on_lost
@@ -263,50 +245,47 @@ class PostgresRunQueue:
         drain_seconds: float = DRAIN_SECONDS,
     ) -> AsyncIterator[None]:
         """Implements the port. When the context ends, runs in progress get `drain_seconds` to finish."""
-        from app.adapters.postgres.queue.worker import open_worker
-
-        runs = Task(QUEUE, TASK, concurrency, lambda job: self._execute_job(job.id, execute, **job.args))
-        async with open_worker(
-            self._database_url, self._presence, [runs, *self._more], drain_seconds=drain_seconds
-        ) as self._worker:
+        self._pulse.begin()
+        runs = Task(TASK, concurrency, lambda rescue: self._take(execute, rescue))
+        self._worker = worker = Worker(self._pulse, [runs, *self._more])
+        try:
             yield
+        finally:
+            await worker.close(drain_seconds)
 
     def stop_taking(self) -> None:
         if self._worker is not None:
             self._worker.stop()
 
     async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
-        worker_id = await self._presence.register()
-        self._accepting.add(request.run_id)
-        try:
-            async with open_session(self._pool, request.workspace_id) as session:
-                row = await session.fetch_one(
-                    _ACCEPT,
-                    run_id=request.run_id,
-                    thread_id=request.thread_id,
-                    asked="" if request.forked_from is not None else request.turn["question"],
-                    groups=request.turn["scope"].get("groups"),
-                    caller=request.caller,
-                    request=write_json({field.name: getattr(request, field.name) for field in fields(request)}),
-                    queue=QUEUE,
-                    task=TASK,
-                    lock=f"thread {state_key(request.workspace_id, request.thread_id)}",
-                    worker_id=worker_id,
-                    wait=wait,
-                    most_waiting=MOST_WAITING,
-                )
-            assert row is not None
-            if row["begun"] is None:
-                if row["waiting"] is None:
-                    raise ThreadBusy(f"{MOST_WAITING} questions of this conversation are waiting." if wait else None)
-                return None
-            self._held[request.run_id] = _Holding(row["begun"], 1, by_worker=False)
-            return Lease(request, 1)
-        except psycopg.errors.ForeignKeyViolation as error:
-            # This process was away for so long that its worker id was deleted. The next heartbeat registers it again.
-            raise DatabaseUnavailable from error
-        finally:
-            self._accepting.discard(request.run_id)
+        self._pulse.begin()
+        async with (
+            open_session(self._pool, request.workspace_id, transaction=True) as session,
+            asyncio.timeout(QUERY_SECONDS),
+        ):
+            await session.execute(
+                _CLAIM,
+                thread_id=request.thread_id,
+                asked="" if request.forked_from is not None else request.turn["question"],
+                groups=request.turn["scope"].get("groups"),
+                caller=request.caller,
+            )
+            row = await session.fetch_one(
+                _ACCEPT,
+                run_id=request.run_id,
+                thread_id=request.thread_id,
+                request=write_json({field.name: getattr(request, field.name) for field in fields(request)}),
+                lease=leases.LEASE,
+                wait=wait,
+                most_waiting=MOST_WAITING,
+            )
+            if row is None:
+                # The thread stays as it was.
+                raise ThreadBusy(f"{MOST_WAITING} questions of this conversation are waiting." if wait else None)
+        if row["state"] == "queued":
+            return None
+        self._held[request.run_id] = lease = Lease(request, 1)
+        return lease
 
     async def end(
         self,
@@ -319,8 +298,6 @@ class PostgresRunQueue:
         shown: Shown | None = None,
         lineage: Lineage = NO_LINEAGE,
     ) -> bool:
-        run_id = lease.request.run_id
-        holding = self._held.get(run_id)
         async with open_session(self._pool, lease.request.workspace_id) as session:
             row = await session.fetch_one(
                 _END,
@@ -330,9 +307,6 @@ class PostgresRunQueue:
                     "ended": write_json(ended),
                     "ended_id": ended_id,
                     "attempt": lease.attempt,
-                    "by_worker": holding is not None and holding.by_worker,
-                    "worker_id": self._presence.worker_id,
-                    "queue": QUEUE,
                     "tape": tape,
                     "shown": None if shown is None else write_json(shown),
                     "documents": [used.document_id for used in lineage.documents],
@@ -356,17 +330,9 @@ class PostgresRunQueue:
             )
 
     async def hand_back(self, lease: Lease) -> None:
-        holding = self._held.get(lease.request.run_id)
-        if holding is None or holding.attempt != lease.attempt:
-            return
-        if holding.by_worker:
-            # `_execute_job` tells procrastinate's worker to put the job back once `execute` returns.
-            holding.handed_back = True
-            return
-        # If this statement fails, the next heartbeat finds a job that nobody here knows and hands it back.
+        # If the statement fails, the claim runs out.
         self._release(lease)
-        async with open_session(self._pool, lease.request.workspace_id) as session:
-            await session.fetch(HAND_BACK_JOBS, job_ids=[holding.job_id], worker_id=self._presence.worker_id)
+        await self._hand_back([lease])
 
     async def get(self, workspace_id: str, run_id: str) -> RunStatus | None:
         async with open_session(self._pool, workspace_id) as session:
@@ -395,58 +361,76 @@ class PostgresRunQueue:
         async with open_session(self._pool, workspace_id) as session:
             return _read_status(await session.fetch_one(_REQUEST_STOP, run_id=run_id))
 
-    async def _execute_job(self, job_id: int, execute: Execute, workspace_id: str, run_id: str) -> float | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_BEGIN, run_id=run_id)
+    async def _take(self, execute: Execute, rescue: bool) -> Perform | None:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            row = await session.fetch_one(_TAKE, rescue=rescue, lease=leases.LEASE)
         if row is None:
-            # The process that ended the run died before it finished the job; or the thread was deleted.
             return None
         lease = Lease(_read_request(row["request"]), row["attempt"], row["stop_requested"])
+        run_id = lease.request.run_id
+        if lease.attempt > 1:
+            logger.info("Run %s begins again: attempt %d.", run_id, lease.attempt)
         if run_id in self._held:
             # This process was itself away for too long: its own earlier attempt has lost the lease.
             self._tell(self._on_lost, run_id)
-        self._held[run_id] = holding = _Holding(job_id, lease.attempt, by_worker=True)
+        self._held[run_id] = lease
+        return lambda: self._execute(execute, lease)
+
+    async def _execute(self, execute: Execute, lease: Lease) -> None:
+        """Execute the run, and hand it back where `execute` has neither ended it nor handed it back itself."""
+        pause = leases.RETRY_SECONDS
         try:
             await execute(lease)
-            if holding.handed_back:
-                return 0.0
-            # If `execute` has returned without ending the run, execute it again.
-            return RETRY_SECONDS if self._held.get(run_id) is holding else None
+        except asyncio.CancelledError:
+            pause = 0
+            raise
         finally:
-            self._release(lease)
+            if self._release(lease):
+                with suppress(AskgraphError):
+                    await self._hand_back([lease], pause)
+
+    async def _hand_back(self, held: Sequence[Lease], pause: float = 0) -> None:
+        if held:
+            async with open_session(self._pool, ALL_WORKSPACES) as session:
+                await session.execute(_HAND_BACK, **_name(held), pause=timedelta(seconds=pause))
 
     @staticmethod
     def _tell(listener: Callable[[str], None] | None, run_id: str) -> None:
         if listener is not None:
             listener(run_id)
 
-    def _release(self, lease: Lease) -> None:
-        holding = self._held.get(lease.request.run_id)
-        if holding is not None and holding.attempt == lease.attempt:
-            del self._held[lease.request.run_id]
+    def _release(self, lease: Lease) -> bool:
+        """Hold this lease no longer. Returns False where it was not held."""
+        held = self._held.get(lease.request.run_id)
+        if held is None or held.attempt != lease.attempt:
+            return False
+        del self._held[lease.request.run_id]
+        return True
 
-    async def _check_leases(self, connection: Connection, worker_ids: list[int]) -> None:
+    async def _extend(self, connection: Connection) -> None:
         expected = dict(self._held)
-        cursor = await connection.execute(_LIST_HELD, {"worker_ids": worker_ids, "queue": QUEUE})
+        if not expected:
+            return
+        cursor = await connection.execute(_EXTEND, _name(expected.values()) | {"lease": leases.LEASE})
         rows = {row["run_id"]: row for row in await cursor.fetchall()}
-        for run_id, holding in expected.items():
-            row = rows.get(run_id)
-            if self._held.get(run_id) is not holding:
+        for run_id, lease in expected.items():
+            if self._held.get(run_id) is not lease:
                 continue  # it has ended in the meantime
-            if row is None or row["attempt"] != holding.attempt:
+            if run_id not in rows:
                 logger.warning("The lease of run %s is lost: another process executes the run.", run_id)
                 del self._held[run_id]
                 self._tell(self._on_lost, run_id)
-            elif row["stop"]:
+            elif rows[run_id]["stop_requested"]:
                 self._tell(self._on_stop, run_id)
-        # Jobs that nobody executes: the run was accepted, but the database's answer was lost on its way here.
-        orphans = [
-            row["job_id"]
-            for run_id, row in rows.items()
-            if row["worker_id"] == worker_ids[0] and run_id not in self._held and run_id not in self._accepting
-        ]
-        if orphans:
-            await connection.execute(HAND_BACK_JOBS, {"job_ids": orphans, "worker_id": worker_ids[0]})
+
+
+def _name(held: Collection[Lease]) -> dict[str, Any]:
+    """Return the parameters of `_HELD`."""
+    return {
+        "workspace_ids": [lease.request.workspace_id for lease in held],
+        "run_ids": [lease.request.run_id for lease in held],
+        "attempts": [lease.attempt for lease in held],
+    }
 
 
 def _read_request(stored: dict[str, Any]) -> RunRequest:

@@ -1,194 +1,180 @@
-"""Takes jobs from procrastinate's queues. Import it only where jobs are taken, because that takes 0.2 s."""
+"""Takes work from the database, and extends the claims on what this process holds."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
-import procrastinate
-from procrastinate import exceptions, jobs, retry, worker
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
+from psycopg.rows import DictRow, dict_row
 
-from app.adapters.postgres.pool import WAIT_SECONDS
-from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Job, Task
-from app.adapters.postgres.queue.presence import FORGOTTEN_SECONDS, Presence
+from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
+from app.adapters.postgres.queue import leases
+from app.support.cancelling import end_tasks
+from domain.errors import DatabaseUnavailable, Unavailable
 
 logger = logging.getLogger("askgraph.worker")
 
 POLL_SECONDS = 1.0
-"""Interval at which the queue is read. New jobs are announced by notifications; polling finds those whose notification
-was lost, and jobs that are due."""
+"""Interval at which work is looked for that nobody has announced: its time has come, or its notification was lost."""
+
+Connection = AsyncConnection[DictRow]
+Perform = Callable[[], Awaitable[None]]
 
 
-class _Again(Exception):
-    """Raised by a job that is to be done again."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A kind of work."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        super().__init__()
+    name: str
+    """What notifications call it."""
+    concurrency: int
+    take: Callable[[bool], Awaitable[Perform | None]]
+    """Claims what is next and returns what does it; None where there is nothing to do. The argument says whether claims
+    that have run out are taken over. Raises `Unavailable`."""
+    extend: Callable[[Connection], Awaitable[None]] | None = None
+    """Extends the claims on what is being done."""
+    poll_seconds: float = POLL_SECONDS
 
 
-class _Retry(retry.BaseRetryStrategy):
-    def get_retry_decision(self, *, exception: BaseException, job: jobs.Job) -> retry.RetryDecision:
-        if isinstance(exception, _Again):
-            return retry.RetryDecision(retry_in={"milliseconds": round(1000 * exception.seconds)})
-        return retry.RetryDecision(retry_in={"milliseconds": round(1000 * RETRY_SECONDS)})
+class Pulse:
+    """Extends claims, and listens for work, on a connection of its own: a busy pool must not make the process look
+    dead. It begins with the first claim, so that a command that accepts no run costs nothing."""
 
+    def __init__(self, database_url: str, extend: Sequence[Callable[[Connection], Awaitable[None]]]) -> None:
+        self._database_url = database_url
+        self._extend = extend
+        self._beating: asyncio.Task[None] | None = None
+        self._news: dict[str, asyncio.Event] = {}
+        self._answering_since = float("-inf")
+        """Monotonic time; infinity while the database does not answer."""
 
-@asynccontextmanager
-async def open_worker(
-    database_url: str, presence: Presence, tasks: Sequence[Task], *, drain_seconds: float
-) -> AsyncIterator["Worker"]:
-    """Take jobs until the context ends, or `stop` is called. Jobs in progress get `drain_seconds` from then to finish.
-    At the end of the context those that did not are cancelled and put back into the queue. An outage of the database is
-    waited out."""
-    # procrastinate logs an outage at every attempt, with a traceback; `Presence` logs it once.
-    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
-    await presence.register()
-    pool = AsyncConnectionPool(
-        database_url,
-        kwargs={"connect_timeout": int(WAIT_SECONDS), "application_name": "askgraph worker"},
-        min_size=1,
-        max_size=2,
-        timeout=WAIT_SECONDS,
-        reconnect_timeout=WAIT_SECONDS,
-        check=AsyncConnectionPool.check_connection,
-        configure=_configure,
-        open=False,
-    )
-    async with pool:
-        connector = procrastinate.PsycopgConnector()
-        app = procrastinate.App(connector=connector)
-        async with app.open_async(pool):
-            workers = Worker([_Supervisor(app, task) for task in tasks])
-            running = [asyncio.create_task(supervisor.run()) for supervisor in workers.supervisors]
-            presence.rescue(workers.list_ids)
+    @property
+    def may_rescue(self) -> bool:
+        """False for some seconds after an outage of the database, during which nobody could extend a claim."""
+        return monotonic() - self._answering_since > leases.LEASE.total_seconds()
+
+    def begin(self) -> None:
+        """Begin, unless it goes on already."""
+        if self._beating is None:
+            self._beating = asyncio.create_task(self._beat_forever(), name="heartbeats")
+
+    def listen(self, name: str) -> asyncio.Event:
+        """Return the event that is set when somebody announces work of this name."""
+        return self._news.setdefault(name, asyncio.Event())
+
+    async def close(self) -> None:
+        """End it."""
+        if self._beating is not None:
+            await end_tasks(self._beating)
+
+    async def _beat_forever(self) -> None:
+        while True:
             try:
-                yield workers
-            finally:
-                stopped = workers.stop()
-                _, late = await asyncio.wait(running, timeout=max(0.0, stopped + drain_seconds - monotonic()))
-                if late:
-                    workers.cancel()
-                    await asyncio.wait(late, timeout=WAIT_SECONDS)
-                presence.rescue(None)
+                with translated_errors():
+                    async with await self._connect() as connection:
+                        await connection.execute(f"LISTEN {leases.CHANNEL}")
+                        while True:
+                            await self._beat(connection)
+                            async for heard in connection.notifies(timeout=leases.BEAT_SECONDS):
+                                if news := self._news.get(heard.payload):
+                                    news.set()
+            except DatabaseUnavailable:
+                if self._answering_since != float("inf"):
+                    logger.warning("The database does not answer: no claim is extended until it does.")
+                self._answering_since = float("inf")
+            except Exception:
+                # Keep trying after any error: without this, other processes take over what is executed here.
+                logger.exception("Claims could not be extended.")
+            await asyncio.sleep(leases.RETRY_SECONDS)
 
+    async def _connect(self) -> Connection:
+        return await AsyncConnection.connect(
+            self._database_url,
+            autocommit=True,
+            row_factory=dict_row,
+            connect_timeout=int(WAIT_SECONDS),
+            application_name="askgraph queue",
+        )
 
-async def _configure(connection: AsyncConnection[Any]) -> None:
-    # Not in `kwargs` above, because procrastinate passes it as well for the connection that it listens on.
-    await connection.set_autocommit(True)
-
-
-def _take_failure(task: asyncio.Task[Any]) -> None:
-    """Log that procrastinate could not finish a job: the database is away, or another worker has the job."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.info("A job could not be finished: %r", error)
+    async def _beat(self, connection: Connection) -> None:
+        async with asyncio.timeout(WAIT_SECONDS):
+            for extend in self._extend:
+                await extend(connection)
+            # Also where there is nothing to extend: an outage has to be noticed.
+            await connection.execute("SELECT 1")
+        if self._answering_since == float("inf"):
+            logger.warning("The database answers again.")
+            self._answering_since = monotonic()
 
 
 class Worker:
-    """The workers of procrastinate in this process: one per queue, so that no queue waits for another."""
+    """Does the work of several tasks, each of which has its own places, so that none waits for another."""
 
-    def __init__(self, supervisors: Sequence["_Supervisor"]) -> None:
-        self.supervisors = supervisors
+    def __init__(self, pulse: Pulse, tasks: Sequence[Task]) -> None:
+        self._pulse = pulse
+        self._performing: set[asyncio.Task[None]] = set()
+        self._news = [pulse.listen(task.name) for task in tasks]
         self._stopped: float | None = None
-
-    def list_ids(self) -> list[int]:
-        """Return the ids under which they are registered."""
-        return [number for supervisor in self.supervisors if (number := supervisor.worker_id) is not None]
-
-    def stop(self) -> float:
-        """Stop taking jobs. Returns the monotonic time of the first call."""
-        if self._stopped is None:
-            self._stopped = monotonic()
-            for supervisor in self.supervisors:
-                supervisor.stop()
-        return self._stopped
-
-    def cancel(self) -> None:
-        """Cancel the jobs in progress. They go back into the queue."""
-        for supervisor in self.supervisors:
-            supervisor.cancel()
-
-
-class _Supervisor:
-    """Restarts the worker of one queue whenever it stops."""
-
-    def __init__(self, app: procrastinate.App, task: Task) -> None:
-        async def perform(context: procrastinate.JobContext, /, **args: Any) -> None:
-            assert context.job.id is not None
-            current = asyncio.current_task()
-            assert current is not None
-            self._performing.add(current)
-            current.add_done_callback(_take_failure)
-            try:
-                seconds = await task.perform(Job(context.job.id, context.job.attempts, args))
-            except Exception:
-                logger.exception("A job of the queue %s failed.", task.queue)
-                seconds = RETRY_SECONDS
-            finally:
-                self._performing.discard(current)
-            if seconds is None:
-                return
-            if context.job.queueing_lock is None:
-                raise _Again(seconds)
-            # One waiting job is enough. Another may have been queued meanwhile, and procrastinate could then not put
-            # this one back: it would stay as if it was being done.
-            again = app.configure_task(
-                task.name,
-                queue=task.queue,
-                queueing_lock=context.job.queueing_lock,
-                schedule_in={"milliseconds": round(1000 * seconds)},
-            )
-            with suppress(exceptions.AlreadyEnqueued):
-                await again.defer_async(**args)
-
-        performed = app.task(
-            name=task.name,
-            queue=task.queue,
-            # If nobody takes jobs for a day, one job is enough for all the times that were missed.
-            queueing_lock=task.name if task.cron else None,
-            pass_context=True,
-            retry=_Retry(),
-        )(perform)
-        if task.cron is not None:
-            app.periodic(cron=task.cron)(performed)  # type: ignore[arg-type]  # the timestamp is among `args`
-        self._worker = worker.Worker(
-            app,
-            queues=[task.queue],
-            name=task.queue,
-            concurrency=task.concurrency,
-            fetch_job_polling_interval=POLL_SECONDS,
-            # The worker also shuts down when the database is away, which is no reason to cancel jobs.
-            shutdown_graceful_timeout=None,
-            delete_jobs=jobs.DeleteJobCondition.ALWAYS,
-            install_signal_handlers=False,
-            stalled_worker_timeout=FORGOTTEN_SECONDS,
-        )
-        self._performing: set[asyncio.Task[Any]] = set()
-        self._stopping = False
-
-    @property
-    def worker_id(self) -> int | None:
-        return self._worker.worker_id
-
-    async def run(self) -> None:
-        while not self._stopping:
-            try:
-                await self._worker.run()  # type: ignore[no-untyped-call]
-            except exceptions.ConnectorException as error:
-                logger.info("The worker of the queue stopped: %r", error)
-            except Exception:
-                logger.exception("The worker of a queue failed.")
-            if not self._stopping:
-                await asyncio.sleep(RETRY_SECONDS)
+        self._taking = [asyncio.create_task(self._serve(*each)) for each in zip(tasks, self._news, strict=True)]
 
     def stop(self) -> None:
-        self._stopping = True
-        self._worker.stop()  # type: ignore[no-untyped-call]
+        """Take nothing more."""
+        if self._stopped is None:
+            self._stopped = monotonic()
+            for news in self._news:
+                news.set()
 
-    def cancel(self) -> None:
+    async def close(self, drain_seconds: float) -> None:
+        """End. What is being done gets `drain_seconds` from when it was stopped, and is cancelled then."""
+        self.stop()
+        assert self._stopped is not None
+        deadline = self._stopped + drain_seconds
+        # What is being claimed is still begun: nobody else could do it before the claim has run out.
+        await asyncio.wait(self._taking, timeout=WAIT_SECONDS)
+        await end_tasks(*self._taking)
+        if self._performing:
+            await asyncio.wait(self._performing, timeout=max(0.0, deadline - monotonic()))
         for task in self._performing:
             task.cancel()
+        if self._performing:
+            await asyncio.wait(self._performing, timeout=WAIT_SECONDS)
+
+    async def _serve(self, task: Task, news: asyncio.Event) -> None:
+        """Do what waits, and look again when some is announced or done, and at intervals."""
+        doing: set[asyncio.Task[None]] = set()
+
+        def end(done: asyncio.Task[None]) -> None:
+            doing.discard(done)
+            self._performing.discard(done)
+            news.set()
+
+        while self._stopped is None:
+            news.clear()
+            try:
+                while self._stopped is None and len(doing) < task.concurrency:
+                    perform = await task.take(self._pulse.may_rescue)
+                    if perform is None:
+                        break
+                    begun = asyncio.create_task(_perform(task.name, perform))
+                    doing.add(begun)
+                    self._performing.add(begun)
+                    begun.add_done_callback(end)
+            except Unavailable as error:
+                # `Pulse` logs an outage, once.
+                logger.debug("Nothing can be taken of %s: %s", task.name, error.message)
+            except Exception:
+                logger.exception("Nothing can be taken of %s.", task.name)
+            if self._stopped is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(task.poll_seconds):
+                        await news.wait()
+
+
+async def _perform(name: str, perform: Perform) -> None:
+    try:
+        await perform()
+    except Exception:
+        logger.exception("Work of %s failed.", name)

@@ -11,6 +11,7 @@ from typing import LiteralString
 
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
+from app.adapters.postgres.queue.leases import CHANNEL
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import embedding_text
 from domain.ports.documents import PassageEncoder
@@ -22,15 +23,9 @@ BATCH = 32
 CLAIM_SECONDS = 120
 """Time after which a claim runs out; an embedding server that is slow needs some of it."""
 
-EMBEDDING_QUEUE = "embedding"
-EMBEDDING_TASK = "embed"
+TASK: LiteralString = "embedding"
 
-# One waiting job is enough: it embeds whatever there is.
-ASK_FOR_WORKER: LiteralString = """
-    INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock, args)
-    VALUES ('embedding', 'embed', 'embed', '{}')
-    ON CONFLICT DO NOTHING
-"""
+ASK_FOR_WORKER: LiteralString = f"SELECT pg_notify('{CHANNEL}', '{TASK}')"
 
 # The batch is of one workspace: the one whose turn it is, or that of the document.
 _CLAIM: LiteralString = """

@@ -3,8 +3,6 @@
 LangGraph creates the tables of checkpoints itself.
 """
 
-from app.adapters.postgres.queue.schema import read_version
-
 # The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
 # groups would not see the documents that it hides.
 ACCESS = r"""
@@ -472,10 +470,7 @@ CREATE UNIQUE INDEX current_assistants ON assistants (workspace_id, assistant_id
 """
 
 QUEUE = """
--- procrastinate does not note in the database which of its migrations have been run.
-CREATE TABLE queue_schema (version text NOT NULL);
-
--- The columns are the fields of domain.runs.RunStatus, and the job that is the run's lease.
+-- The columns are the fields of domain.runs.RunStatus. 0002 adds the lease, and drops what it replaces.
 CREATE TABLE accepted_runs (
     workspace_id text NOT NULL,
     run_id text NOT NULL,
@@ -539,9 +534,6 @@ CREATE TABLE ingestions (
 -- Files are mostly compressed already, and are read once.
 ALTER TABLE ingestions ALTER COLUMN content SET STORAGE EXTERNAL;
 CREATE INDEX ingestions_by_end ON ingestions (workspace_id, ended_at);
--- Files that wait are found by workspace: each new one takes its turn after those of its own workspace.
-CREATE INDEX waiting_ingestions ON procrastinate_jobs ((args ->> 'workspace_id'), priority)
-    WHERE queue_name = 'ingestion' AND status = 'todo';
 """
 
 CALLERS = """
@@ -599,18 +591,14 @@ CREATE VIEW {view} AS SELECT * FROM {table}
 
 
 def list_statements() -> list[str]:
-    from procrastinate.schema import SchemaManager
-
     return [
         EXTENSIONS,
         LIBRARY,
         SEARCH,
         CONVERSATIONS,
-        SchemaManager.get_schema(),
         QUEUE,
         ACCESS,
         ASSISTANTS,
         CALLERS,
-        f"INSERT INTO queue_schema VALUES ('{read_version()}')",
         *(VIEW.format(view=view, table=table) for view, table in VIEWS.items()),
     ]
