@@ -178,7 +178,7 @@ def _make_embedding(library: LibraryServices) -> Task:
     resting_until = 0.0
 
     async def take(_: bool) -> Perform | None:
-        return embed if monotonic() >= resting_until and not await library.backlog.is_empty() else None
+        return embed if monotonic() >= resting_until and await library.backlog.count_all() else None
 
     async def embed() -> None:
         nonlocal resting_until
