@@ -244,7 +244,10 @@ async def test_runs_and_files_that_the_old_version_left_unfinished_are_finished_
             assert status["state"] == "done", status
         turns = await services.runs.queue.list_turns(Scope("default"), runs["standard"]["thread_id"], 9)
     assert [(turn.request.run_id, turn.attempt) for turn in turns][-2:] == [(FIRST, 2), (SECOND, 1)]
-    assert turns[-2].ended_at < turns[-1].started_at
+    first, second = turns[-2:]
+    assert first.ended_at
+    assert second.started_at
+    assert first.ended_at < second.started_at
     async with await psycopg.AsyncConnection.connect(old_url, autocommit=True) as connection:
         left = await connection.execute(
             "SELECT relname FROM pg_class WHERE relname LIKE 'procrastinate%' UNION ALL "
