@@ -106,7 +106,7 @@ async def test_a_process_that_ends_hands_back_the_file_it_reads(
             while (await _get(queue, accepted)).state != "running":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             await parsers.close()
-    assert (await _get(queue, accepted)).state == "running", "it is not the file's fault"
+    assert (await _get(queue, accepted)).state == "queued", "it is not the file's fault"
     async with open_services(services.settings) as other, other.runs.queue.work(refuse_run), asyncio.timeout(20):
         while (await _get(queue, accepted)).state != "done":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
