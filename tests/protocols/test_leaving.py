@@ -9,12 +9,11 @@ import pytest
 from sse_starlette import EventSourceResponse
 
 from app.answering.requests import AcceptedRun
-from app.api.protocols import ag_ui, openai_responses, ui
+from app.api.protocols import ag_ui, openai, openai_responses, ui
 from app.api.protocols.agent_server.messages import make_human
 from app.api.protocols.agent_server.streaming import stream as stream_frames
 from app.api.protocols.agent_server.translation import Translation
-from app.api.protocols.client_conversations import Asked
-from app.api.protocols.openai import Completion, _stream
+from app.api.protocols.client_conversations import Asked, Message
 from domain.events import Content, Event
 from domain.execution.streams import StreamedEvent
 from domain.ports.conversations import ConversationIndex
@@ -23,18 +22,13 @@ Events = AsyncGenerator[Event]
 Stop = Callable[[], Awaitable[object]]
 
 
-async def remember(answer: str) -> None:
-    raise AssertionError(answer)
-
-
 def make_asked(events: Events, stop: Stop) -> Asked:
     # Without an index: to remember the answer would fail.
-    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None), _is_whole=True)
+    return Asked(AcceptedRun("r", "t", "default"), events, stop, "", cast(ConversationIndex, None))
 
 
 def stream_completion(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
-    completion = Completion("fast", "http://localhost/", "default")
-    return _stream(completion, make_asked(events, stop), with_usage=False)
+    return openai.Completion("fast", "http://localhost/", make_asked(events, stop)).stream(with_usage=False)
 
 
 def stream_response(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
@@ -43,12 +37,13 @@ def stream_response(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
 
 
 def stream_agent(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
-    body = ag_ui.RunInput(threadId="t", runId="r", messages=[ag_ui.Message(role="user", content="?")])
+    body = ag_ui.RunInput(threadId="t", runId="r", messages=[Message(role="user", content="?")])
     return ag_ui.Translation(body, make_asked(events, stop)).stream()
 
 
 def stream_chat(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
-    return ui.Translation("r", "t", "http://localhost/", "default").stream(events, remember, stop)
+    asked = make_asked(events, stop)
+    return ui.Translation(asked, "http://localhost/").stream(is_stopped_by_leaving=True)
 
 
 def stream_run(events: Events, stop: Stop) -> AsyncGenerator[bytes]:

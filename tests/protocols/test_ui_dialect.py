@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.protocols.ui import Translation
 from app.serving.application import make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
 from tests.http_client import run_app
 from tests.protocols.examples import read_example
 from tests.protocols.node_clients import needs_node, run_code, run_node
+from tests.protocols.test_leaving import stream_chat
 from tests.wire.serving import serve_app
 
 SLOW = "How long does the battery of the Falke last?"
@@ -136,12 +136,23 @@ async def test_an_answer_is_found_by_all_who_come_back_at_once(served: Served) -
         await client.post(f"/api/runs/{asking.headers['x-run-id']}/cancel")
 
 
+async def translate(events: Any) -> list[dict[str, Any]]:
+    async def stop() -> None: ...
+
+    return read("".join([frame.decode() async for frame in stream_chat(events, stop)]))
+
+
 async def test_a_failed_run_ends_with_an_error() -> None:
     async def fail() -> Any:
         yield {"type": "error", "code": "timeout", "message": "It took too long.", "retryable": True}
 
-    frames = [frame.decode() async for frame in Translation("r", "t", "http://localhost/", "w").stream(fail())]
-    assert [part["type"] for part in read("".join(frames))] == ["start", "start-step", "error", "finish-step", "finish"]
+    assert [part["type"] for part in await translate(fail())] == [
+        "start",
+        "start-step",
+        "error",
+        "finish-step",
+        "finish",
+    ]
 
 
 async def test_tools_of_the_agent_are_dynamic_tools_that_the_server_runs() -> None:
@@ -150,9 +161,8 @@ async def test_tools_of_the_agent_are_dynamic_tools_that_the_server_runs() -> No
         yield {"type": "tool_result", "call_id": "c1", "name": "search", "text": "", "sources": [1]}
         yield {"type": "error", "code": "timeout", "message": "It took too long.", "retryable": True}
 
-    frames = [frame.decode() async for frame in Translation("r", "t", "http://localhost/", "w").stream(work())]
     ours = {"toolCallId": "c1", "dynamic": True, "providerExecuted": True}
-    assert [part for part in read("".join(frames)) if part["type"].startswith("tool-")] == [
+    assert [part for part in await translate(work()) if part["type"].startswith("tool-")] == [
         {"type": "tool-input-available", "toolName": "search", "input": {"queries": ["warranty"]}, **ours},
         {"type": "tool-output-available", "output": {"text": "", "sources": [1]}, **ours},
     ]

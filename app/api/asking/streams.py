@@ -55,11 +55,7 @@ async def respond(
     """Make the response that the client asked for. Calls `on_leave` where the client leaves before the end."""
     headers = dict(headers or {})
     if not wants_json(request.headers.get("accept", ""), stream):
-        return EventSourceResponse(
-            _encode(events, on_leave),
-            ping=PING_SECONDS,
-            headers=headers | STREAM_HEADERS,
-        )
+        return respond_with_frames(_encode(events, on_leave), headers)
     followed = await collect_while_connected(request, read_events(events))
     if followed is None:
         if on_leave is not None:
@@ -72,6 +68,11 @@ async def respond(
         refused.headers.update(headers)
         return refused
     return JSONResponse(describe_answer(ended, seen), headers=headers)
+
+
+def respond_with_frames(frames: AsyncIterator[bytes], headers: Mapping[str, str]) -> Response:
+    """Make the response that streams these frames."""
+    return EventSourceResponse(frames, ping=PING_SECONDS, headers={**headers, **STREAM_HEADERS})
 
 
 async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:

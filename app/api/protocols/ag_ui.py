@@ -5,24 +5,20 @@ the state.
 """
 
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
 from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import PING_SECONDS, locate
+from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run
-from app.api.protocols.client_conversations import SIDES, Asked, Part, ask_last, join_text
-from app.api.protocols.refusing import refuse_in, refuse_invalid_plainly, refuse_plainly
-from app.api.protocols.translating import encode_data, spell_result, translate_text
+from app.api.protocols.client_conversations import SIDES, Asked, Message, Told, ask_last
+from app.api.protocols.refusing import refuse_in, refuse_plainly
+from app.api.protocols.translating import encode_data, spell_result
 from app.api.schema.schemas import WorkspaceId
-from app.support.cancelling import finish
 from domain.events import Event, data_of
 
 MOST_MESSAGES = 1000
@@ -30,20 +26,7 @@ MOST_MESSAGES = 1000
 TOLD = ("outcome", "outcome_reasons", "confidence", "verification", "warnings")
 """What the state tells of an answer, besides its citations."""
 
-router = APIRouter(
-    prefix="/ag-ui", route_class=refuse_in(refuse_invalid_plainly, refuse_plainly), include_in_schema=False
-)
-
-
-class Message(BaseModel):
-    """A message of the conversation."""
-
-    role: str
-    content: str | list[Part] | None = None
-
-    def read_text(self) -> str:
-        """Return the message's text. Raises `InputError` where it holds anything else."""
-        return join_text(self.content, ("text",), "\n") if isinstance(self.content, list) else self.content or ""
+router = APIRouter(prefix="/ag-ui", route_class=refuse_in(refuse_plainly), include_in_schema=False)
 
 
 class RunInput(BaseModel):
@@ -69,8 +52,7 @@ async def run_agent(
     # A message without text holds nothing but calls of tools.
     said = [(each.role, each.read_text()) for each in body.messages if each.role in SIDES and each.content]
     asked = await ask_last(request, conversations, said, mode, workspace)
-    headers = locate(asked.run) | STREAM_HEADERS
-    return EventSourceResponse(Translation(body, asked).stream(), ping=PING_SECONDS, headers=headers)
+    return respond_with_frames(Translation(body, asked).stream(), locate(asked.run))
 
 
 class Translation:
@@ -86,23 +68,13 @@ class Translation:
         """Messages of the answer that were begun: tools that are called later end one."""
         self._is_open = False
 
-    async def stream(self) -> AsyncGenerator[bytes]:
+    def stream(self) -> AsyncGenerator[bytes]:
         """Yield the frames. Stops the run where the client leaves before the end."""
-        sent, offset, ended = "", 0, False
-        try:
-            yield encode_data({"type": "RUN_STARTED", **self._names})
-            async with aclosing(self._asked.events) as opened:
-                async for event in opened:
-                    piece, offset = translate_text(event, sent, offset)
-                    sent += piece
-                    ended = event["type"] in ("done", "error")
-                    if event["type"] == "done":
-                        await self._asked.remember(sent)
-                    for each in (*self._write(piece), *self._translate(event)):
-                        yield encode_data(each)
-        finally:
-            if not ended:
-                await finish(self._asked.stop)
+
+        def translate(told: Told) -> Iterator[bytes]:
+            return map(encode_data, (*self._write(told.added), *self._translate(told.event)))
+
+        return self._asked.stream([encode_data({"type": "RUN_STARTED", **self._names})], translate)
 
     def _write(self, piece: str) -> Iterator[dict[str, Any]]:
         if not piece:

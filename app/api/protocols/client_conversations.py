@@ -1,9 +1,11 @@
 """Conversations that clients keep, and send whole with each question."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -11,6 +13,8 @@ from pydantic import BaseModel
 from app.answering.cached_answers import digest
 from app.answering.requests import AcceptedRun, Ask, read_events
 from app.api.dependencies import get_caller, get_run_manager
+from app.api.protocols.translating import translate_text
+from app.support.cancelling import finish
 from domain.errors import InputError
 from domain.events import Event
 from domain.ports.conversations import ConversationIndex
@@ -20,6 +24,18 @@ from domain.state import Turn
 SIDES = ("user", "assistant")
 """The roles whose messages are heard. Instructions to the model are not: answers come from the documents, and those of
 the team are in the mode's profile."""
+
+
+class Told(NamedTuple):
+    """An event of an answer, told in a protocol that only adds to a text."""
+
+    event: Event
+    added: str
+    """The text that it adds."""
+    text: str
+    """All text so far."""
+    offset: int
+    """Where in the text the answer begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +48,41 @@ class Asked:
     key: str
     """Stands for the conversation up to the question."""
     _index: ConversationIndex
-    _is_whole: bool
+    _is_whole: bool = True
 
     async def remember(self, answer: str) -> None:
         """Note that the thread now holds the conversation, up to this answer."""
         if self._is_whole:
-            await remember_answer(self._index, self.key, answer, self.run.thread_id)
+            await self._index.remember(_extend(self.key, answer.strip()), self.run.thread_id)
+
+    async def stream(
+        self,
+        begun: Iterable[bytes],
+        translate: Callable[[Told], Iterable[bytes]],
+        end: bytes = b"",
+        *,
+        is_stopped_by_leaving: bool = True,
+    ) -> AsyncGenerator[bytes]:
+        """Yield the frames with which the answer begins, those of each event, and the last one. A client that leaves
+        before has stopped the run, unless it is not to be stopped so."""
+        text, offset, ended = "", 0, False
+        try:
+            for frame in begun:
+                yield frame
+            async with aclosing(self.events) as opened:
+                async for event in opened:
+                    added, offset = translate_text(event, text, offset)
+                    text += added
+                    ended = event["type"] in ("done", "error")
+                    if event["type"] == "done":
+                        await self.remember(text)
+                    for frame in translate(Told(event, added, text, offset)):
+                        yield frame
+            if end:
+                yield end
+        finally:
+            if is_stopped_by_leaving and not ended:
+                await finish(self.stop)
 
 
 async def ask_last(
@@ -85,11 +130,6 @@ def make_turns(exchanges: Iterable[tuple[str, str]]) -> list[Turn]:
     ]
 
 
-async def remember_answer(index: ConversationIndex, asked: str, answer: str, thread_id: str) -> None:
-    """Note that the thread now holds the conversation up to a question (see `Asked.key`) and this answer."""
-    await index.remember(_extend(asked, answer.strip()), thread_id)
-
-
 def _extend(key: str, *texts: str) -> str:
     """Return the key of a conversation in which these texts follow."""
     for text in texts:
@@ -102,6 +142,17 @@ class Part(BaseModel):
 
     type: str
     text: str = ""
+
+
+class Message(BaseModel):
+    """A message of a conversation."""
+
+    role: str
+    content: str | list[Part] | None = None
+
+    def read_text(self) -> str:
+        """Return the message's text. Raises `InputError` where it holds anything else."""
+        return join_text(self.content, ("text",), "\n") if isinstance(self.content, list) else self.content or ""
 
 
 def join_text(parts: Iterable[Part], kinds: Collection[str], between: str) -> str:

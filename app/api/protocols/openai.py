@@ -6,19 +6,21 @@ The client keeps the conversation and sends all of it; a `thread_id` in `metadat
 import asyncio
 import base64
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import GONE, PING_SECONDS, collect_while_connected, locate, work_while_connected
+from app.api.asking.streams import (
+    GONE,
+    collect_while_connected,
+    locate,
+    respond_with_frames,
+    work_while_connected,
+)
 from app.api.dependencies import (
     CallerDep,
     ConversationsDep,
@@ -29,12 +31,10 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, Part, ask_last, join_text
-from app.api.protocols.refusing import refuse_in
-from app.api.protocols.translating import END, encode_data, list_marks, locate_evidence, translate_text
+from app.api.protocols.client_conversations import SIDES, Asked, Message, Told, ask_last
+from app.api.protocols.refusing import InvalidRequest, refuse_in
+from app.api.protocols.translating import END, encode_data, list_url_citations, locate_evidence
 from app.api.schema.schemas import ThreadId, WorkspaceId
-from app.support.cancelling import finish
-from domain.documents import Citation
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
 from domain.ports.embedding import Vector
@@ -44,35 +44,24 @@ MOST_TEXTS = 256
 """Texts to embed in one request."""
 
 
-def _refuse_invalid(error: RequestValidationError) -> Response:
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"][1:])
-    return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
-
-
 def _refuse_ours(error: AskgraphError, status: int) -> Response:
+    if isinstance(error, InvalidRequest):
+        return refuse(400, error.problems[0], error.code, param=error.fields[0])
     if isinstance(error, UnknownMode):
         return refuse(404, error.message, "model_not_found", param="model")
     return refuse(400 if isinstance(error, InputError) and status == 422 else status, error.message, error.code)
 
 
-OpenAIRoute = refuse_in(_refuse_invalid, _refuse_ours)
+OpenAIRoute = refuse_in(_refuse_ours)
 """Gives errors the protocol's form and its statuses."""
 
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
 
 
-class Message(BaseModel):
-    """A message of the conversation."""
+class ChatMessage(Message):
+    """A message of one of the roles that the protocol knows."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
-
-    def read_text(self) -> str:
-        """Return the message's text. Raises `InputError` where it holds anything else."""
-        if isinstance(self.content, list):
-            return join_text(self.content, ("text",), "\n")
-        return self.content or ""
 
 
 class Metadata(BaseModel):
@@ -100,7 +89,7 @@ class CompletionRequest(BaseModel):
 
     model: str
     """A mode or an assistant."""
-    messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
@@ -145,12 +134,10 @@ async def complete(body: CompletionRequest, request: Request, conversations: Con
     said = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]
     metadata = body.metadata or Metadata()
     asked = await ask_last(request, conversations, said, body.model, metadata.workspace, metadata.thread_id)
-    run = asked.run
-    completion = Completion(body.model, str(request.base_url), run.workspace_id)
+    completion = Completion(body.model, str(request.base_url), asked)
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        frames = _stream(completion, asked, with_usage=with_usage)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(run) | STREAM_HEADERS)
+        return respond_with_frames(completion.stream(with_usage=with_usage), locate(asked.run))
     return await answer_whole(request, asked, asked.events, completion.describe)
 
 
@@ -206,61 +193,63 @@ async def answer_whole(
 class Completion:
     """One answer in the protocol's form."""
 
-    def __init__(self, model: str, base_url: str, workspace_id: str) -> None:
+    def __init__(self, model: str, base_url: str, asked: Asked) -> None:
         self._model = model
         self._base_url = base_url
-        self._workspace_id = workspace_id
+        self._asked = asked
         self._created = int(time.time())
+
+    def stream(self, *, with_usage: bool) -> AsyncGenerator[bytes]:
+        """Yield the frames. Stops the run where the client leaves before the end."""
+        begun = encode_data(self._make_chunk({"role": "assistant", "content": ""}))
+
+        def translate(told: Told) -> Iterator[bytes]:
+            if told.added:
+                yield encode_data(self._make_chunk({"content": told.added}))
+            if told.event["type"] == "done":
+                yield from map(encode_data, self._make_end(told.event, told.offset, with_usage=with_usage))
+            elif told.event["type"] == "error":
+                failed = told.event
+                yield encode_data(_describe_error(failed["message"], failed["code"], status_of_failure(failed)))
+
+        return self._asked.stream([begun], translate, END)
 
     def describe(self, done: Done) -> dict[str, Any]:
         """Make the whole completion."""
-        message = {"role": "assistant", "content": done["answer"], "refusal": None, **self.cite(done, 0)}
+        message = {"role": "assistant", "content": done["answer"], "refusal": None, **self._cite(done, 0)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {
-            **self._head(done["run_id"], "chat.completion"),
+            **self._head("chat.completion"),
             "choices": [choice],
             "usage": count_tokens(done),
             "citations": self._list_addresses(done),
         }
 
-    def make_chunk(self, run_id: str, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """Make a piece of a streamed completion."""
+    def _make_chunk(self, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        return {**self._head(run_id, "chat.completion.chunk"), "choices": [choice], **more}
+        return {**self._head("chat.completion.chunk"), "choices": [choice], **more}
 
-    def make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
+    def _make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
         """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
-        end = self.make_chunk(done["run_id"], self.cite(done, offset), citations=self._list_addresses(done))
+        end = self._make_chunk(self._cite(done, offset), citations=self._list_addresses(done))
         end["choices"][0]["finish_reason"] = "stop"
         if not with_usage:
             return [end]
-        usage = {**self._head(done["run_id"], "chat.completion.chunk"), "choices": [], "usage": count_tokens(done)}
-        return [end, usage]
+        return [end, {**self._head("chat.completion.chunk"), "choices": [], "usage": count_tokens(done)}]
 
-    def cite(self, done: Done, offset: int) -> dict[str, Any]:
-        """Make the annotations: each marker with the address of what it cites."""
-        annotations = [
-            {
-                "type": "url_citation",
-                "url_citation": {
-                    "start_index": mark.start + offset,
-                    "end_index": mark.end + offset,
-                    "title": mark.citation["title"],
-                    "url": self._locate(done, mark.citation),
-                },
-            }
-            for mark in list_marks(done)
-        ]
-        return {"annotations": annotations} if annotations else {}
+    def _cite(self, done: Done, offset: int) -> dict[str, Any]:
+        cited = list_url_citations(self._base_url, self._asked.run.workspace_id, done, offset)
+        return {"annotations": [{"type": "url_citation", "url_citation": each} for each in cited]} if cited else {}
 
-    def _head(self, run_id: str, kind: str) -> dict[str, Any]:
+    def _head(self, kind: str) -> dict[str, Any]:
+        run_id = self._asked.run.run_id
         return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
 
     def _list_addresses(self, done: Done) -> list[str]:
-        return [self._locate(done, citation) for citation in done["citations"]]
-
-    def _locate(self, done: Done, citation: Citation) -> str:
-        return locate_evidence(self._base_url, self._workspace_id, done["run_id"], citation)
+        workspace_id = self._asked.run.workspace_id
+        return [
+            locate_evidence(self._base_url, workspace_id, done["run_id"], citation) for citation in done["citations"]
+        ]
 
 
 def count_tokens(done: Done) -> dict[str, int]:
@@ -268,31 +257,6 @@ def count_tokens(done: Done) -> dict[str, int]:
     read = sum(usage["input_tokens"] for usage in done["usage"])
     written = sum(usage["output_tokens"] for usage in done["usage"])
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-async def _stream(completion: Completion, asked: Asked, *, with_usage: bool) -> AsyncGenerator[bytes]:
-    sent, offset, ended = "", 0, False
-    run_id = asked.run.run_id
-    try:
-        yield encode_data(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
-        async with aclosing(asked.events) as opened:
-            async for event in opened:
-                piece, offset = translate_text(event, sent, offset)
-                sent += piece
-                if piece:
-                    yield encode_data(completion.make_chunk(run_id, {"content": piece}))
-                if event["type"] == "done":
-                    ended = True
-                    await asked.remember(sent)
-                    for chunk in completion.make_end(event, offset, with_usage=with_usage):
-                        yield encode_data(chunk)
-                elif event["type"] == "error":
-                    ended = True
-                    yield encode_data(_describe_error(event["message"], event["code"], status_of_failure(event)))
-        yield END
-    finally:
-        if not ended:
-            await finish(asked.stop)
 
 
 def _describe_model(name: str) -> dict[str, Any]:

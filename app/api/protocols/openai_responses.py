@@ -11,18 +11,15 @@ from typing import Any, Literal
 import orjson
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
-from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import PING_SECONDS, locate
+from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, Part, ask_last, join_text
+from app.api.protocols.client_conversations import SIDES, Asked, Part, Told, ask_last, join_text
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens
-from app.api.protocols.translating import encode_named, list_marks, locate_evidence, spell_result, translate_text
-from app.support.cancelling import finish
+from app.api.protocols.translating import encode_named, list_url_citations, spell_result
 from domain.errors import InputError
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
 from domain.scope import Scope
@@ -90,8 +87,7 @@ async def respond(body: ResponseRequest, request: Request, conversations: Conver
     asked = await ask_last(request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole)
     translation = Translation(asked, body, str(request.base_url))
     if body.stream:
-        headers = locate(asked.run) | STREAM_HEADERS
-        return EventSourceResponse(translation.stream(), ping=PING_SECONDS, headers=headers)
+        return respond_with_frames(translation.stream(), locate(asked.run))
     return await answer_whole(
         request, asked, translation.heed(), lambda done: translation.describe_end(done, done["answer"], 0)
     )
@@ -127,38 +123,27 @@ class Translation:
                     list(self._work(event))
                 yield event
 
-    async def stream(self) -> AsyncGenerator[bytes]:
+    def stream(self) -> AsyncGenerator[bytes]:
         """Yield the frames. Stops the run where the client leaves before the end."""
-        sent, offset, ended = "", 0, False
-        try:
-            begun = self._describe("in_progress")
-            yield self._encode("response.created", response=begun)
-            yield self._encode("response.in_progress", response=begun)
-            async with aclosing(self._asked.events) as opened:
-                async for event in opened:
-                    piece, offset = translate_text(event, sent, offset)
-                    sent += piece
-                    if event["type"] in ("tool_call", "tool_result"):
-                        for frame in self._work(event):
-                            yield frame
-                    if self._place is None and (piece or event["type"] == "done"):
-                        self._place = len(self._calls)
-                        item = self._write("in_progress", [])
-                        yield self._encode("response.output_item.added", output_index=self._place, item=item)
-                        yield self._encode_part("response.content_part.added", part=_describe_text("", []))
-                    if piece:
-                        yield self._encode_part("response.output_text.delta", delta=piece, logprobs=[])
-                    if event["type"] == "done":
-                        ended = True
-                        await self._asked.remember(sent)
-                        for frame in self._end(event, sent, offset):
-                            yield frame
-                    elif event["type"] == "error":
-                        ended = True
-                        yield self._encode("response.failed", response=self._describe_failure(event))
-        finally:
-            if not ended:
-                await finish(self._asked.stop)
+        begun = self._describe("in_progress")
+        kinds = ("response.created", "response.in_progress")
+        return self._asked.stream([self._encode(kind, response=begun) for kind in kinds], self._translate)
+
+    def _translate(self, told: Told) -> Iterator[bytes]:
+        event = told.event
+        if event["type"] in ("tool_call", "tool_result"):
+            yield from self._work(event)
+        if self._place is None and (told.added or event["type"] == "done"):
+            self._place = len(self._calls)
+            item = self._write("in_progress", [])
+            yield self._encode("response.output_item.added", output_index=self._place, item=item)
+            yield self._encode_part("response.content_part.added", part=_describe_text("", []))
+        if told.added:
+            yield self._encode_part("response.output_text.delta", delta=told.added, logprobs=[])
+        if event["type"] == "done":
+            yield from self._end(event, told.text, told.offset)
+        elif event["type"] == "error":
+            yield self._encode("response.failed", response=self._describe_failure(event))
 
     def describe_end(self, done: Done, text: str, offset: int) -> dict[str, Any]:
         """Describe the whole response; the answer begins at `offset` of the text."""
@@ -257,16 +242,8 @@ class Translation:
         }
 
     def _cite(self, done: Done, offset: int) -> list[dict[str, Any]]:
-        return [
-            {
-                "type": "url_citation",
-                "start_index": mark.start + offset,
-                "end_index": mark.end + offset,
-                "title": mark.citation["title"],
-                "url": locate_evidence(self._base_url, self._asked.run.workspace_id, done["run_id"], mark.citation),
-            }
-            for mark in list_marks(done)
-        ]
+        cited = list_url_citations(self._base_url, self._asked.run.workspace_id, done, offset)
+        return [{"type": "url_citation", **each} for each in cited]
 
     def _encode_part(self, kind: str, **more: Any) -> bytes:
         return self._encode(kind, item_id=f"msg_{self._run_id}", output_index=self._place, content_index=0, **more)

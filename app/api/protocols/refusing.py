@@ -19,23 +19,22 @@ _KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
 """Headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""
 
 
-def refuse_invalid_plainly(error: RequestValidationError) -> Response:
-    """Say what is wrong with a request in plain text."""
-    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
-    return PlainTextResponse("; ".join(problems), 422)
-
-
 def refuse_plainly(error: AskgraphError, status: int) -> Response:
     """Say it in plain text, for SDKs that show that of a response that failed."""
     return PlainTextResponse(error.message, status)
 
 
-def refuse_in(
-    refuse_invalid: Callable[[RequestValidationError], Response],
-    refuse: Callable[[AskgraphError, int], Response],
-    *others: Right,
-    right: Right = "ask",
-) -> type[APIRoute]:
+class InvalidRequest(InputError):
+    """A request does not have the form that its endpoint takes."""
+
+    def __init__(self, error: RequestValidationError | None = None) -> None:
+        wrong = error.errors() if error is not None else ()
+        self.fields = [".".join(map(str, each["loc"][1:])) for each in wrong]
+        self.problems = [f"{field}: {each['msg']}" for field, each in zip(self.fields, wrong, strict=True)]
+        super().__init__("; ".join(self.problems))
+
+
+def refuse_in(refuse: Callable[[AskgraphError, int], Response], *others: Right, right: Right = "ask") -> type[APIRoute]:
     """Make the route class of a protocol in which callers ask, or do what needs another right; one of the other rights
     does as well. `refuse` gets an error and the status that our own API has for it."""
 
@@ -49,7 +48,7 @@ def refuse_in(
                 try:
                     return cast(Response, await handle(request))
                 except RequestValidationError as error:
-                    return add_limits(request, refuse_invalid(error))
+                    return add_limits(request, refuse(InvalidRequest(error), 422))
                 except HTTPException as error:
                     # The body is no JSON in UTF-8, or too large.
                     return refuse(InputError(str(error.detail)), error.status_code)

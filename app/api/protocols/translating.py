@@ -62,6 +62,20 @@ def locate_evidence(base_url: str, workspace_id: str, run_id: str, citation: Cit
     return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}{revision}"
 
 
+def list_url_citations(base_url: str, workspace_id: str, done: Done, offset: int) -> list[dict[str, Any]]:
+    """Return each marker of the answer, which begins at `offset` of the text, with the address of what it cites, as
+    OpenAI's protocols have it."""
+    return [
+        {
+            "start_index": mark.start + offset,
+            "end_index": mark.end + offset,
+            "title": mark.citation["title"],
+            "url": locate_evidence(base_url, workspace_id, done["run_id"], mark.citation),
+        }
+        for mark in list_marks(done)
+    ]
+
+
 def encode_data(data: dict[str, Any]) -> bytes:
     """Encode a frame that has no name."""
     return b"data: %b\n\n" % orjson.dumps(data)

@@ -4,19 +4,17 @@ The client keeps the conversation and sends all of it, with an id of the chat, b
 it has lost sight of.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.answering.cached_answers import digest
 from app.answering.requests import AcceptedRun, read_events
-from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import PING_SECONDS, locate
+from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import (
     CallerScope,
     ConversationsDep,
@@ -25,11 +23,10 @@ from app.api.dependencies import (
     get_caller,
     read_services,
 )
-from app.api.protocols.client_conversations import SIDES, Part, ask_last, join_text, remember_answer
-from app.api.protocols.refusing import refuse_in, refuse_invalid_plainly, refuse_plainly
-from app.api.protocols.translating import END, encode_data, locate_evidence, translate_text
+from app.api.protocols.client_conversations import SIDES, Asked, Part, Told, ask_last, join_text
+from app.api.protocols.refusing import refuse_in, refuse_plainly
+from app.api.protocols.translating import END, encode_data, locate_evidence
 from app.api.schema.schemas import WorkspaceId
-from app.support.cancelling import finish
 from domain.events import Done, Event, data_of
 from domain.people.access import Caller
 
@@ -37,9 +34,7 @@ MOST_MESSAGES = 1000
 PROTOCOL = {"x-vercel-ai-ui-message-stream": "v1"}
 
 
-router = APIRouter(
-    prefix="/api/ui/chat", route_class=refuse_in(refuse_invalid_plainly, refuse_plainly), include_in_schema=False
-)
+router = APIRouter(prefix="/api/ui/chat", route_class=refuse_in(refuse_plainly), include_in_schema=False)
 
 
 _OURS = {"dynamic": True, "providerExecuted": True}
@@ -81,9 +76,7 @@ async def chat(body: ChatRequest, request: Request, conversations: Conversations
     # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.
     chat_name = _name_chat(get_caller(request), run.workspace_id, body.id)
     await conversations.remember(chat_name, f"{run.thread_id} {asked.key}")
-    translation = Translation(run.run_id, run.thread_id, str(request.base_url), run.workspace_id)
-    on_leave = asked.stop if body.on_disconnect == "cancel" else None
-    return _respond(translation.stream(asked.events, asked.remember, on_leave), locate(run))
+    return _respond(request, asked, is_stopped_by_leaving=body.on_disconnect == "cancel")
 
 
 @router.get("/{chat_id}/stream")
@@ -95,23 +88,20 @@ async def resume(
     place = await conversations.find(_name_chat(caller, workspace_id, chat_id))
     if place is None:
         return Response(status_code=204)
-    thread_id, asked = place.split(" ")
+    thread_id, key = place.split(" ")
     unfinished = await read_services(request).runs.queue.list_unfinished(workspace_id, thread_id)
     if not unfinished:
         return Response(status_code=204)
     run_id = unfinished[-1].request.run_id
     await manager.require(scope, run_id)
+    run, stop = AcceptedRun(run_id, thread_id, workspace_id), partial(manager.stop, workspace_id, run_id)
     events = read_events(await manager.follow_run(workspace_id, run_id))
-
-    async def remember(answer: str) -> None:
-        await remember_answer(conversations, asked, answer, thread_id)
-
-    translation = Translation(run_id, thread_id, str(request.base_url), workspace_id)
-    return _respond(translation.stream(events, remember), locate(AcceptedRun(run_id, thread_id, workspace_id)))
+    return _respond(request, Asked(run, events, stop, key, conversations), is_stopped_by_leaving=False)
 
 
-def _respond(frames: AsyncGenerator[bytes], headers: dict[str, str]) -> Response:
-    return EventSourceResponse(frames, ping=PING_SECONDS, headers=headers | STREAM_HEADERS | PROTOCOL)
+def _respond(request: Request, asked: Asked, *, is_stopped_by_leaving: bool) -> Response:
+    frames = Translation(asked, str(request.base_url)).stream(is_stopped_by_leaving=is_stopped_by_leaving)
+    return respond_with_frames(frames, locate(asked.run) | PROTOCOL)
 
 
 def _name_chat(caller: Caller, workspace_id: str, chat_id: str) -> str:
@@ -121,43 +111,30 @@ def _name_chat(caller: Caller, workspace_id: str, chat_id: str) -> str:
 class Translation:
     """One answer in the protocol's parts."""
 
-    def __init__(self, run_id: str, thread_id: str, base_url: str, workspace_id: str) -> None:
-        self._run_id = run_id
-        self._thread_id = thread_id
+    def __init__(self, asked: Asked, base_url: str) -> None:
+        self._asked = asked
         self._base_url = base_url
-        self._workspace_id = workspace_id
 
-    async def stream(
-        self,
-        events: AsyncGenerator[Event],
-        remember: Callable[[str], Awaitable[None]] | None = None,
-        on_leave: Callable[[], Awaitable[object]] | None = None,
-    ) -> AsyncGenerator[bytes]:
-        """Yield the frames. Calls `remember` with the text at its end, `on_leave` where the client leaves before."""
-        sent, offset, ended = "", 0, False
-        try:
-            metadata = {"run_id": self._run_id, "thread_id": self._thread_id}
-            yield encode_data({"type": "start", "messageId": self._run_id, "messageMetadata": metadata})
-            yield encode_data({"type": "start-step"})
-            async with aclosing(events) as opened:
-                async for event in opened:
-                    piece, offset = translate_text(event, sent, offset)
-                    if piece:
-                        if not sent:
-                            yield encode_data({"type": "text-start", "id": "answer"})
-                        yield encode_data({"type": "text-delta", "id": "answer", "delta": piece})
-                        sent += piece
-                    ended = event["type"] in ("done", "error")
-                    if ended and sent:
-                        yield encode_data({"type": "text-end", "id": "answer"})
-                    if event["type"] == "done" and remember is not None:
-                        await remember(sent)
-                    for part in self._translate(event):
-                        yield encode_data(part)
-            yield END
-        finally:
-            if on_leave is not None and not ended:
-                await finish(on_leave)
+    def stream(self, *, is_stopped_by_leaving: bool) -> AsyncGenerator[bytes]:
+        """Yield the frames."""
+        run = self._asked.run
+        metadata = {"run_id": run.run_id, "thread_id": run.thread_id}
+        start = {"type": "start", "messageId": run.run_id, "messageMetadata": metadata}
+        begun = [encode_data(start), encode_data({"type": "start-step"})]
+
+        def translate(told: Told) -> Iterator[bytes]:
+            return map(encode_data, [*self._write(told), *self._translate(told.event)])
+
+        return self._asked.stream(begun, translate, END, is_stopped_by_leaving=is_stopped_by_leaving)
+
+    def _write(self, told: Told) -> Iterator[dict[str, Any]]:
+        """Yield the parts for the text that an event adds or ends."""
+        if told.added:
+            if told.added == told.text:
+                yield {"type": "text-start", "id": "answer"}
+            yield {"type": "text-delta", "id": "answer", "delta": told.added}
+        if told.text and told.event["type"] in ("done", "error"):
+            yield {"type": "text-end", "id": "answer"}
 
     def _translate(self, event: Event) -> list[dict[str, Any]]:
         """Return the parts for an event, besides its text."""
@@ -200,7 +177,7 @@ class Translation:
             {
                 "type": "source-url",
                 "sourceId": str(citation["marker"]),
-                "url": locate_evidence(self._base_url, self._workspace_id, done["run_id"], citation),
+                "url": locate_evidence(self._base_url, self._asked.run.workspace_id, done["run_id"], citation),
                 "title": citation["title"],
             }
             for citation in citations

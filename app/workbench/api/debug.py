@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request
 from langgraph.graph import START
-from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.api.asking.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame
-from app.api.asking.streams import GONE, PING_SECONDS, locate, respond, stream_events, work_while_connected
+from app.api.asking.sse import MEDIA_TYPE, encode_frame
+from app.api.asking.streams import GONE, locate, respond, respond_with_frames, stream_events, work_while_connected
 from app.api.dependencies import (
     CallerDep,
     CallerScope,
@@ -186,16 +185,14 @@ async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: Call
     response_class=Response,
     responses=respond_with_text("The events.", MEDIA_TYPE) | fail_with(429),
 )
-async def replay_many(
-    body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
-) -> EventSourceResponse:
+async def replay_many(body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep) -> Response:
     """Replay many runs with one change, in memory, each from the first step that the change affects. The events are
     the `plan`, the `progress` and the `report`. Whoever closes the connection stops it. Nothing is stored."""
     wanted, variant = _read_change(body)
     events = debugger.replay_many(scope, wanted, variant, budget=body.budget, caller=caller)
     # What is wrong with the request is answered with its status, and so comes before the stream.
     first = await anext(events)
-    return EventSourceResponse(_encode(first, events), ping=PING_SECONDS, headers=STREAM_HEADERS)
+    return respond_with_frames(_encode(first, events), {})
 
 
 async def _encode(first: Mapping[str, Any], events: AsyncGenerator[Mapping[str, Any]]) -> AsyncGenerator[bytes]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.responses import Response
@@ -17,11 +16,6 @@ from domain.people.access import Right
 PREFIX = "/langgraph"
 
 
-def _refuse_invalid(error: RequestValidationError) -> Response:
-    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
-    return refuse(422, "; ".join(problems))
-
-
 def _refuse_ours(error: AskgraphError, status: int) -> Response:
     return refuse(status, error.message)
 
@@ -30,7 +24,7 @@ def route_for(right: Right = "ask", *others: Right) -> type[APIRoute]:
     """Make the class of routes that need this right, or one of the others. It gives errors the protocol's form, and
     reads every body as JSON: Agent Chat UI's passthrough sends it as text."""
 
-    class AgentServerRoute(refuse_in(_refuse_invalid, _refuse_ours, *others, right=right)):  # type: ignore[misc]
+    class AgentServerRoute(refuse_in(_refuse_ours, *others, right=right)):  # type: ignore[misc]
         async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
             headers = [header for header in scope["headers"] if header[0] != b"content-type"]
             scope["headers"] = [*headers, (b"content-type", b"application/json")]
