@@ -14,11 +14,8 @@ from app.access import authentication
 from app.access.keys import make_key
 from app.serving.application import make_app
 from app.wiring.services import Services
-from askgraph import AsyncClient, Client, events, models
+from askgraph import AsyncClient, Client, events
 from askgraph.connection import http_options, read_target
-from domain import events as told
-from domain.documents import Citation, DocumentReport
-from domain.history.run_lists import RunSummary
 from domain.people.access import ApiKey
 from tests.asking import QUESTION
 from tests.http_client import run_app
@@ -223,27 +220,3 @@ async def test_a_client_that_blocks_stops_reading_where_its_program_does(
 
     async with serve(services) as address:
         await asyncio.to_thread(work, address)
-
-
-@pytest.mark.parametrize(
-    ("model", "told"),
-    [
-        (models.Citation, Citation),
-        (events.Done, told.Done),
-        (events.Thinking, told.Thinking),
-        (events.Sources, told.Sources),
-        (events.Content, told.Content),
-        (events.CitationUsed, told.CitationUsed),
-        (events.Verified, told.Verified),
-        (events.Correction, told.Correction),
-        (events.Compared, told.Compared),
-        (models.RunSummary, RunSummary),
-        (models.DocumentReport, DocumentReport),
-    ],
-    ids=lambda kind: kind.__name__,
-)
-def test_models_have_only_fields_that_the_server_sends(model: Any, told: Any) -> None:
-    from_elsewhere = {"sources", "comparison"} if model is events.Done else set()
-    assert set(model.model_fields) - from_elsewhere <= set(
-        told.__annotations__ | getattr(told, "__dataclass_fields__", {})
-    )

@@ -47,29 +47,6 @@ async def test_a_reload_goes_on_with_the_answer(page: Page, slow_service: Servic
     await expect(page.locator(".turn .note")).to_have_count(0)
 
 
-async def test_stop_ends_the_answer_and_keeps_it(page: Page, slow_service: Service) -> None:
-    await page.goto(slow_service.address)
-    begun = await begin_answer(page, "How long does the battery of the Falke last?")
-    await page.get_by_role("button", name="Stop").click()
-    shown, stored = await read_answer(page, slow_service)
-    assert shown == stored
-    assert shown.startswith(begun[:20])
-    await expect(page.locator(".facts summary")).to_have_text("Stopped")
-    await page.reload()
-    await expect(page.locator(".facts summary")).to_have_text("Stopped")
-    assert (await read_answer(page, slow_service)) == (shown, stored)
-
-
-async def test_a_second_question_is_answered_after_the_first(page: Page, slow_service: Service) -> None:
-    await page.goto(slow_service.address)
-    await begin_answer(page, "Who handles claims for the Falke?")
-    await send(page, "Where does the person work who handles them?")
-    await expect(page.locator(".step").last).to_have_text("Waiting for the answer before it…")
-    await expect(page.locator(".facts")).to_have_count(2, timeout=PATIENCE_MS)
-    shown, stored = await read_answer(page, slow_service)
-    assert shown == stored
-
-
 async def test_an_answer_outlives_the_process_that_gives_it(page: Page, slow_service: Service) -> None:
     await page.goto(slow_service.address)
     await begin_answer(page, "Which cells does the battery of the Falke take?")

@@ -106,8 +106,6 @@ class Translation:
                 yield {"type": "TOOL_CALL_RESULT", "messageId": f"{self._run_id}-{event['call_id']}", **result}
             case "sources":
                 yield self._tell(citations=event["citations"])
-            case "verification" | "correction" | "waiting":
-                yield {"type": "CUSTOM", "name": event["type"], "value": data_of(event)}
             case "done":
                 yield from self._end_text()
                 yield from self._end_step()
@@ -117,6 +115,11 @@ class Translation:
                 yield {"type": "RUN_FINISHED", **self._names, "outcome": outcome}
             case "error":
                 yield {"type": "RUN_ERROR", "message": event["message"], "code": event["code"]}
+            case "content" | "citation" | "comparison":
+                pass  # the text, and what the state and the end say
+            case _:
+                # Whatever is told besides, now or in later versions.
+                yield {"type": "CUSTOM", "name": event["type"], "value": data_of(event)}
 
     def _tell(self, **changed: Any) -> dict[str, Any]:
         self._state |= changed

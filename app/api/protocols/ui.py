@@ -143,8 +143,6 @@ class Translation:
                 # A part with the id of an earlier one replaces it.
                 name = {"thinking": "step"}.get(event["type"], event["type"])
                 return [{"type": f"data-{name}", "id": name, "data": data_of(event)}]
-            case "waiting":
-                return [{"type": "data-waiting", "data": data_of(event), "transient": True}]
             case "tool_call":
                 part = {"type": "tool-input-available", "toolName": event["name"], "input": event["arguments"]}
                 return [{**part, "toolCallId": event["call_id"], **_OURS}]
@@ -161,7 +159,11 @@ class Translation:
                     {"type": "finish-step"},
                     {"type": "finish", "finishReason": "error"},
                 ]
-        return []
+            case "content" | "citation" | "sources" | "comparison":
+                return []  # the text, and what stands at its end
+            case _:
+                # Whatever is told besides, now or in later versions.
+                return [{"type": f"data-{event['type']}", "data": data_of(event), "transient": True}]
 
     def _finish(self, done: Done) -> dict[str, Any]:
         told = ("run_id", "thread_id", "outcome", "confidence", "cached", "warnings")
