@@ -153,6 +153,13 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served, op
     assert caught.value.code
 
 
+async def test_what_is_not_there_is_refused(served: Served) -> None:
+    with pytest.raises(openai.NotFoundError, match="There is no mode 'gpt-5'"):
+        await served.client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": QUESTION}])
+    with pytest.raises(openai.BadRequestError, match="The vectors have 384 dimensions"):
+        await served.client.embeddings.create(model="local", input="a", dimensions=12)
+
+
 def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:
     sent, offset = translate_text(Content(type="content", token="It is 24"), "", 0)
     piece, offset = translate_text(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)

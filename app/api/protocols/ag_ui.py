@@ -32,7 +32,7 @@ router = APIRouter(prefix="/ag-ui", route_class=refuse_in(refuse_plainly), inclu
 class RunInput(BaseModel):
     """The fields of a run's input that are used. Tools of the client and its state have no meaning here."""
 
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel)
+    model_config = ConfigDict(alias_generator=to_camel)
 
     thread_id: str = Field(max_length=200)
     run_id: str = Field(max_length=200)

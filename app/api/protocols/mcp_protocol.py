@@ -44,7 +44,6 @@ from app.api.protocols.mcp_tools import (
     MOST_LISTED,
     Arguments,
     AskArguments,
-    Explanation,
     ListArguments,
     ListedDocuments,
     OpenArguments,
@@ -99,7 +98,7 @@ TOOLS = {
     "ask": _Tool(AskArguments, Tools.ask, models.Answer, "Ask the documents"),
     "search": _Tool(SearchArguments, Tools.search, list_of("passages", models.Passage), "Find passages"),
     "open_document": _Tool(OpenArguments, Tools.open_document, OpenedDocument, "Read a document"),
-    "why": _Tool(WhyArguments, Tools.why, Explanation, "Explain an answer", "debug"),
+    "why": _Tool(WhyArguments, Tools.why, list_of("facts", models.Fact), "Explain an answer", "debug"),
     "list_documents": _Tool(ListArguments, Tools.list_documents, ListedDocuments, "List the documents"),
 }
 

@@ -103,12 +103,6 @@ class ListedDocuments(TypedDict):
     next: int | None
 
 
-class Explanation(TypedDict):
-    """What decided an answer."""
-
-    facts: list[models.Fact]
-
-
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool says: in words, and as data."""

@@ -85,8 +85,6 @@ class StreamOptions(BaseModel):
 class CompletionRequest(BaseModel):
     """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
 
-    model_config = ConfigDict(extra="ignore")
-
     model: str
     """A mode or an assistant."""
     messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
@@ -98,8 +96,6 @@ class CompletionRequest(BaseModel):
 
 class EmbeddingRequest(BaseModel):
     """Texts to embed."""
-
-    model_config = ConfigDict(extra="ignore")
 
     input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
     model: str

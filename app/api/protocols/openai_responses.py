@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
@@ -49,8 +49,6 @@ class Item(BaseModel):
 
 class ResponseRequest(BaseModel):
     """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
 
     model: str
     """A mode."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from app.answering.cached_answers import digest
@@ -55,8 +55,6 @@ class Message(BaseModel):
 
 class ChatRequest(BaseModel):
     """A chat, and what the transport's `body` adds to it. Other fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str = Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]+$")
     messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)

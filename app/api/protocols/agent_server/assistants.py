@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from fastapi import APIRouter
 from langgraph.graph import END
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep, Workspace
@@ -48,17 +48,13 @@ Metadata = dict[str, Any] | None
 SortBy = Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class Config(_Body):
+class Config(BaseModel):
     """The configuration of an assistant, of which `configurable` is read."""
 
     configurable: dict[str, Any] | None = None
 
 
-class AssistantChange(_Body):
+class AssistantChange(BaseModel):
     """What an assistant is to be."""
 
     graph_id: str | None = None
@@ -103,7 +99,7 @@ class NewAssistant(AssistantChange):
     if_exists: Literal["raise", "do_nothing"] = "raise"
 
 
-class AssistantSearch(_Body):
+class AssistantSearch(BaseModel):
     """Which assistants to list. Other fields are ignored."""
 
     graph_id: str | None = None

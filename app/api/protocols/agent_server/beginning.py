@@ -3,16 +3,16 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from app.answering.requests import AcceptedRun, Branch
 from app.api.dependencies import get_caller, get_run_manager, read_services
 from app.api.protocols.agent_server.assistants import find_profile
 from app.api.protocols.agent_server.messages import Message, make_human, name_question, read_set_messages
 from app.api.protocols.agent_server.protocol import name_graph
-from app.api.protocols.agent_server.reading import ThreadReader, read_origin
+from app.api.protocols.agent_server.reading import ReaderDep, ThreadReader, read_origin
 from app.api.protocols.agent_server.requests import Given, RunInput, RunRequest
 from app.api.protocols.agent_server.rewriting import Rewriting
 from app.api.protocols.agent_server.translation import StreamMode, Translation
@@ -21,7 +21,6 @@ from app.history.steps import checkpoint_id_of
 from domain.errors import InputError, UnknownThread
 from domain.execution.streams import StreamedEvent
 from domain.history.client_threads import ClientThread
-from domain.scope import Scope
 from domain.state import AnswerState, read_turns
 
 
@@ -52,16 +51,17 @@ class Started:
 class Beginning:
     """Begins runs for the caller of a request."""
 
-    def __init__(self, request: Request, scope: Scope, body: RunRequest) -> None:
+    def __init__(self, request: Request, body: RunRequest, reader: ThreadReader) -> None:
         """Raises `InputError` for what our runs cannot do."""
         body.refuse_unsupported()
+        self.request = request
+        self.body = body
         self._services = read_services(request)
         self._manager = get_run_manager(request)
         self._caller = get_caller(request)
-        self._workspace_id = scope.workspace_id
-        self._body = body
+        self._workspace_id = reader.scope.workspace_id
         self._profile: Mapping[str, Any] = {}
-        self._reader = ThreadReader.of(request, scope)
+        self._reader = reader
 
     async def begin_alone(self) -> Started:
         """Begin a run in a thread of its own. Raises what `RunManager.start` raises, `UnknownAssistant`, and
@@ -73,19 +73,19 @@ class Beginning:
         """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
         input, go on from there. Raises what `begin_alone` and `Replayer.go_on` raise."""
         await self._choose()
-        thread, start = await self._open(thread_id), self._body.start
-        if self._body.multitask_strategy == "rollback":
+        thread, start = await self._open(thread_id), self.body.start
+        if self.body.multitask_strategy == "rollback":
             thread = await self._take_back(thread)
         latest: str | None = None
         is_set = False
-        asks_at_end = start is None and self._body.input is not None
+        asks_at_end = start is None and self.body.input is not None
         if not asks_at_end or not await self._reader.queue.list_turns(self._reader.scope, thread.head, 1):
             snapshot = await self._reader.read_latest(thread)
             latest = checkpoint_id_of(snapshot) if snapshot.created_at is not None else None
             is_set = start in (None, latest) and read_set_messages(snapshot) is not None
         if is_set and latest is not None:
             started = await self._fork(thread, latest)
-        elif self._body.input is None:
+        elif self.body.input is None:
             if (start := start or latest) is None:
                 raise InputError("Nothing was asked in this thread yet: send `input`.")
             return await self._go_on(thread, start)
@@ -99,16 +99,16 @@ class Beginning:
 
     async def _choose(self) -> None:
         modes = self._services.workspace_modes
-        self._profile = (await find_profile(modes, self._workspace_id, self._body.assistant_id)).model_dump()
+        self._profile = (await find_profile(modes, self._workspace_id, self.body.assistant_id)).model_dump()
 
     @property
     def _mode(self) -> str:
         return str(self._profile["name"])
 
     def _read_input(self, before: Sequence[Message] = ()) -> Given:
-        if self._body.input is None and not before:
+        if self.body.input is None and not before:
             raise InputError("Without a thread there is nothing to go on from: send `input`.")
-        return (self._body.input or RunInput()).read(before)
+        return (self.body.input or RunInput()).read(before)
 
     async def _take_back(self, thread: ClientThread) -> ClientThread:
         """Stop what the thread works on, and go on from before it."""
@@ -123,14 +123,14 @@ class Beginning:
         try:
             return await self._reader.open(thread_id)
         except UnknownThread:
-            if self._body.if_not_exists == "reject":
+            if self.body.if_not_exists == "reject":
                 raise
             # Another request may make it at the same time.
             await self._services.runs.client_threads.create(self._workspace_id, thread_id, {}, self._caller.name)
         return await self._reader.open(thread_id)
 
     async def _ask(self, given: Given, thread: ClientThread | None, head: str | None) -> Started:
-        ask = self._body.as_ask(given, self._caller, self._workspace_id, self._mode, head, given.turns)
+        ask = self.body.as_ask(given, self._caller, self._workspace_id, self._mode, head, given.turns)
         run = await self._manager.start(ask)
         if given.before or thread is None:
             return self._make(run, thread.thread_id if thread else run.thread_id, given.before, given)
@@ -148,7 +148,7 @@ class Beginning:
             given = self._read_input()
             turns = read_turns(read_values(snapshot)["turns"]) if snapshot.values else []
         run = await self._manager.start(
-            self._body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
+            self.body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
         )
         await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
         return self._make(run, thread.thread_id, before, given)
@@ -187,3 +187,10 @@ class Beginning:
         question = given.message or make_human(given.question, name_question(run.run_id))
         events, stop = self._manager.follow(run), partial(self._manager.stop, run.workspace_id, run.run_id)
         return Started(run, thread_id, self._profile, question, before, events, stop, waits_for)
+
+
+async def _make_beginning(request: Request, body: RunRequest, reader: ReaderDep) -> Beginning:
+    return Beginning(request, body, reader)
+
+
+BeginningDep = Annotated[Beginning, Depends(_make_beginning)]

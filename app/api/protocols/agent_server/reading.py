@@ -4,12 +4,12 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 from langgraph.types import StateSnapshot
 
-from app.api.dependencies import read_services
+from app.api.dependencies import CallerScope, read_services
 from app.api.protocols.agent_server.messages import (
     Message,
     list_run_messages,
@@ -24,6 +24,7 @@ from app.api.protocols.agent_server.messages import (
 )
 from app.api.protocols.agent_server.protocol import name_graph
 from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.api.schema.schemas import ThreadId
 from app.history.states import read_values
 from app.history.steps import checkpoint_id_of, list_runs_of, parent_id_of
 from app.history.thread_states import ThreadStates, locate_states
@@ -86,12 +87,6 @@ class ThreadReader:
     queue: RunQueue
     states: ThreadStates
     _conversations: dict[str, Conversation] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, request: Request, scope: Scope) -> "ThreadReader":
-        """Make the reader of a request."""
-        runs = read_services(request).runs
-        return cls(scope, runs.threads, runs.client_threads, runs.queue, runs.states)
 
     async def open(self, thread_id: str) -> ClientThread:
         """Return a thread. Raises `UnknownThread` where it is not open to the asker."""
@@ -318,6 +313,22 @@ class ThreadReader:
             "checkpoint_id": checkpoint_id,
             "parent_checkpoint_id": parent_id,
         }
+
+
+async def _make_reader(request: Request, scope: CallerScope) -> ThreadReader:
+    runs = read_services(request).runs
+    return ThreadReader(scope, runs.threads, runs.client_threads, runs.queue, runs.states)
+
+
+ReaderDep = Annotated[ThreadReader, Depends(_make_reader)]
+
+
+async def _open_thread(thread_id: ThreadId, reader: ReaderDep) -> ClientThread:
+    return await reader.open(thread_id)
+
+
+OpenThread = Annotated[ClientThread, Depends(_open_thread)]
+"""The thread that the address names. It is open to the caller."""
 
 
 NO_STATE: dict[str, Any] = {

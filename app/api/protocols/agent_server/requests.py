@@ -36,8 +36,6 @@ _WHEN_BUSY: dict[str, WhenBusy] = {
 class GivenMessage(BaseModel):
     """A message of the client. Text alone is a question."""
 
-    model_config = ConfigDict(extra="ignore")
-
     type: str
     content: str | list[str | Part]
     id: str | None = Field(None, max_length=200)
@@ -80,8 +78,6 @@ class GivenMessage(BaseModel):
 
 class RunInput(BaseModel):
     """What is asked: the messages so far, of which the last is the question; or the question alone."""
-
-    model_config = ConfigDict(extra="ignore")
 
     messages: list[GivenMessage] = Field(default_factory=list, max_length=MOST_MESSAGES)
     question: str | None = None
@@ -133,8 +129,6 @@ class Given:
 class Options(BaseModel):
     """What a question may name besides, in `context` or in `config.configurable`. Other names are ignored."""
 
-    model_config = ConfigDict(extra="ignore")
-
     document_ids: list[str] | None = Field(None, min_length=1, max_length=500)
     filter: dict[str, Any] | None = None
     threshold: float | None = Field(None, ge=0, le=1)
@@ -143,8 +137,6 @@ class Options(BaseModel):
 
 class CheckpointPlace(BaseModel):
     """A checkpoint of the thread."""
-
-    model_config = ConfigDict(extra="ignore")
 
     checkpoint_id: str | None = Field(None, max_length=200)
 
@@ -158,15 +150,11 @@ class Configurable(CheckpointPlace):
 class Config(BaseModel):
     """The configuration of a run, of which `configurable` is read."""
 
-    model_config = ConfigDict(extra="ignore")
-
     configurable: Configurable = Field(default_factory=Configurable)
 
 
 class RunRequest(BaseModel):
     """A run to begin. Fields that only tune the real server, such as `durability`, are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
 
     assistant_id: str
     input: RunInput | None = None

@@ -11,10 +11,10 @@ from starlette.responses import JSONResponse, Response
 
 from app.answering.manager import RunManager
 from app.api.asking.streams import GONE, work_while_connected
-from app.api.dependencies import CallerDep, CallerScope, RunManagerDep, begins_run, get_run_manager, read_services
-from app.api.protocols.agent_server.beginning import Beginning, Started
+from app.api.dependencies import CallerDep, RunManagerDep, begins_run, get_caller, get_run_manager, read_services
+from app.api.protocols.agent_server.beginning import Beginning, BeginningDep, Started
 from app.api.protocols.agent_server.protocol import PREFIX, locate, name_graph, route_for
-from app.api.protocols.agent_server.reading import ThreadReader
+from app.api.protocols.agent_server.reading import OpenThread, ReaderDep, ThreadReader
 from app.api.protocols.agent_server.requests import RunRequest
 from app.api.protocols.agent_server.rewriting import Rewriting
 from app.api.protocols.agent_server.streaming import read_last_event_id, respond_streaming
@@ -22,9 +22,8 @@ from app.api.protocols.agent_server.translation import StreamMode, Translation
 from app.api.schema.schemas import ThreadId
 from domain.errors import Forbidden, InputError
 from domain.execution.streams import StreamedEvent
-from domain.people.access import Caller
+from domain.history.client_threads import ClientThread
 from domain.runs import RunState, RunStatus
-from domain.scope import Scope
 
 router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
 
@@ -41,105 +40,97 @@ _STATUS: dict[RunState, str] = {
 
 @router.post("/runs/stream")
 @begins_run
-async def stream_alone(body: RunRequest, request: Request, scope: CallerScope) -> Response:
+async def stream_alone(beginning: BeginningDep) -> Response:
     """Ask without a thread, and stream the run."""
-    return _stream(request, body, await Beginning(request, scope, body).begin_alone())
+    return _stream(beginning, await beginning.begin_alone())
 
 
 @router.post("/runs/wait")
 @begins_run
-async def wait_alone(body: RunRequest, request: Request, scope: CallerScope) -> Response:
+async def wait_alone(beginning: BeginningDep) -> Response:
     """Ask without a thread, and wait for the final state."""
-    return await _wait(request, body, await Beginning(request, scope, body).begin_alone())
+    return await _wait(beginning, await beginning.begin_alone())
 
 
 @router.post("/runs")
 @begins_run
-async def create_alone(body: RunRequest, request: Request, scope: CallerScope, manager: RunManagerDep) -> Response:
+async def create_alone(beginning: BeginningDep, manager: RunManagerDep) -> Response:
     """Ask without a thread, and leave the run to itself."""
-    return await _leave(manager, body, await Beginning(request, scope, body).begin_alone())
+    return await _leave(manager, beginning.body, await beginning.begin_alone())
 
 
 @router.post("/threads/{thread_id}/runs/stream")
 @begins_run
-async def stream_run(thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope) -> Response:
+async def stream_run(thread_id: ThreadId, beginning: BeginningDep) -> Response:
     """Ask in a thread, and stream the run."""
-    return _stream(request, body, await Beginning(request, scope, body).begin_in(thread_id))
+    return _stream(beginning, await beginning.begin_in(thread_id))
 
 
 @router.post("/threads/{thread_id}/runs/wait")
 @begins_run
-async def wait_for_run(thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope) -> Response:
+async def wait_for_run(thread_id: ThreadId, beginning: BeginningDep) -> Response:
     """Ask in a thread, and wait for the final state."""
-    return await _wait(request, body, await Beginning(request, scope, body).begin_in(thread_id))
+    return await _wait(beginning, await beginning.begin_in(thread_id))
 
 
 @router.post("/threads/{thread_id}/runs")
 @begins_run
-async def create_run(
-    thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope, manager: RunManagerDep
-) -> Response:
+async def create_run(thread_id: ThreadId, beginning: BeginningDep, manager: RunManagerDep) -> Response:
     """Ask in a thread, and leave the run to itself."""
-    return await _leave(manager, body, await Beginning(request, scope, body).begin_in(thread_id))
+    return await _leave(manager, beginning.body, await beginning.begin_in(thread_id))
 
 
 @router.get("/threads/{thread_id}/runs")
 async def list_runs(
-    thread_id: ThreadId,
-    request: Request,
-    scope: CallerScope,
+    thread: OpenThread,
+    reader: ReaderDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0)] = 0,
     status: str | None = None,
 ) -> list[dict[str, Any]]:
     """List the runs of a thread and its branches, the latest first."""
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
-    runs = await reader.list_runs(thread)
-    found = [each for run in reversed(runs) if status in (None, (each := _describe(thread_id, run))["status"])]
+    described = [_describe(thread.thread_id, run) for run in reversed(await reader.list_runs(thread))]
+    found = [each for each in described if status in (None, each["status"])]
     return found[offset : offset + limit]
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}")
-async def get_run(thread_id: ThreadId, run_id: str, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def get_run(run_id: str, thread: OpenThread, reader: ReaderDep) -> dict[str, Any]:
     """Describe a run."""
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
-    return _describe(thread_id, await reader.find_run(thread, run_id))
+    return _describe(thread.thread_id, await reader.find_run(thread, run_id))
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/join")
 async def join_run(
-    thread_id: ThreadId, run_id: str, request: Request, scope: CallerScope, manager: RunManagerDep
+    run_id: str, request: Request, thread: OpenThread, reader: ReaderDep, manager: RunManagerDep
 ) -> Response:
     """Wait for a run's final state."""
-    joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, [])
-    return await _respond_whole(request, *joined, locate(thread_id, run_id, "join"))
+    joined = await _join(reader, thread, run_id, manager, [])
+    return await _respond_whole(request, *joined, locate(thread.thread_id, run_id, "join"))
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/stream")
 async def join_stream(
-    thread_id: ThreadId,
     run_id: str,
     request: Request,
     caller: CallerDep,
-    scope: CallerScope,
+    thread: OpenThread,
+    reader: ReaderDep,
     manager: RunManagerDep,
     stream_mode: Annotated[list[str] | None, Query()] = None,
     last_event_id: Annotated[str | None, Header()] = None,
     cancel_on_disconnect: bool = False,
 ) -> Response:
     """Stream a run from its beginning, or past `Last-Event-ID`, while it runs and after it has ended."""
-    modes = _read_modes(stream_mode)
-    joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, modes)
+    joined = await _join(reader, thread, run_id, manager, _read_modes(stream_mode))
 
     async def stop() -> None:
         with suppress(Forbidden):
-            await manager.cancel(caller, scope, run_id)
+            await manager.cancel(caller, reader.scope, run_id)
 
     return respond_streaming(
         *joined,
-        locate(thread_id, run_id, "stream", request.query_params.get("workspace")),
+        locate(thread.thread_id, run_id, "stream", request.query_params.get("workspace")),
         after=read_last_event_id(last_event_id),
         on_leave=stop if cancel_on_disconnect else None,
     )
@@ -147,19 +138,18 @@ async def join_stream(
 
 @router.post("/threads/{thread_id}/runs/{run_id}/cancel")
 async def cancel_run(
-    thread_id: ThreadId,
     run_id: str,
     request: Request,
-    caller: CallerDep,
-    scope: CallerScope,
+    thread: OpenThread,
+    reader: ReaderDep,
     manager: RunManagerDep,
     wait: bool = False,
     action: CancelAction = "interrupt",
 ) -> Response:
     """Stop a run, and answer with the final state if asked to wait. What it has written so far is kept, unless the run
     is rolled back: then the thread goes on from before it. A run that has ended stays as it is."""
-    await _cancel(request, caller, scope, thread_id, [run_id], action)
-    return await join_run(thread_id, run_id, request, scope, manager) if wait else Response(status_code=202)
+    await _cancel(request, thread, reader, [run_id], action)
+    return await join_run(run_id, request, thread, reader, manager) if wait else Response(status_code=202)
 
 
 class RunsToCancel(BaseModel):
@@ -171,35 +161,29 @@ class RunsToCancel(BaseModel):
 
 @router.post("/runs/cancel")
 async def cancel_runs(
-    body: RunsToCancel,
-    request: Request,
-    caller: CallerDep,
-    scope: CallerScope,
-    action: CancelAction = "interrupt",
+    body: RunsToCancel, request: Request, reader: ReaderDep, action: CancelAction = "interrupt"
 ) -> Response:
     """Stop several runs."""
-    await _cancel(request, caller, scope, body.thread_id, body.run_ids, action)
+    await _cancel(request, await reader.open(body.thread_id), reader, body.run_ids, action)
     return Response(status_code=204)
 
 
 async def _cancel(
-    request: Request, caller: Caller, scope: Scope, thread_id: str, run_ids: Sequence[str], action: CancelAction
+    request: Request, thread: ClientThread, reader: ThreadReader, run_ids: Sequence[str], action: CancelAction
 ) -> None:
-    reader, manager = ThreadReader.of(request, scope), get_run_manager(request)
-    thread = await reader.open(thread_id)
+    manager = get_run_manager(request)
     runs = [await reader.find_run(thread, run_id) for run_id in run_ids]
     for run_id in run_ids:
-        await manager.cancel(caller, scope, run_id)
+        await manager.cancel(get_caller(request), reader.scope, run_id)
     if action == "rollback":
         services = read_services(request)
         await Rewriting(reader, services.runs.thread_store, services.modes).take_back(thread, runs, manager)
 
 
 async def _join(
-    reader: ThreadReader, thread_id: str, run_id: str, manager: RunManager, modes: Sequence[StreamMode]
+    reader: ThreadReader, thread: ClientThread, run_id: str, manager: RunManager, modes: Sequence[StreamMode]
 ) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
     """Return what translates the events of a run that somebody has begun, and the events."""
-    thread = await reader.open(thread_id)
     status = await reader.find_run(thread, run_id)
     translation = await reader.translate(thread, status, modes)
     events = await manager.follow_run(reader.scope.workspace_id, run_id)
@@ -208,7 +192,8 @@ async def _join(
     return translation, events
 
 
-def _stream(request: Request, body: RunRequest, started: Started) -> Response:
+def _stream(beginning: Beginning, started: Started) -> Response:
+    request, body = beginning.request, beginning.body
     return respond_streaming(
         *started.make_translation(body.modes),
         locate(started.thread_id, started.run.run_id, "stream", request.query_params.get("workspace")),
@@ -216,7 +201,8 @@ def _stream(request: Request, body: RunRequest, started: Started) -> Response:
     )
 
 
-async def _wait(request: Request, body: RunRequest, started: Started) -> Response:
+async def _wait(beginning: Beginning, started: Started) -> Response:
+    request, body = beginning.request, beginning.body
     headers = locate(started.thread_id, started.run.run_id, "join", request.query_params.get("workspace"))
     response = await _respond_whole(request, *started.make_translation([]), headers)
     if response.status_code == GONE and body.on_disconnect == "cancel":

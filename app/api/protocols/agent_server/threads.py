@@ -10,9 +10,9 @@ from langgraph.graph import START
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerDep, CallerScope, get_run_manager, read_services
+from app.api.dependencies import CallerDep, RunManagerDep, read_services
 from app.api.protocols.agent_server.protocol import PREFIX, refuse, route_for
-from app.api.protocols.agent_server.reading import NO_STATE, ThreadReader
+from app.api.protocols.agent_server.reading import NO_STATE, OpenThread, ReaderDep, ThreadReader
 from app.api.protocols.agent_server.requests import CheckpointPlace, RunInput
 from app.api.protocols.agent_server.rewriting import Rewriting, wait_for_end
 from app.api.schema.schemas import ThreadId
@@ -41,13 +41,7 @@ MOST_NOTED = 20_000
 """Bytes of all notes of a thread, as JSON."""
 
 
-class _Body(BaseModel):
-    """Other fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class ThreadRequest(_Body):
+class ThreadRequest(BaseModel):
     """A thread to make."""
 
     thread_id: ThreadId | None = None
@@ -57,14 +51,14 @@ class ThreadRequest(_Body):
     supersteps: list[Any] | None = None
 
 
-class ThreadNotes(_Body):
+class ThreadNotes(BaseModel):
     """Notes to add to a thread."""
 
     metadata: Notes | None = None
     ttl: Any = None
 
 
-class ThreadSearch(_Body):
+class ThreadSearch(BaseModel):
     """Which threads to list."""
 
     metadata: Notes | None = None
@@ -78,7 +72,7 @@ class ThreadSearch(_Body):
     select: list[str] | None = None
 
 
-class HistoryRequest(_Body):
+class HistoryRequest(BaseModel):
     """Which states to list."""
 
     limit: int = Field(10, ge=1, le=1000)
@@ -92,7 +86,7 @@ class StateValues(RunInput):
     model_config = ConfigDict(extra="allow")
 
 
-class StateChange(_Body):
+class StateChange(BaseModel):
     """Changes of a state, one after the other."""
 
     values: StateValues | list[StateValues] | None = None
@@ -101,40 +95,38 @@ class StateChange(_Body):
     as_node: str | None = None
 
 
-class StateRequest(_Body):
+class StateRequest(BaseModel):
     """A state to read."""
 
     checkpoint: CheckpointPlace
 
 
 @router.post("/threads")
-async def create_thread(body: ThreadRequest, request: Request, caller: CallerDep, scope: CallerScope) -> Any:
+async def create_thread(body: ThreadRequest, caller: CallerDep, reader: ReaderDep) -> Any:
     """Make a thread."""
     if body.supersteps:
         raise InputError("A thread begins empty: ask in it with the conversation so far as `input.messages`.")
     _refuse_ttl(body.ttl)
     _check_notes(notes := body.metadata or {})
     thread_id = body.thread_id or str(uuid4())
-    reader = ThreadReader.of(request, scope)
-    created = await reader.client_threads.create(scope.workspace_id, thread_id, notes, caller.name)
+    created = await reader.client_threads.create(reader.scope.workspace_id, thread_id, notes, caller.name)
     if not created and body.if_exists == "raise":
         return refuse(409, f"There is a thread {thread_id!r} already.")
     return await _describe(reader, await reader.open(thread_id))
 
 
 @router.post("/threads/search")
-async def search_threads(body: ThreadSearch, request: Request, scope: CallerScope) -> Response:
+async def search_threads(body: ThreadSearch, reader: ReaderDep) -> Response:
     """List the threads that the caller may read."""
     if body.values:
         raise InputError("Threads are found by `metadata` and `ids`, and not by `values`.")
     if body.status in ("interrupted", "error"):
         return JSONResponse([])
-    reader = ThreadReader.of(request, scope)
     busy = None if body.status is None else body.status == "busy"
     # A thread's state changes with the thread.
     order = "updated_at" if body.sort_by is None or body.sort_by == "state_updated_at" else body.sort_by
     found = await reader.client_threads.search(
-        scope,
+        reader.scope,
         body.metadata or {},
         body.ids,
         busy,
@@ -152,29 +144,27 @@ async def search_threads(body: ThreadSearch, request: Request, scope: CallerScop
 
 
 @router.get("/threads/{thread_id}")
-async def get_thread(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def get_thread(thread: OpenThread, reader: ReaderDep) -> dict[str, Any]:
     """Describe a thread."""
-    reader = ThreadReader.of(request, scope)
-    return await _describe(reader, await reader.open(thread_id))
+    return await _describe(reader, thread)
 
 
 @router.patch("/threads/{thread_id}")
-async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def note_thread(body: ThreadNotes, thread: OpenThread, reader: ReaderDep) -> dict[str, Any]:
     """Add notes to a thread."""
     _refuse_ttl(body.ttl)
-    reader = ThreadReader.of(request, scope)
     notes = body.metadata or {}
-    thread = await reader.open(thread_id)
     _check_notes({**thread.metadata, **notes})
-    await reader.client_threads.note(scope.workspace_id, thread.thread_id, notes)
-    return await _describe(reader, await reader.open(thread_id))
+    await reader.client_threads.note(reader.scope.workspace_id, thread.thread_id, notes)
+    return await _describe(reader, await reader.open(thread.thread_id))
 
 
 @erasing.delete("/threads/{thread_id}")
-async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> Response:
+async def delete_thread(
+    thread_id: ThreadId, request: Request, caller: CallerDep, reader: ReaderDep, manager: RunManagerDep
+) -> Response:
     """Erase a thread with its branches. Needs the right `admin`, unless the caller has begun it."""
-    services = read_services(request)
-    reader, manager = ThreadReader.of(request, scope), get_run_manager(request)
+    services, scope = read_services(request), reader.scope
     thread = await reader.client_threads.read(scope.workspace_id, thread_id)
     everything = Scope(scope.workspace_id)
     if thread is None or not await reader.queue.list_turns(everything, thread_id, 1):
@@ -192,21 +182,20 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
 
 
 @router.get("/threads/{thread_id}/state")
-async def get_state(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def get_state(thread: OpenThread, reader: ReaderDep) -> dict[str, Any]:
     """Return the state that a thread goes on from."""
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
     snapshot = await reader.read_latest(thread)
     return NO_STATE if snapshot.created_at is None else await reader.describe(thread, thread.head, snapshot)
 
 
 @router.post("/threads/{thread_id}/state")
 async def change_state(
-    thread_id: ThreadId,
     body: StateChange,
     request: Request,
     caller: CallerDep,
-    scope: CallerScope,
+    thread: OpenThread,
+    reader: ReaderDep,
+    manager: RunManagerDep,
 ) -> dict[str, Any]:
     """Make a branch from a state, with fields of it or its messages changed. A run without input goes on from there."""
     services = read_services(request)
@@ -222,8 +211,6 @@ async def change_state(
         raise InputError("A state is changed as the node has left it that made it: leave as_node out.")
     if changes:
         caller.require("debug")
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
     start = body.checkpoint_id or (body.checkpoint.checkpoint_id if body.checkpoint is not None else None)
     start = start or await reader.find_latest(thread)
     if messages:
@@ -234,51 +221,44 @@ async def change_state(
         part, snapshot = await reader.find_state(thread, start)
         if not changes:
             return await reader.describe(thread, part, snapshot)
-        replayer = services.make_replayer(get_run_manager(request))
-        branch = await replayer.branch(scope.workspace_id, part, start, caller, changes=changes)
-        await reader.client_threads.branch(scope.workspace_id, thread.thread_id, branch.thread_id, start)
-    made = await reader.find_latest(await reader.open(thread_id))
-    place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}
+        workspace_id = reader.scope.workspace_id
+        branch = await services.make_replayer(manager).branch(workspace_id, part, start, caller, changes=changes)
+        await reader.client_threads.branch(workspace_id, thread.thread_id, branch.thread_id, start)
+    made = await reader.find_latest(await reader.open(thread.thread_id))
+    place = {"thread_id": thread.thread_id, "checkpoint_ns": "", "checkpoint_id": made}
     return {"checkpoint": place, "configurable": place, "checkpoint_id": made}
 
 
 @router.get("/threads/{thread_id}/state/{checkpoint_id}")
-async def get_state_at(thread_id: ThreadId, checkpoint_id: str, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def get_state_at(checkpoint_id: str, thread: OpenThread, reader: ReaderDep) -> dict[str, Any]:
     """Return an earlier state."""
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
     return await reader.describe(thread, *await reader.find_state(thread, checkpoint_id))
 
 
 @router.post("/threads/{thread_id}/state/checkpoint")
-async def find_state(thread_id: ThreadId, body: StateRequest, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def find_state(body: StateRequest, thread: OpenThread, reader: ReaderDep) -> dict[str, Any]:
     """Return an earlier state, or without a checkpoint's id the latest."""
     if body.checkpoint.checkpoint_id is None:
-        return await get_state(thread_id, request, scope)
-    return await get_state_at(thread_id, body.checkpoint.checkpoint_id, request, scope)
+        return await get_state(thread, reader)
+    return await get_state_at(body.checkpoint.checkpoint_id, thread, reader)
 
 
 @router.get("/threads/{thread_id}/history")
 async def get_history(
-    thread_id: ThreadId,
-    request: Request,
-    scope: CallerScope,
+    thread: OpenThread,
+    reader: ReaderDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     before: str | None = None,
 ) -> list[dict[str, Any]]:
     """List the states of a thread, the latest first."""
-    reader = ThreadReader.of(request, scope)
-    return await reader.list_states(await reader.open(thread_id), limit, before)
+    return await reader.list_states(thread, limit, before)
 
 
 @router.post("/threads/{thread_id}/history")
-async def search_history(
-    thread_id: ThreadId, body: HistoryRequest, request: Request, scope: CallerScope
-) -> list[dict[str, Any]]:
+async def search_history(body: HistoryRequest, thread: OpenThread, reader: ReaderDep) -> list[dict[str, Any]]:
     """List the states of a thread, the latest first."""
     before = body.before.checkpoint_id if isinstance(body.before, CheckpointPlace) else body.before
-    reader = ThreadReader.of(request, scope)
-    return await reader.list_states(await reader.open(thread_id), body.limit, before, body.metadata)
+    return await reader.list_states(thread, body.limit, before, body.metadata)
 
 
 def _check_notes(notes: Mapping[str, Any]) -> None:
