@@ -27,8 +27,19 @@ class Box(Model):
     """From top to bottom."""
 
 
-class Source(Model):
+class Place(Model):
     """A place in a document. `start` and `end` count characters of the document's text."""
+
+    page: int | None
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+    """The text of the place."""
+
+
+class Source(Place):
+    """A place that an answer was written from."""
 
     marker: int
     """The number in the answer, as in `[1]`."""
@@ -40,27 +51,15 @@ class Source(Model):
     """Never used again for this document, also where it is deleted and comes back."""
     since: Literal["changed", "deleted"] | None = None
     """What became of the document since, in answers that are read later; None while it holds what is cited."""
-    page: int | None
     boxes: list[Box] = []
     """Where `text` stands, a box a line; empty where the document has no pages."""
-    heading_path: list[str]
-    start: int
-    end: int
-    text: str
-    """The text of the place."""
     score: float
 
 
-class CitedPassage(Model):
+class CitedPassage(Place):
     """What one marker in the answer rests on: a part of what its source is cited for."""
 
-    page: int | None
     boxes: list[Box] = []
-    heading_path: list[str]
-    start: int
-    end: int
-    text: str
-    """Its text."""
 
 
 class OutsideCall(Model):
@@ -183,18 +182,12 @@ class Answer(Model):
     comparison: Comparison | None = None
 
 
-class Passage(Model):
+class Passage(Place):
     """A passage that a search found."""
 
     document_id: str
     title: str
     source: str
-    heading_path: list[str]
-    page: int | None
-    start: int
-    end: int
-    text: str
-    """Its text."""
     score: float
     """Comparable within one search only."""
 

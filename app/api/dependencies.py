@@ -57,12 +57,16 @@ def read_services(request: Request) -> Services:
     return cast(Services, request.state.services)
 
 
-def _pick(pick: Callable[[Services], Part]) -> Callable[[Request], Awaitable[Part]]:
+def _provide(find: Callable[[Request], Part]) -> Callable[[Request], Awaitable[Part]]:
     # A coroutine, because FastAPI runs plain functions in a thread.
     async def provide(request: Request) -> Part:
-        return pick(read_services(request))
+        return find(request)
 
     return provide
+
+
+def _pick(pick: Callable[[Services], Part]) -> Callable[[Request], Awaitable[Part]]:
+    return _provide(lambda request: pick(read_services(request)))
 
 
 def get_run_manager(request: Request) -> RunManager:
@@ -219,19 +223,7 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
     return GuardedRoute
 
 
-async def _provide_caller(request: Request) -> Caller:
-    return get_caller(request)
-
-
-async def _provide_run_manager(request: Request) -> RunManager:
-    return get_run_manager(request)
-
-
-async def _provide_renderer(request: Request) -> PageRenderer:
-    return cast(PageRenderer, request.state.renderer)
-
-
-CallerDep = Annotated[Caller, Depends(_provide_caller)]
+CallerDep = Annotated[Caller, Depends(_provide(get_caller))]
 
 
 async def _enter_workspace(
@@ -284,9 +276,9 @@ WorkspaceModesDep = Annotated[WorkspaceModes, Depends(_pick(lambda services: ser
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
 PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]
-RendererDep = Annotated[PageRenderer, Depends(_provide_renderer)]
+RendererDep = Annotated[PageRenderer, Depends(_provide(lambda request: cast(PageRenderer, request.state.renderer)))]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
-RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
+RunManagerDep = Annotated[RunManager, Depends(_provide(get_run_manager))]
 SignInDep = Annotated[SignIn | None, Depends(_pick(lambda services: services.identities.sign_in))]
 WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]

@@ -380,13 +380,6 @@ async def test_another_workspace_is_as_unknown_as_one_that_never_existed(service
     assert entered[0] == 404
 
 
-@pytest.mark.parametrize("name", WITH_IDS)
-async def test_ids_of_another_workspace_are_as_unknown_as_ids_that_never_existed(service: Service, name: str) -> None:
-    smuggled = await service.send(name, service.theirs, "mine")
-    assert smuggled == await service.send(name, never(), "mine")
-    assert smuggled[0] == 404
-
-
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_caller_without_the_right_is_refused_whatever_is_there(service: Service, name: str) -> None:
     needed = ENDPOINTS[name].instead | {ENDPOINTS[name].right}
