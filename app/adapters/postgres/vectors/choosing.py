@@ -13,6 +13,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection, errors
 from psycopg.sql import SQL, Composed, Literal
 
+from app.adapters.postgres.documents.chunks import ROUND
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import fetch_value, name_setting, read_dimension, read_model
@@ -31,16 +32,17 @@ _ADD: LiteralString = """
     INSERT INTO embedding_model (name, dimension) VALUES (%(name)s, %(dimension)s) ON CONFLICT DO NOTHING
 """
 _LOCK: LiteralString = "SELECT name FROM embedding_model FOR UPDATE"
+# Erasing what is forgotten deletes chunks without asking for the model. Searches go on.
+_STOP_DELETIONS: LiteralString = "LOCK TABLE chunks IN SHARE MODE"
 _CHANGE: LiteralString = "UPDATE embedding_model SET name = %(name)s, dimension = %(dimension)s"
 _IS_FILLED: LiteralString = "SELECT EXISTS (SELECT FROM chunks)"
 
 # An operator may have shared `chunks` out to partitions: it then has no storage parameters of its own.
 _IS_SHARED_OUT: LiteralString = "SELECT relkind = 'p' FROM pg_class WHERE oid = 'chunks'::regclass"
 
-# Rounds as in documents/chunks.py, where a document's first 64 chunks come first.
 _LIST_ALL: LiteralString = """
     INSERT INTO chunks_to_embed (chunk_id, workspace_id, document_id, round)
-    SELECT id, workspace_id, document_id, chunk_index / 64
+    SELECT id, workspace_id, document_id, chunk_index / %(round)s
     FROM chunks JOIN chunk_places USING (workspace_id) WHERE chunk_id = id
     ON CONFLICT DO NOTHING
 """
@@ -78,18 +80,19 @@ async def choose_embedder(
                             f"{embedder.name!r}. Either set ASKGRAPH_EMBEDDINGS={name_setting(stored)}, or embed all "
                             "documents again with this one: askgraph ingest --embed-again"
                         )
+                    await connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+                    await connection.execute(_STOP_DELETIONS)
                     await connection.execute(_CHANGE, named)
-                    await connection.execute(_LIST_ALL)
+                    await connection.execute(_LIST_ALL, {"round": ROUND})
                     await connection.execute(ASK_FOR_WORKER)
                     await connection.execute(_ADVANCE)
-                    await connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
                     await connection.execute(_renew_column(embedder.dimension))
                     if not await fetch_value(connection, _IS_SHARED_OUT):
                         await connection.execute(_set_target(embedder.dimension))
-            except errors.LockNotAvailable as error:
+            except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
                 raise DatabaseUnavailable(
-                    "Something reads the table of chunks for a long time, such as a backup. Run the same command again "
-                    "afterwards; nothing has changed."
+                    "Something holds the table of chunks for a long time, such as a backup or the building of an "
+                    "index. Run the same command again afterwards; nothing has changed."
                 ) from error
             except errors.DependentObjectsStillExist as error:
                 raise ConfigurationError(
