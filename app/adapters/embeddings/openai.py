@@ -9,10 +9,11 @@ The adapter learns this from their refusals and remembers it.
 import asyncio
 import base64
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+import tomllib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import httpx2
 import numpy as np
@@ -59,6 +60,7 @@ _SHORTEST = 200
 _NATIVE = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 """Dimensions of OpenAI's models. https://platform.openai.com/docs/models"""
 
+_KINDS_PATH = Path(__file__).with_name("kinds.toml")
 _SPEC = re.compile(r"openai:(?P<model>\S+?)(?:@(?P<dimension>\d+))?")
 _DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array", re.IGNORECASE)
@@ -67,43 +69,22 @@ _UNUSABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 """Exceptions that the SDK or NumPy raise for a reply that violates the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """How a request tells the model whether a text is a query or a passage."""
 
-    prefix: str = ""
-    field: tuple[str, str] | None = None
-    """A field of the request's body and its value."""
+    prefix: str
+    fields: Mapping[str, str]
+    """Fields of the request's body."""
 
 
-# Model families that treat questions and passages differently, according to their model cards. Changing an entry
-# changes the model's vectors: all documents must then be embedded again.
-_KINDS: tuple[tuple[re.Pattern[str], _Kind, _Kind], ...] = (
-    (
-        re.compile(r"\be5-[\w-]*instruct|qwen3-embedding"),
-        _Kind("Instruct: Given a question, retrieve passages that answer it\nQuery: "),
-        _Kind(),
-    ),
-    (re.compile(r"\be5-"), _Kind("query: "), _Kind("passage: ")),
-    (re.compile(r"nomic-embed-text"), _Kind("search_query: "), _Kind("search_document: ")),
-    (
-        re.compile(r"\bbge-(small|base|large)-en|mxbai-embed"),
-        _Kind("Represent this sentence for searching relevant passages: "),
-        _Kind(),
-    ),
-    (re.compile(r"embeddinggemma"), _Kind("task: search result | query: "), _Kind("title: none | text: ")),
-    (re.compile(r"\bvoyage-"), _Kind(field=("input_type", "query")), _Kind(field=("input_type", "document"))),
-    (
-        re.compile(r"nv-embed|nemoretriever|nv-embedqa"),
-        _Kind(field=("input_type", "query")),
-        _Kind(field=("input_type", "passage")),
-    ),
-    (
-        re.compile(r"\bjina-embeddings-v[34]"),
-        _Kind(field=("task", "retrieval.query")),
-        _Kind(field=("task", "retrieval.passage")),
-    ),
-)
+def _find_kinds(model: str) -> tuple[_Kind, _Kind]:
+    """Return how the model is told of queries and of passages: nothing, unless its family is in `kinds.toml`."""
+    families = tomllib.loads(_KINDS_PATH.read_text("utf-8"))["families"]
+    family: dict[str, Any] = next((each for each in families if re.search(each["names"], model.lower())), {})
+    query, passage = (
+        _Kind(family.get(f"{kind}_prefix", ""), family.get(f"{kind}_fields", {})) for kind in ("query", "passage")
+    )
+    return query, passage
 
 
 @asynccontextmanager
@@ -162,10 +143,7 @@ class OpenAIEmbedder:
             timeout=PASSAGE_SECONDS,
             max_retries=PASSAGE_RETRIES,
         )
-        self._query, self._passage = next(
-            ((query, passage) for known, query, passage in _KINDS if known.search(self.model.lower())),
-            (_Kind(), _Kind()),
-        )
+        self._query, self._passage = _find_kinds(self.model)
         self._sends_dimensions = dimension != native
         self._texts = REQUEST_TEXTS
         self._characters: int | None = None
@@ -244,7 +222,7 @@ class OpenAIEmbedder:
                     dimensions=self.dimension if sends_dimensions else openai.omit,
                     # Without this the SDK creates a Python list for every vector.
                     encoding_format="base64",
-                    extra_body=dict([kind.field]) if kind.field else None,
+                    extra_body=kind.fields,
                 )
             except openai.APIStatusError as error:
                 if not self._learn(error, inputs, sent_dimensions=sends_dimensions):
