@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
-from psycopg.sql import SQL, Composed, Identifier, Literal
+from psycopg.sql import SQL, Identifier, Literal
 
 from app.adapters.postgres.pool import WAIT_SECONDS, Pool, translated_errors
 from app.adapters.postgres.vectors.embedding_model import read_dimension
@@ -40,6 +40,12 @@ CLOSE_SECONDS = 5.0
 """Time that a build gets to finish when the process shuts down. An unfinished graph is built again after the next
 change."""
 
+# The condition is written as in library/dense.py, so that the planner recognises it there.
+_CREATE = SQL("""
+    CREATE INDEX CONCURRENTLY {name} ON {table}
+    USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)
+    WHERE (workspace_id = {workspace_id}) IS TRUE
+""")
 _DROP = SQL("DROP INDEX CONCURRENTLY IF EXISTS {name}")
 _SIZES = "SELECT workspace_id, chunks FROM workspaces"
 _INDEXES = """
@@ -53,22 +59,6 @@ _PART = "SELECT relname FROM pg_class WHERE oid = (SELECT tableoid FROM chunks W
 def name_index(workspace_id: str) -> str:
     """Return the name of the workspace's graph, which may not exist."""
     return f"chunks_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
-
-
-def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", concurrently: bool = True) -> Composed:
-    """Return the statement that builds the workspace's graph, on the table or its partition."""
-    # The condition is written as in library/dense.py, so that the planner recognises it there.
-    return SQL("""
-        CREATE INDEX {concurrently} {name} ON {table}
-        USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)
-        WHERE (workspace_id = {workspace_id}) IS TRUE
-    """).format(
-        concurrently=SQL("CONCURRENTLY" if concurrently else ""),
-        name=Identifier(name_index(workspace_id)),
-        table=Identifier(table),
-        dimension=Literal(dimension),
-        workspace_id=Literal(workspace_id),
-    )
 
 
 def is_due(chunks: int, ready: bool) -> bool:
@@ -175,7 +165,12 @@ async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
     cursor = connection.cursor(row_factory=tuple_row)
     part = await (await cursor.execute(_PART, [workspace_id])).fetchone()
-    create = describe_index(workspace_id, dimension, table=part[0] if part else "chunks")
+    create = _CREATE.format(
+        name=Identifier(name_index(workspace_id)),
+        table=Identifier(part[0] if part else "chunks"),
+        dimension=Literal(dimension),
+        workspace_id=Literal(workspace_id),
+    )
     try:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
