@@ -29,6 +29,9 @@ async def test_a_folder_replaces_the_model_that_ships_and_answers(settings: Sett
     configured = settings.model_copy(update={"embeddings": place})
     async with open_embedding_again(configured) as (backlog, encoder, _):
         assert await backlog.embed_some(encoder)
+    with pytest.raises(ConfigurationError, match="ASKGRAPH_EMBEDDINGS=folder:PATH or package:MODULE of 'words'"):
+        async with open_services(settings):
+            pass
     async with open_services(configured) as services:
         await services.library.ingestion.add("default", "manual.md", MANUAL)
         assert (services.library.embedder.name, services.library.embedder.dimension) == ("words", 96)

@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 from psycopg.rows import scalar_row
 
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, borrow, translated_errors
 from domain.errors import EmbedderReplaced
 from domain.ports.embedding import Embedder
@@ -26,7 +27,9 @@ def name_setting(model: str) -> str:
     """Return the value of `ASKGRAPH_EMBEDDINGS` for the model of this name."""
     if model.startswith("openai:"):
         return model
-    return "multilingual" if model.startswith("multilingual-") else "local"
+    if model.startswith("multilingual-"):
+        return "multilingual"
+    return "local" if model == OnnxEmbedder.name else f"folder:PATH or package:MODULE of {model!r}"
 
 
 async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
