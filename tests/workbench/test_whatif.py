@@ -38,9 +38,10 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     before = await list_thread(services, done["thread_id"])
     tried = await try_all(services, done, sets=[{"question": "How long does the battery of the Falke last?"}])
     first = tried["outcomes"][0]
-    assert (first["kind"], first["compared"], first["made"]) == (
-        "nothing", {"flipped": [], "gained": [], "lost": []}, 0
-    )  # fmt: skip
+    assert (first["kind"], first["compared"]) == ("nothing", {"flipped": [], "gained": [], "lost": []})
+    # On a busy machine a call may have been given up for want of time. It is made anew.
+    saved = await services.make_debugger().read(DEFAULT_SCOPE, done["run_id"])
+    assert first["made"] <= sum(call.cut for call in saved.require_tape().calls)
     ranks = [rank(each) for each in tried["outcomes"][1:]]
     assert ranks == sorted(ranks)
     assert set(ranks) == {0, 1}

@@ -40,8 +40,10 @@ def delete(
     """
 
     async def work(erase: Erase) -> int:
+        # All of them, so that nothing goes where one id is unknown.
+        previews = [await erase(each, True) for each in ids]
         if dry_run or is_asked(yes) or not everywhere:
-            _show([await erase(each, True) for each in ids], as_json=as_json and dry_run, everywhere=everywhere)
+            _show(previews, as_json=as_json and dry_run, everywhere=everywhere)
         if dry_run:
             return 0
         confirm("Delete this?", yes)

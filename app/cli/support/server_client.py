@@ -59,10 +59,6 @@ class ServerClient:
         """Send a POST, and return what it answers."""
         return self._read(Request("POST", join_path(*path), query, body=body))
 
-    def patch(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
-        """Send a PATCH, and return what it answers."""
-        return self._read(Request("PATCH", join_path(*path), query, body=body))
-
     def delete(self, *path: str, **query: Any) -> Any:
         """Send a DELETE, and return what it answers."""
         return self._read(Request("DELETE", join_path(*path), query))
