@@ -179,6 +179,8 @@ async def test_a_worker_that_was_away_leaves_its_run_to_the_other(
             first.may_end.set()
             await asyncio.sleep(0.5)
             assert other.lost == []
+            [status] = await other.queue.list_unfinished("a", "thread-1")
+            assert status.state == "running"
             assert await end(other.queue, taken)
             second.may_end.set()
 
