@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import monotonic
-from typing import Any
 from uuid import UUID
 
 from app.adapters.embedded.leftovers import Leftovers
@@ -34,14 +34,12 @@ from app.history.retention import prune, read_policy
 from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from app.ingest.embedding import embed_backlog
-from app.ingest.queue_progress import QueueProgress
 from app.settings import Settings
 from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
 from app.wiring.stores import Stores
-from domain.documents import DocumentReport
 from domain.history.erasure import CacheEraser, Eraser, FileEraser
 from domain.people.audit import AuditLog
 from domain.ports.answers import AnswerCache
@@ -115,15 +113,8 @@ async def open_runs(
     namespace = await read_identity(pool)
     async with AsyncExitStack() as stack:
         retention = PostgresRetention(pool, library.originals)
-        progress = QueueProgress(library.ingestions.count_left)
-        stack.push_async_callback(progress.close)
-
-        async def add(*args: Any, **options: Any) -> DocumentReport:
-            progress.begin()
-            return await library.ingestion.add(*args, **options, later=True)
-
         tasks = [
-            library.ingestions.task(add),
+            library.ingestions.task(partial(library.ingestion.add, later=True)),
             _make_embedding(library),
             _make_housekeeping(settings, pool, retention, stores.audit),
         ]

@@ -1,15 +1,13 @@
 """Files of this machine that are handed to the workers."""
 
 import asyncio
-import re
 from pathlib import Path
 
 import pytest
 
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
-from app.ingest import pipeline, queue_progress
+from app.ingest import pipeline
 from app.ingest.background import hand_over
-from app.ingest.queue_progress import QueueProgress
 from app.wiring.services import Services, open_services
 from domain.library.ingestions import IngestionStatus
 from tests.asking import refuse_run
@@ -19,11 +17,7 @@ from tests.ingest import stuck_parser
 pytestmark = pytest.mark.usefixtures("parser_processes")
 
 
-async def test_files_are_handed_over_and_read_by_a_worker(
-    services: Services, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caplog.set_level("INFO", "askgraph.ingestions")
-    monkeypatch.setattr(queue_progress, "LOOK_SECONDS", 0.05)
+async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tmp_path: Path) -> None:
     folder = tmp_path / "handbook"
     folder.mkdir()
     for name, content in (("a.md", HANDBOOK), ("b.md", b" "), ("c.pdf", MANUAL), ("d.zip", b"PK"), ("\x07.md", MANUAL)):
@@ -53,46 +47,10 @@ async def test_files_are_handed_over_and_read_by_a_worker(
     async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
         while {status.state for status in await services.library.ingestions.list("default", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-        while not any(told.startswith("Files read: 3, in") for told in caplog.messages):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    assert caplog.messages[0] == "Files to be read: 3."
     listed = await services.library.ingestions.list("default", 10)
     assert [status.ingestion_id for status in listed] == [second.ingestion_id, handed.ingestions[0].ingestion_id]
     assert list(await services.library.ingestions.list("default", 1)) == listed[:1]
     assert [document.source for document in await services.library.documents.list("default")] == [source, "later.md"]
-
-
-async def test_each_tenth_of_the_files_and_then_of_their_passages_is_told(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caplog.set_level("INFO", "askgraph.ingestions")
-    monkeypatch.setattr(queue_progress, "LOOK_SECONDS", 0)
-    # Two files come while others are read; nothing is told of what is less than a tenth.
-    left = iter([(30, 0), (29, 0), (24, 0), (26, 9), (1, 9), (0, 9), (0, 9), (0, 0)])
-    ended = asyncio.Event()
-
-    async def count() -> tuple[int, int]:
-        found = next(left)
-        if found == (0, 0):
-            ended.set()
-        return found
-
-    progress = QueueProgress(count)
-    progress.begin()
-    progress.begin()
-    async with asyncio.timeout(20):
-        await ended.wait()
-        while len(caplog.messages) < 6:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    await progress.close()
-    assert [re.findall(r"\d+", told.partition("%")[0].partition(", in")[0]) for told in caplog.messages] == [
-        ["30"],
-        ["6", "30", "20"],
-        ["31", "32", "96"],
-        ["32"],
-        ["9"],
-        ["9"],
-    ]
 
 
 async def test_a_process_that_ends_hands_back_the_file_it_reads(

@@ -169,7 +169,6 @@ OF_NO_WORKSPACE = {
     "_TAKE",
     "_EXTEND",
     "_HAND_BACK",
-    "_COUNT_LEFT",
 }
 
 

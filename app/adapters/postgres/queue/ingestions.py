@@ -137,11 +137,6 @@ _LIST: LiteralString = f"""
     ORDER BY arrival DESC LIMIT %(limit)s
 """
 
-_COUNT_LEFT: LiteralString = f"""
-    SELECT (SELECT count(*) FROM ingestions WHERE {UNFINISHED}) AS files,
-        (SELECT count(*) FROM chunks_to_embed) AS passages
-"""
-
 _NOTE_PROGRESS: LiteralString = """
     UPDATE ingestions SET progress = %(progress)s
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
@@ -198,16 +193,6 @@ class PostgresIngestionQueue:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_LIST, limit=limit, since=since or datetime.min.replace(tzinfo=UTC))
         return [_read_status(row) for row in rows]
-
-    async def count_left(self) -> tuple[int, int]:
-        """Return the number of files of all workspaces that are not read, and of passages that are not embedded.
-
-        Raises `DatabaseUnavailable`.
-        """
-        async with open_session(self._pool, ALL_WORKSPACES) as session:
-            row = await session.fetch_one(_COUNT_LEFT)
-        assert row is not None
-        return row["files"], row["passages"]
 
     def task(self, ingest: Ingest) -> Task:
         """Return the task with which a worker ingests the files."""
