@@ -20,7 +20,8 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from typing_extensions import TypedDict
 
-from app.api.protocols.agent_server import reading, streaming
+from app.api.asking import streams
+from app.api.protocols.agent_server import reading
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.scope import Scope
@@ -438,7 +439,7 @@ async def test_what_is_not_there_is_said_and_an_idle_stream_is_kept_open(
 ) -> None:
     with pytest.raises(APIStatusError, match="There is no /store/namespaces here"):
         await served.client.store.list_namespaces([])
-    monkeypatch.setattr(streaming, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "PING_SECONDS", 0.05)
     body = {"assistant_id": "standard", "input": say(ENDLESS), "on_disconnect": "cancel"}
     async with (
         httpx.AsyncClient() as plain,

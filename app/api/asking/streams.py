@@ -1,13 +1,13 @@
 """Responses of runs: server-sent events, or one JSON answer."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from sse_starlette import EventSourceResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from app.answering.requests import AcceptedRun, collect, read_events
@@ -55,7 +55,7 @@ async def respond(
     """Make the response that the client asked for. Calls `on_leave` where the client leaves before the end."""
     headers = dict(headers or {})
     if not wants_json(request.headers.get("accept", ""), stream):
-        return respond_with_frames(_encode(events, on_leave), headers)
+        return respond_with_frames(encode_events(events, on_leave), headers)
     followed = await collect_while_connected(request, read_events(events))
     if followed is None:
         if on_leave is not None:
@@ -70,9 +70,13 @@ async def respond(
     return JSONResponse(describe_answer(ended, seen), headers=headers)
 
 
-def respond_with_frames(frames: AsyncIterator[bytes], headers: Mapping[str, str]) -> Response:
-    """Make the response that streams these frames."""
-    return EventSourceResponse(frames, ping=PING_SECONDS, headers={**headers, **STREAM_HEADERS})
+def respond_with_frames(
+    frames: AsyncIterator[bytes], headers: Mapping[str, str], comment: str | None = None
+) -> Response:
+    """Make the response that streams these frames, and this comment or one of the library's while none comes."""
+    make_ping = None if comment is None else lambda: ServerSentEvent(comment=comment)
+    headers = {**headers, **STREAM_HEADERS}
+    return EventSourceResponse(frames, ping=PING_SECONDS, ping_message_factory=make_ping, headers=headers)
 
 
 async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
@@ -105,13 +109,23 @@ async def work_while_connected(request: Request, work: Coroutine[Any, Any, Resul
         await end_tasks(working, leaving)
 
 
-async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None) -> AsyncIterator[bytes]:
+async def encode_events(
+    events: AsyncGenerator[StreamedEvent],
+    on_leave: Leave | None,
+    encode: Callable[[StreamedEvent], Iterable[bytes]] = lambda event: (encode_frame(event),),
+    begun: Iterable[bytes] = (),
+) -> AsyncGenerator[bytes]:
+    """Yield the frames with which a run's stream begins, and those of its events. Calls `on_leave` where the client
+    leaves before the end."""
     ended = False
     try:
+        for frame in begun:
+            yield frame
         async with aclosing(events) as open_events:
             async for event in open_events:
                 ended = event.is_end
-                yield encode_frame(event)
+                for frame in encode(event):
+                    yield frame
     finally:
         if on_leave is not None and not ended:
             await finish(on_leave)

@@ -1,17 +1,13 @@
 """Streams of runs as server-sent events."""
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping
 
 import orjson
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
-from app.api.asking.sse import STREAM_HEADERS
-from app.api.asking.streams import PING_SECONDS
+from app.api.asking.streams import Leave, encode_events, respond_with_frames
 from app.api.protocols.agent_server.translation import Part, Translation
-from app.support.cancelling import finish
 from domain.errors import InputError
 from domain.execution.streams import StreamedEvent
 
@@ -38,42 +34,25 @@ def respond_streaming(
     headers: Mapping[str, str],
     *,
     after: Order = (),
-    on_leave: Callable[[], Awaitable[object]] | None = None,
+    on_leave: Leave | None = None,
 ) -> Response:
     """Make the response that streams a run past the place `after`. Calls `on_leave` where the client leaves before the
     end."""
-    return respond_with_frames(stream(translation, events, after, on_leave), headers)
+    return respond_with_frames(stream(translation, events, after, on_leave), headers, "heartbeat")
 
 
-def respond_with_frames(frames: AsyncGenerator[bytes], headers: Mapping[str, str]) -> Response:
-    """Make the response that streams these frames."""
-    return EventSourceResponse(
-        frames,
-        ping=PING_SECONDS,
-        ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
-        headers={**headers, **STREAM_HEADERS},
-    )
-
-
-async def stream(
+def stream(
     translation: Translation,
     events: AsyncGenerator[StreamedEvent],
     after: Order,
-    on_leave: Callable[[], Awaitable[object]] | None,
+    on_leave: Leave | None,
 ) -> AsyncGenerator[bytes]:
     """Yield the frames of a run. What stands before `after` is translated too, because the state grows out of it."""
-    ended = False
-    try:
-        for frame in _number(translation.begin(), "0-0", after):
-            yield frame
-        async with aclosing(events) as opened:
-            async for event in opened:
-                for frame in _number(translation.translate(event.event), event.id, after):
-                    yield frame
-                ended = event.is_end
-    finally:
-        if on_leave is not None and not ended:
-            await finish(on_leave)
+
+    def encode(event: StreamedEvent) -> Iterator[bytes]:
+        return _number(translation.translate(event.event), event.id, after)
+
+    return encode_events(events, on_leave, encode, _number(translation.begin(), "0-0", after))
 
 
 def _number(parts: Iterator[Part], event_id: str, after: Order) -> Iterator[bytes]:
