@@ -5,7 +5,7 @@
 - `documents`: storing documents and chunks
 - `vectors`: the embedding model of the index, HNSW graphs, re-embedding
 - `conversations`: threads, and the log of runs with tapes and costs
-- `queue`: accepted runs, ingestions, leases, heartbeats, the worker
+- `queue`: accepted runs, ingestions, their leases, the worker
 - `checkpoints`: LangGraph's saved states
 - `retention`: deleting what is not kept
 - `migrations`: the schema

@@ -18,7 +18,7 @@ from domain.errors import DatabaseUnavailable, Unavailable
 logger = logging.getLogger("askgraph.worker")
 
 POLL_SECONDS = 1.0
-"""Interval at which work is looked for that nobody has announced: its time has come, or its notification was lost."""
+"""Interval at which a task looks for work unasked: some is due now, or the notification of some was lost."""
 
 Connection = AsyncConnection[DictRow]
 Perform = Callable[[], Awaitable[None]]
