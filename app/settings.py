@@ -16,7 +16,7 @@ from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
-from domain.history.retention import KEEP, STEPS_OF, Policy, parse_age
+from domain.history.retention import KEEP, Policy, parse_age
 from domain.model_names import ModelName
 from domain.people.limits import Limits
 
@@ -148,10 +148,8 @@ class Settings(BaseSettings):
     """How long threads are kept after their last run, such as `90d`; workspaces may have spans of their own:
     `90d,acme=7d,legal=keep`."""
     keep_steps: Annotated[timedelta | None, NoDecode] = timedelta(days=30)
-    """How long runs keep every step, such as `30d`; afterwards they keep their final state. `keep`: as long as their
-    thread is kept."""
-    keep_steps_of: int = Field(STEPS_OF, ge=1)
-    """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
+    """How long the steps and the tape of a run are kept, such as `30d`; a conversation keeps its last state. `keep`: as
+    long as the conversation."""
     audit_days: int = Field(365, ge=1)
     """Days for which the log of who changed what is kept."""
 

@@ -1,9 +1,7 @@
 """Deletes threads, runs and ingestions that the retention policy no longer keeps."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 from app.settings import Settings
 from domain.errors import InputError
@@ -18,46 +16,39 @@ async def prune(
     workspace_id: str | None = None,
     dry_run: bool = False,
 ) -> Pruned:
-    """Delete the threads that `policy` no longer keeps, of one workspace or of all (None); then the steps of older runs
-    in the remaining threads; then ingestions that ended as long ago; then revisions of documents that no
-    run cites; then, for all workspaces, data without a thread.
+    """Delete the threads that `policy` no longer keeps, of one workspace or of all (None); then steps and tapes of the
+    remaining threads; then ingestions that ended as long ago as those threads; then revisions of documents that no run
+    cites; then, for all workspaces, data without a thread.
 
     Works in batches, so that it may be interrupted at any time and called again. Returns the numbers of deleted rows.
 
     Raises `DatabaseUnavailable`.
     """
-    now = datetime.now(UTC)
-    cuts = policy.cut(now, workspace_id)
-    stages: list[Callable[..., Awaitable[tuple[Pruned, str | None]]]] = [
-        partial(retention.delete_threads, cuts),
-        partial(retention.thin_threads, policy.cut_steps(now, workspace_id), policy.steps_of),
-        partial(retention.delete_ingestions, cuts),
-        partial(retention.delete_revisions, cuts),
-    ]
+    cuts = policy.cut(datetime.now(UTC), workspace_id)
+    stages = [retention.delete_steps, retention.delete_ingestions, retention.delete_revisions]
     if workspace_id is None:
-        stages.append(partial(retention.delete_orphans, cuts))
+        stages.append(retention.delete_orphans)
     pruned = Pruned()
+    after: str | None = ""
+    while after is not None:
+        batch, after = await retention.delete_threads(cuts, after=after, dry_run=dry_run)
+        pruned += batch
     for stage in stages:
-        after: str | None = ""
-        while after is not None:
-            batch, after = await stage(after=after, dry_run=dry_run)
-            pruned += batch
+        pruned += await stage(cuts, dry_run=dry_run)
     return pruned
 
 
 def read_policy(settings: Settings) -> Policy:
     """Return the deployment's retention policy."""
-    return replace(settings.retention, steps_of=settings.keep_steps_of, steps_for=settings.keep_steps)
+    return replace(settings.retention, steps_for=settings.keep_steps)
 
 
-def override_policy(policy: Policy, older_than: str | None, steps_of: int | None, workspace_id: str | None) -> Policy:
+def override_policy(policy: Policy, older_than: str | None, workspace_id: str | None) -> Policy:
     """Return the policy with the options of a command. Without `workspace_id`, a workspace with a span of its own keeps
     the longer one.
 
     Raises `InputError` where `older_than` is no span.
     """
-    if steps_of is not None:
-        policy = replace(policy, steps_of=steps_of)
     if older_than is None:
         return policy
     span = parse_age(older_than)

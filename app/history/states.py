@@ -26,9 +26,6 @@ It never sees a field that the graph no longer declares, which LangGraph drops w
 MIGRATED = "migrated"
 """Metadata key of a state that was upgraded to today's version."""
 
-THINNED = "thinned"
-"""Metadata key of a final state whose run's other states were deleted."""
-
 _STATE = TypeAdapter(AnswerState)
 
 

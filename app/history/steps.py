@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from app.history.states import MIGRATED, THINNED, migrate, read_version
+from app.history.states import MIGRATED, migrate, read_version
 from app.history.thread_states import ThreadStates, locate_states
 from app.history.threads import Threads
 from domain.errors import DamagedState, UnknownThread
@@ -35,8 +35,8 @@ class HistoryStep(TypedDict):
     run_id: str | None
     node: str
     """The node that ran; or `__start__` for a question, `cache` for a cached answer, `stop` where somebody stopped the
-    run, `fork` where a replay began, `migration` where a state of an older version was upgraded, `thinned` where only
-    the final state of a run is kept, `damaged` where the stored data cannot be read."""
+    run, `fork` where a replay began, `migration` where a state of an older version was upgraded, `damaged` where the
+    stored data cannot be read."""
     changed: dict[str, Any]
     """The new values of the state's fields that differ from the step before."""
     ms: float | None
@@ -147,8 +147,6 @@ def checkpoint_id_of(snapshot: StateSnapshot) -> str:
 def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
     """Return the name of the node whose update the snapshot holds."""
     metadata: Mapping[str, Any] = snapshot.metadata or {}
-    if metadata.get(THINNED):
-        return "thinned"
     if metadata.get("source") in ("update", "fork"):
         return next((node for mark, node in _WRITTEN.items() if metadata.get(mark)), "fork")
     return parent.next[0] if parent is not None and parent.next else "__start__"

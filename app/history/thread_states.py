@@ -9,7 +9,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from domain.state import AnswerState
-from domain.threads import state_key
 from graphs.answer import FINAL_NODE, RECURSION_LIMIT, AnswerGraph
 
 
@@ -19,11 +18,11 @@ class ThreadStates:
     def __init__(
         self,
         graph: AnswerGraph,
-        flush: Callable[[str], Awaitable[None]],
+        flush: Callable[[str, str], Awaitable[None]],
         translating_errors: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        """`flush` returns once the states of the thread with this key (`domain.threads`) are stored, and raises what
-        storing them failed with.
+        """`flush` returns once the states of a thread, by workspace and id, are stored, and raises what storing them
+        failed with.
         `translating_errors` turns the checkpointer's driver errors into ours."""
         self.graph = graph
         self.translating_errors = translating_errors
@@ -52,7 +51,7 @@ class ThreadStates:
         Raises `DatabaseUnavailable` where they could not be stored.
         """
         with self.translating_errors():
-            await self._flush(state_key(workspace_id, thread_id))
+            await self._flush(workspace_id, thread_id)
 
 
 def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:

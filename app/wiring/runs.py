@@ -21,7 +21,7 @@ from app.adapters.postgres.pool import Pool, read_identity, translated_errors
 from app.adapters.postgres.queue.housekeeping import take_turn
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.postgres.queue.worker import Perform, Task
-from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.postgres.retention import PostgresRetention
 from app.adapters.postgres.vectors.backlog import TASK as EMBEDDING
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.conversations import RedisConversations

@@ -13,7 +13,7 @@ from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.synced import PostgresSyncedFiles
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
-from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.postgres.retention import PostgresRetention
 from app.settings import Settings
 from app.wiring.database import Database, open_database
 from app.wiring.object_storage import open_object_storage
@@ -41,15 +41,10 @@ class Stores:
         """The files of documents. Raises `ConfigurationError`."""
         return PostgresOriginals(self._database.pool, open_object_storage(self._settings))
 
-    @asynccontextmanager
-    async def open_retention(self) -> AsyncIterator[PostgresRetention]:
-        """Open the store that deletes old conversations."""
-        # Imports LangGraph, which takes longer than the rest of a command.
-        from app.adapters.postgres.checkpoints.saver import open_saver
-
-        # The saver creates the tables of saved states.
-        async with open_saver(self._database.pool):
-            yield PostgresRetention(self._database.pool, self.originals)
+    @property
+    def retention(self) -> PostgresRetention:
+        """The store that deletes old conversations. Raises `ConfigurationError`."""
+        return PostgresRetention(self._database.pool, self.originals)
 
 
 @asynccontextmanager

@@ -1,14 +1,11 @@
 """Retention of conversations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Self
 
 from domain.text.durations import parse_span
-
-STEPS_OF = 100
-"""Number of recent runs per thread that keep every step, unless a policy says otherwise."""
 
 KEEP = "keep"
 """The word for an unlimited span."""
@@ -28,19 +25,20 @@ class Cuts:
     by_workspace: Mapping[str, datetime | None] = field(default_factory=dict)
     workspace_id: str | None = None
     """The only workspace to look at; None: all."""
+    steps: datetime | None = None
+    """Steps and tapes of runs before it are deleted, but a thread keeps its last state. None: all are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The time that threads are kept after their last run began, and the number of their runs that keep every step."""
+    """The time that threads are kept after their last run began, and the time that steps and tapes of runs are."""
 
     older_than: timedelta | None = None
     """None: for ever."""
     by_workspace: Mapping[str, timedelta | None] = field(default_factory=dict)
     """Spans of workspaces that have their own."""
-    steps_of: int = STEPS_OF
     steps_for: timedelta | None = None
-    """The time that runs keep every step; None: as long as their thread is kept."""
+    """None: as long as their thread is kept."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -61,18 +59,7 @@ class Policy:
     def cut(self, now: datetime, workspace_id: str | None = None) -> Cuts:
         """Return the cut-off times of the policy at `now`."""
         by_workspace = {name: _go_back(now, span) for name, span in self.by_workspace.items()}
-        return Cuts(_go_back(now, self.older_than), by_workspace, workspace_id)
-
-    def cut_steps(self, now: datetime, workspace_id: str | None = None) -> Cuts:
-        """Return the times before which runs keep only their final state. A workspace that keeps its threads for ever
-        by name keeps their steps as well."""
-        by_workspace = {name: span and self._shorten(span) for name, span in self.by_workspace.items()}
-        return replace(self, older_than=self._shorten(self.older_than), by_workspace=by_workspace).cut(
-            now, workspace_id
-        )
-
-    def _shorten(self, span: timedelta | None) -> timedelta | None:
-        return min((each for each in (span, self.steps_for) if each is not None), default=None)
+        return Cuts(_go_back(now, self.older_than), by_workspace, workspace_id, _go_back(now, self.steps_for))
 
 
 def _go_back(now: datetime, span: timedelta | None) -> datetime | None:
@@ -90,12 +77,8 @@ class Pruned:
     threads: int = 0
     runs: int = 0
     tapes: int = 0
-    thinned: int = 0
-    """Threads that lost steps of older runs."""
     states: int = 0
     """Checkpoints."""
-    values: int = 0
-    """Values of checkpoints, and writes of steps."""
     ingestions: int = 0
     """Reports on files that were accepted to be read later."""
     revisions: int = 0

@@ -7,31 +7,31 @@ from domain.history.retention import Cuts, Pruned, SavedState
 
 
 class Retention(Protocol):
-    """Deletes what is not to be kept, a batch a call, whole or not at all, and nothing of a thread in which a run is
-    not over. Several processes may do so at once, and runs go on meanwhile.
+    """Deletes what is not to be kept, and reports it. Several processes may do so at once, and runs go on meanwhile.
 
-    Each call begins `after` a thread's id and returns what went and the last id that it looked at, or None at the end.
     With `dry_run` nothing is deleted, and the counts are those of what would have been. Raises `DatabaseUnavailable`.
     """
 
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
-        """Threads past their cut: their states, runs and tapes. What their runs cost stays known."""
+        """Delete a batch of the threads past their cut in which no run goes on: their states, runs and tapes. What
+        their runs cost stays known. Begins `after` a thread, and returns the last that it looked at; None at the
+        end."""
         ...
 
-    async def thin_threads(self, cuts: Cuts, steps_of: int, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
-        """Of runs past the cut, and of all but the `steps_of` latest of a thread, keep the final state alone."""
+    async def delete_steps(self, cuts: Cuts, *, dry_run: bool) -> Pruned:
+        """Delete states and tapes past the cut for steps, but not a thread's last state."""
         ...
 
-    async def delete_revisions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
+    async def delete_revisions(self, cuts: Cuts, *, dry_run: bool) -> Pruned:
         """Delete superseded revisions of documents that no recorded run cites."""
         ...
 
-    async def delete_orphans(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
-        """States whose thread does not exist, and runs past the cut whose thread does not."""
+    async def delete_orphans(self, cuts: Cuts, *, dry_run: bool) -> Pruned:
+        """Delete states whose thread does not exist, and runs past the cut whose thread does not."""
         ...
 
-    async def delete_ingestions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
-        """Ingestions that have ended before the cut, all at once; not the documents."""
+    async def delete_ingestions(self, cuts: Cuts, *, dry_run: bool) -> Pruned:
+        """Delete ingestions that have ended before the cut; not the documents."""
         ...
 
 

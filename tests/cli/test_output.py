@@ -58,7 +58,7 @@ def test_ids_are_never_broken_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wid
 def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
     assert (terminal.count(0, "hit"), terminal.count(1200, "hit")) == ("0 hits", "1,200 hits")
     assert terminal.count(2, "miss", "misses") == "2 misses"
-    print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
+    print_pruned(Pruned(threads=1, runs=1, tapes=2, states=1), dry_run=False)
     print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
     print_ingest(IngestReport([taken], 0.0, [Path("a.py")]))

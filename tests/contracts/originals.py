@@ -9,7 +9,7 @@ import pytest
 
 from app.adapters.postgres.documents.originals import PART_BYTES
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
-from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.postgres.retention import PostgresRetention
 from domain.errors import Superseded
 from domain.history.retention import Cuts
 from domain.ports.documents import DocumentContent, DocumentStore
@@ -53,13 +53,13 @@ class OriginalStoreContract:
         assert await read(originals) == FILE
         assert await read(originals, content_hash=digest("Beta.")) == b"beta"
         retention = PostgresRetention(pool, originals)
-        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
+        await retention.delete_revisions(Cuts(None, {}), dry_run=False)
         assert await read(originals) == FILE, "the revision is young"
         async with borrow(pool, ALL_WORKSPACES) as connection:
             await connection.execute("UPDATE document_revisions SET superseded_at = now() - interval '1 day'")
-        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=True)
+        await retention.delete_revisions(Cuts(None, {}), dry_run=True)
         assert await read(originals) == FILE
-        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
+        await retention.delete_revisions(Cuts(None, {}), dry_run=False)
         assert await originals.measure("a", HASH) is None
         assert await read(originals, content_hash=digest("Beta.")) == b"beta"
         await documents.delete("a", document.id)

@@ -23,8 +23,8 @@ async def test_a_thread_whose_last_turn_is_damaged(
     whole = await services.make_history_reader().read("default", thread_id)
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         cut = await connection.execute("""
-            UPDATE checkpoint_blobs SET blob = substring(blob FOR length(blob) - 20)
-            WHERE channel = (SELECT max(channel) FROM checkpoint_blobs)""")
+            UPDATE state_packs SET pack = substring(pack FOR length(pack) - 20)
+            WHERE number = (SELECT max(number) FROM state_packs)""")
         assert cut.rowcount == 1
 
     async with services.make_run_manager() as turns:

@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 import zstandard
 
-from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.serving.application import make_app
 from app.settings import read_settings
@@ -38,7 +37,7 @@ async def dump(services: Services) -> dict[str, str]:
         for table in (row["tablename"] for row in tables):
             rows = await session.fetch(f"SELECT t::text AS said FROM {table} AS t", prepare=False)
             dumped[table] = "\n".join(row["said"] for row in rows)
-        packs = await session.fetch("SELECT blob FROM checkpoint_blobs WHERE type = %(type)s", type=PACKED)
+        packs = await session.fetch("SELECT pack AS blob FROM state_packs")
         tapes = await session.fetch("SELECT tape AS blob FROM tapes")
     for name, rows in (("packs", packs), ("unpacked tapes", tapes)):
         bodies = (zstandard.ZstdDecompressor().decompressobj().decompress(bytes(row["blob"])) for row in rows)

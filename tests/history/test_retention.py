@@ -6,27 +6,26 @@ from typing import Any
 
 import psycopg
 import pytest
-from langgraph.checkpoint.base import id as ids
 from psycopg.rows import dict_row
 
-from app.adapters.postgres.retention import store as retention
+from app.adapters.postgres import retention
 from app.answering.requests import collect
 from app.history.costs import parse_since, read_costs
 from app.history.retention import override_policy, prune, read_policy
-from app.history.state_check import check_states
 from app.settings import read_settings
 from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
 from domain.errors import ConfigurationError, InputError, UnknownCheckpoint
 from domain.events import Done
-from domain.history.retention import Cuts, Policy, Pruned
+from domain.history.retention import Policy, Pruned
 from domain.runs import RunRequest
 from domain.scope import Scope
 from domain.state import TurnInput
 from tests.asking import ask
 
-TABLES = ["threads", "runs", "tapes", "accepted_runs", "checkpoints", "checkpoint_blobs", "checkpoint_writes"]
+TABLES = ["threads", "runs", "tapes", "accepted_runs", "state_packs"]
 MONTH = Policy(timedelta(days=30))
+STEPS_OF_A_MONTH = Policy(steps_for=timedelta(days=30))
 STEPS = ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
 
 
@@ -50,9 +49,8 @@ async def count(database_url: str, thread_id: str) -> dict[str, int]:
         table: (
             await query(
                 database_url,
-                f"SELECT count(*) AS rows FROM {table} WHERE thread_id IN (%s, %s)",
+                f"SELECT count(*) AS rows FROM {table} WHERE thread_id = %s",
                 thread_id,
-                f"default/{thread_id}",
             )
         )[0]["rows"]
         for table in TABLES
@@ -86,7 +84,7 @@ async def test_a_thread_past_its_age_goes_wholly_and_its_costs_stay(
     await age(database_url, old["thread_id"])
     before = await count(database_url, old["thread_id"])
     kept = await count(database_url, young["thread_id"])
-    assert all(before[table] for table in TABLES if table != "checkpoint_writes"), before
+    assert all(before.values()), before
     since = parse_since("90d")
     costs = await read_costs(services.runs.log, "default", since, "mode")
 
@@ -95,8 +93,7 @@ async def test_a_thread_past_its_age_goes_wholly_and_its_costs_stay(
     pruned = await prune(services.runs.retention, MONTH)
     assert pruned == planned
     assert (pruned.threads, pruned.runs, pruned.tapes) == (1, 1, 1)
-    assert pruned.states == before["checkpoints"]
-    assert pruned.values == before["checkpoint_blobs"] + before["checkpoint_writes"]
+    assert pruned.states == len(STEPS) + 1
     assert pruned.bytes > 10_000
     assert not any((await count(database_url, old["thread_id"])).values())
     assert await count(database_url, young["thread_id"]) == kept
@@ -119,7 +116,7 @@ async def test_a_thread_in_which_a_run_is_not_over_stays(
     lease = await services.runs.queue.accept(RunRequest("next", thread_id, "default", turn), wait=True)
     assert lease is not None
     before = await count(database_url, thread_id)
-    assert await prune(services.runs.retention, Policy(timedelta(days=30), steps_of=1)) == Pruned()
+    assert await prune(services.runs.retention, MONTH) == Pruned()
     assert await count(database_url, thread_id) == before
     await query(database_url, "UPDATE accepted_runs SET state = 'stopped' WHERE run_id = 'next'")
     assert (await prune(services.runs.retention, MONTH)).threads == 1
@@ -135,14 +132,11 @@ async def test_workspaces_have_policies_of_their_own(
     policy = Policy.parse("90d,acme=7d,legal=keep")
     assert (await prune(services.runs.retention, policy)).threads == 1
     assert await list_threads(database_url) == {threads["default"], threads["legal"]}
-    assert (await prune(services.runs.retention, override_policy(policy, "7d", None, None))).threads == 1
+    assert (await prune(services.runs.retention, override_policy(policy, "7d", None))).threads == 1
     assert await list_threads(database_url) == {threads["legal"]}
+    assert await prune(services.runs.retention, override_policy(policy, "7d", "acme"), workspace_id="acme") == Pruned()
     assert (
-        await prune(services.runs.retention, override_policy(policy, "7d", None, "acme"), workspace_id="acme")
-        == Pruned()
-    )
-    assert (
-        await prune(services.runs.retention, override_policy(policy, "7d", None, "legal"), workspace_id="legal")
+        await prune(services.runs.retention, override_policy(policy, "7d", "legal"), workspace_id="legal")
     ).threads == 1
 
 
@@ -168,95 +162,49 @@ async def test_two_prunes_share_the_work_and_pass_over_what_is_in_use(
 
 async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[str, str], database_url: str) -> None:
     old, young = await ask(services), await ask(services, "Hello!")
-    for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-        await query(
-            database_url, f"UPDATE {table} SET thread_id = 'lost' WHERE thread_id = %s", f"default/{old['thread_id']}"
-        )
+    await query(database_url, "UPDATE state_packs SET thread_id = 'lost' WHERE thread_id = %s", old["thread_id"])
     await query(database_url, "DELETE FROM threads")
     await age(database_url, old["thread_id"])
     # Of states that are younger than an hour, the thread may be one of an evaluation that is asking.
     assert await prune(services.runs.retention, MONTH, workspace_id="default") == Pruned()
     pruned = await prune(services.runs.retention, MONTH)
     assert (pruned.runs, pruned.states) == (1, 0)
-    await query(
-        database_url,
-        """
-        UPDATE checkpoints SET checkpoint_id = '1efa0000' || substr(checkpoint_id, 9) WHERE thread_id = 'lost'
-        """,
-    )
+    await query(database_url, "UPDATE state_packs SET saved_at = now() - interval '2 hours' WHERE thread_id = 'lost'")
     pruned = await prune(services.runs.retention, MONTH)
     assert pruned.states == len(STEPS) + 1
     assert not any((await count(database_url, "lost")).values())
-    assert (await count(database_url, young["thread_id"]))["checkpoints"] > 0
+    assert (await count(database_url, young["thread_id"]))["state_packs"] > 0
 
 
-async def test_of_older_runs_the_final_state_is_kept(
+async def test_older_runs_lose_their_steps_and_tapes_and_the_conversation_goes_on(
     services: Services, library: dict[str, str], database_url: str
 ) -> None:
-    said = await converse(services, 5)
+    said = await converse(services, 3)
     thread_id = said[0]["thread_id"]
-    before, full = await count(database_url, thread_id), await services.make_history_reader().read("default", thread_id)
-    two = Policy(steps_of=2)
-    planned = await prune(services.runs.retention, two, dry_run=True)
+    full = await services.make_history_reader().read("default", thread_id)
+    for table, column in (("state_packs", "saved_at"), ("runs", "started_at")):
+        moved = f"UPDATE {table} SET {column} = {column} - interval '60 days' WHERE run_id = ANY (%s)"
+        await query(database_url, moved, [said[0]["run_id"], said[2]["run_id"]])
+    before = await count(database_url, thread_id)
+    planned = await prune(services.runs.retention, STEPS_OF_A_MONTH, dry_run=True)
     assert await count(database_url, thread_id) == before
-    pruned = await prune(services.runs.retention, two)
+    assert await prune(services.runs.retention, STEPS_OF_A_MONTH, workspace_id="acme") == Pruned()
+    pruned = await prune(services.runs.retention, STEPS_OF_A_MONTH)
     assert pruned == planned
-    assert (pruned.threads, pruned.thinned, pruned.runs, pruned.tapes) == (0, 1, 0, 3)
-    assert pruned.states == 3 * len(STEPS)
-
-    steps = await services.make_history_reader().read("default", thread_id)
-    assert [(step["node"], step["run_id"]) for step in steps[:3]] == [
-        ("thinned", ended["run_id"]) for ended in said[:3]
-    ]
-    assert [step["changed"]["answer"] for step in steps[:3]] == [ended["answer"] for ended in said[:3]]
-    assert [step["parent_checkpoint_id"] for step in steps[:3]] == [None, *(s["checkpoint_id"] for s in steps[:2])]
-    assert steps[3:] == full[-2 * len(STEPS) :]
-    assert (await check_states(services.runs.saved_states, None)).failed == 0
-    (unused,) = await query(
-        database_url,
-        """
-        SELECT count(*) AS rows FROM checkpoint_blobs AS blob
-        WHERE NOT EXISTS (
-            SELECT FROM checkpoints WHERE checkpoint -> 'channel_versions' ->> blob.channel = blob.version
-        )
-        """,
-    )
-    assert unused["rows"] == 0
-
-    for ended in said[3:]:
-        _, events = await replay(services, ended["run_id"], tape="strict")
-        assert next(event["identical"] for event in events if event["type"] == "comparison")
-    for options in ({"tape": "strict"}, {"tape": "off"}, {"checkpoint_id": steps[1]["checkpoint_id"]}):
-        with pytest.raises(UnknownCheckpoint, match="Of this run only the final state is kept"):
-            await replay(services, said[1]["run_id"], **options)
-
-    assert await prune(services.runs.retention, two) == Pruned()
+    # Of the last run, too, the tape; its states are what the next turn begins from.
+    assert (pruned.threads, pruned.runs, pruned.tapes, pruned.states) == (0, 0, 2, len(STEPS) + 1)
+    left = await services.make_history_reader().read("default", thread_id)
+    assert [step["checkpoint_id"] for step in left] == [step["checkpoint_id"] for step in full[len(STEPS) :]]
+    assert left[1:] == full[len(STEPS) + 1 :]
+    for options in ({"tape": "strict"}, {"tape": "off"}):
+        with pytest.raises(UnknownCheckpoint, match="Its steps and its tape are gone"):
+            await replay(services, said[0]["run_id"], **options)
+    _, events = await replay(services, said[1]["run_id"], tape="strict")
+    assert next(event["identical"] for event in events if event["type"] == "comparison")
+    assert (await replay(services, said[2]["run_id"], tape="off"))[0]["type"] == "done"
+    assert await prune(services.runs.retention, STEPS_OF_A_MONTH) == Pruned()
     ended = await ask(services, "And who handles claims?", thread_id=thread_id)
     assert "Petra Lindqvist" in ended["answer"]
-    assert (await prune(services.runs.retention, two)).states == len(STEPS)
-    assert [s["node"] for s in await services.make_history_reader().read("default", thread_id)][:5] == [
-        "thinned"
-    ] * 4 + ["__start__"]
-
-
-@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=1)])
-async def test_runs_past_their_age_have_no_steps_where_their_thread_goes_on(
-    services: Services,
-    library: dict[str, str],
-    database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    ahead: timedelta,
-) -> None:
-    """Also of a process whose checkpoint ids are ahead of its clock, because it went on from one that was."""
-    monkeypatch.setattr(ids, "_last_v6_timestamp", ids.uuid6().time + int(ahead.total_seconds() * 10_000_000))
-    first, last = await converse(services, 2)
-    (row,) = await query(database_url, "SELECT started_at FROM runs WHERE run_id = %s", last["run_id"])
-    cuts = Cuts(row["started_at"])
-    assert (await services.runs.retention.delete_threads(cuts, after="", dry_run=False))[0] == Pruned()
-    pruned, _ = await services.runs.retention.thin_threads(cuts, 100, after="", dry_run=False)
-    assert (pruned.thinned, pruned.tapes, pruned.states) == (1, 1, len(STEPS))
-    steps = await services.make_history_reader().read("default", first["thread_id"])
-    assert [step["node"] for step in steps] == ["thinned", *STEPS]
 
 
 async def test_a_branch_outlives_what_it_was_forked_from(
@@ -271,12 +219,11 @@ async def test_a_branch_outlives_what_it_was_forked_from(
 
 
 def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_policy(read_settings()) == Policy(None, {}, 100, timedelta(days=30))
+    assert read_policy(read_settings()) == Policy(None, {}, timedelta(days=30))
     monkeypatch.setenv("ASKGRAPH_RETENTION", "90d, acme=12h,legal=keep")
-    monkeypatch.setenv("ASKGRAPH_KEEP_STEPS_OF", "7")
     monkeypatch.setenv("ASKGRAPH_KEEP_STEPS", "keep")
     own = {"acme": timedelta(hours=12), "legal": None}
-    assert read_policy(read_settings()) == Policy(timedelta(days=90), own, 7)
+    assert read_policy(read_settings()) == Policy(timedelta(days=90), own)
     monkeypatch.setenv("ASKGRAPH_KEEP_STEPS", "3m")
     with pytest.raises(ConfigurationError, match="'3m' is no span in h, d or w, nor keep"):
         read_settings()
@@ -285,7 +232,7 @@ def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
         read_settings()
     for unclear in ("soon", "3m"):
         with pytest.raises(InputError, match=f"'{unclear}' is not a span of time"):
-            override_policy(Policy(), unclear, None, None)
+            override_policy(Policy(), unclear, None)
 
 
 async def test_ingestions_go_by_their_end(services: Services, database_url: str) -> None:

@@ -1,11 +1,14 @@
 """Saved states of another version. An upgrade is made up here, because version 1 is the first."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from app.adapters.postgres.checkpoints.packs import Owner, Pack
 from app.answering.requests import collect
 from app.history import states
 from app.history.state_check import Failure, check_states, describe_state_check
@@ -38,6 +41,18 @@ def upgraded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
 
 async def read_steps(services: Services, thread_id: str) -> list[HistoryStep]:
     return await services.make_history_reader().read("default", thread_id)
+
+
+async def repack(database_url: str, change: Callable[[Pack], None]) -> None:
+    """Change what is stored."""
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        for number, body in await (await connection.execute("SELECT number, pack FROM state_packs")).fetchall():
+            pack = Pack.decode(Owner("", None, 1), body)
+            change(pack)
+            await connection.execute(
+                "UPDATE state_packs SET checkpoints = %s, pack = %s WHERE number = %s",
+                [list(pack.checkpoints), pack.encode(), number],
+            )
 
 
 async def run_on(services: Services, thread_id: str, checkpoint_id: str, **options: Any) -> Done:
@@ -74,9 +89,12 @@ async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
     """As if the process had died right after its judgement, or right before: a newer one runs on in the same thread."""
     thread_id = (await ask(services, RETRIED))["thread_id"]
     step = next(step for step in await read_steps(services, thread_id) if step["node"] == "rerank")
-    async with await psycopg.AsyncConnection.connect(database_url) as connection:
-        # The writes of the next step stay, in the pack of the state that it began from.
-        await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [step["checkpoint_id"]])
+
+    def cut(pack: Pack) -> None:
+        # The writes of the next step stay.
+        pack.checkpoints = {name: each for name, each in pack.checkpoints.items() if name <= step["checkpoint_id"]}
+
+    await repack(database_url, cut)
     if not with_writes:
         before: Any = {
             "configurable": {
@@ -99,8 +117,14 @@ async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
 async def test_a_state_of_a_newer_version_is_not_run_on_from(services: Services, database_url: str) -> None:
     thread_id = (await ask(services))["thread_id"]
     last = (await read_steps(services, thread_id))[-2]
-    async with await psycopg.AsyncConnection.connect(database_url) as connection:
-        await connection.execute("""UPDATE checkpoints SET metadata = metadata || '{"state_version": 99}'""")
+    serde = JsonPlusSerializer()
+
+    def renumber(pack: Pack) -> None:
+        for name, each in pack.checkpoints.items():
+            metadata = serde.dumps_typed({**serde.loads_typed(each.metadata), "state_version": 99})
+            pack.checkpoints[name] = each._replace(metadata=metadata)
+
+    await repack(database_url, renumber)
     with pytest.raises(StateError, match=r"state_version: 99 is of a newer askgraph"):
         await run_on(services, thread_id, last["checkpoint_id"])
 
@@ -134,9 +158,7 @@ async def test_an_examination_names_what_cannot_be_run_on_from(services: Service
     await graph.aupdate_state(place, wrong_profile, as_node="retrieve")
     await services.runs.states.flush("default", thread_id)
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
-        await connection.execute(
-            "UPDATE checkpoint_blobs SET blob = 'no pack' WHERE thread_id = %s", [f"default/{ended['thread_id']}"]
-        )
+        await connection.execute("UPDATE state_packs SET pack = 'no pack' WHERE thread_id = %s", [ended["thread_id"]])
     seen: list[tuple[int, int]] = []
     found = await check_states(services.runs.saved_states, None, lambda _, done, total: seen.append((done, total)))
     total = healthy.states + 2

@@ -277,7 +277,7 @@ async def connect(settings: Settings) -> psycopg.AsyncConnection:
 
 
 async def count_threads(settings: Settings) -> Any:
-    query = "SELECT (SELECT count(*) FROM threads), (SELECT count(DISTINCT thread_id) FROM checkpoints)"
+    query = "SELECT (SELECT count(*) FROM threads), (SELECT count(DISTINCT thread_id) FROM state_packs)"
     async with await connect(settings) as connection:
         return await (await connection.execute(query)).fetchone()
 
@@ -290,7 +290,7 @@ async def test_a_connection_that_ends_while_states_are_read_is_an_error_of_ours(
     step = await find_step(services, thread, "retrieve")
     async with await connect(settings) as connection:
         # The thread is found, then its states are waited for: that wait is what ends.
-        await connection.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
+        await connection.execute("LOCK TABLE state_packs IN ACCESS EXCLUSIVE MODE")
         work: asyncio.Task[Any] = asyncio.create_task(
             services.make_history_reader().read("default", thread)
             if operation == "history"

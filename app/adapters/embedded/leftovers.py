@@ -18,8 +18,7 @@ LARGEST = 2**30
 """Size in bytes up to which a table is rewritten. Nothing reads or writes it meanwhile."""
 
 OF_THREADS = (
-    "accepted_runs", "checkpoint_blobs", "checkpoint_writes", "checkpoints", "erasures", "feedback",
-    "run_documents", "run_turns", "runs", "tapes", "threads",
+    "accepted_runs", "erasures", "feedback", "run_documents", "run_turns", "runs", "state_packs", "tapes", "threads",
 )  # fmt: skip
 """The tables of conversations, which many may erase: for them, no table of documents is locked."""
 

@@ -4,7 +4,7 @@ The owner of the tables logs in. Connections that serve a workspace take on `SER
 their workspace in `askgraph.workspace` (`pool.borrow`). The owner itself is not restricted: this serves
 migrations, LangChain's `PGVectorStore`, and what `pool.ALL_WORKSPACES` is used for.
 
-`secure` may run at any time and any number of times, because tables come at different times: LangGraph creates its own.
+`secure` may run at any time and any number of times.
 """
 
 import logging
@@ -41,6 +41,7 @@ OF_WORKSPACE = (
     "run_documents",
     "run_turns",
     "runs",
+    "state_packs",
     "synced_files",
     "tapes",
     "term_frequencies",
@@ -50,11 +51,7 @@ OF_WORKSPACE = (
 )
 """Tables with a column `workspace_id`."""
 
-OF_THREAD = ("checkpoint_blobs", "checkpoint_writes", "checkpoints")
-"""LangGraph's tables, which know the thread: its key begins with the workspace (domain/threads.py)."""
-
 SHARED = (
-    "checkpoint_migrations",
     "embedding_model",
     "housekeeping",
     "schema_version",
@@ -73,7 +70,6 @@ not trust (`&&`, `@@`, `%`, `ILIKE`) read these: behind a policy no index would 
 # The sub-select is evaluated once a statement, not once a row. IS TRUE keeps the planner from choosing an index for the
 # sake of this condition: our statements name the workspace themselves, in the form that suits their index.
 _OF_WORKSPACE: LiteralString = "(workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE"
-_OF_THREAD: LiteralString = "starts_with(thread_id, (SELECT current_setting('askgraph.workspace', true)) || '/')"
 
 # A document of groups is for those in one of them. Whatever shows a text joins `documents`.
 _OF_GROUPS: LiteralString = """
@@ -143,10 +139,8 @@ async def find_role(connection: AsyncConnection[Any]) -> str | None:
 
 
 async def protect(connection: AsyncConnection[Any], name: str) -> None:
-    """Give a table of `OF_WORKSPACE` or `OF_THREAD` its policy."""
-    condition = _OF_WORKSPACE if name in OF_WORKSPACE else _OF_THREAD
-    if name == "documents":
-        condition = f"{condition} AND ({_OF_GROUPS})"
+    """Give a table of `OF_WORKSPACE` its policy."""
+    condition: LiteralString = f"{_OF_WORKSPACE} AND ({_OF_GROUPS})" if name == "documents" else _OF_WORKSPACE
     table = Identifier(name)
     await connection.execute(SQL("CREATE POLICY of_workspace ON {} USING ({})").format(table, SQL(condition)))
     await connection.execute(SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(table))
@@ -154,10 +148,9 @@ async def protect(connection: AsyncConnection[Any], name: str) -> None:
 
 async def _find_open(connection: AsyncConnection[Any]) -> list[tuple[str, bool, bool]]:
     """Return the tables without a policy that they should have, or without the grant."""
-    protected = [*OF_WORKSPACE, *OF_THREAD]
-    named = [*protected, *SHARED, *SEQUENCES, *VIEWS]
+    named = [*OF_WORKSPACE, *SHARED, *SEQUENCES, *VIEWS]
     cursor = connection.cursor(row_factory=tuple_row)
-    await cursor.execute(_FIND_OPEN, {"named": named, "protected": protected, "role": SERVING_ROLE})
+    await cursor.execute(_FIND_OPEN, {"named": named, "protected": list(OF_WORKSPACE), "role": SERVING_ROLE})
     return await cursor.fetchall()
 
 

@@ -73,7 +73,6 @@ async def get_retention(settings: SettingsDep) -> dict[str, Any]:
     return {
         "days": _count_days(policy.older_than),
         "by_workspace": {name: _count_days(span) for name, span in policy.by_workspace.items()},
-        "steps_of": policy.steps_of,
         "steps_days": _count_days(policy.steps_for),
     }
 

@@ -179,10 +179,8 @@ class RetentionBody(TypedDict):
     """In workspaces that have no span of their own."""
     by_workspace: dict[str, float | None]
     """In workspaces that have one."""
-    steps_of: int
-    """Questions of a conversation that keep every step."""
     steps_days: float | None
-    """For how long these keep it."""
+    """For how long the steps of a question are kept."""
 
 
 class CacheCountsBody(TypedDict):

@@ -77,5 +77,5 @@ def print_state_check(found: StateCheck) -> None:
         err.print("States that fail: give the field a value, askgraph replay THREAD --from CHECKPOINT --set")
         err.print("FIELD=VALUE; or use the version that saved them.")
     if not all(failure.readable for failure in found.failures):
-        err.print("Damaged states: restore the tables checkpoints, checkpoint_blobs and checkpoint_writes of their")
-        err.print("threads from a backup; or delete the threads, and askgraph prune deletes what they left.")
+        err.print("Damaged states: restore the rows of their threads in the table state_packs from a backup; or delete")
+        err.print("the threads.")

@@ -25,27 +25,20 @@ async def prune(
             help="Delete threads whose last run began longer ago than this: 30d, 12h, 8w. [default: ASKGRAPH_RETENTION]"
         ),
     ] = None,
-    keep_steps_of: Annotated[
-        int | None,
-        typer.Option(
-            help="Keep every step of this many of a thread's latest runs; of older runs, keep the final state. "
-            "[default: ASKGRAPH_KEEP_STEPS_OF]",
-            min=1,
-        ),
-    ] = None,
     workspace: AnyWorkspaceOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; report what would be deleted.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Delete old conversations: their states, runs and tapes. Old finished ingestions are deleted too.
+    """Delete old conversations: their states, runs and tapes. Of those that stay, delete the steps and tapes of runs
+    older than ASKGRAPH_KEEP_STEPS. Old finished ingestions are deleted too.
 
     Costs stay recorded, and documents stay. Without --workspace, workspaces with a span of their own in
     ASKGRAPH_RETENTION keep at least that. Threads with an unfinished run stay. Questions can be asked meanwhile.
     """
     settings = read_settings()
-    policy = override_policy(read_policy(settings), older_than, keep_steps_of, workspace)
-    async with open_stores(settings) as stores, stores.open_retention() as retention:
-        pruned = await delete_old(retention, policy, workspace_id=workspace, dry_run=dry_run)
+    policy = override_policy(read_policy(settings), older_than, workspace)
+    async with open_stores(settings) as stores:
+        pruned = await delete_old(stores.retention, policy, workspace_id=workspace, dry_run=dry_run)
         printer = partial(print_pruned, dry_run=dry_run)
         return print_result(printer, pruned, as_json=as_json, describe=lambda it: asdict(it) | {"dry_run": dry_run})
 
@@ -54,11 +47,9 @@ def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
     """Print how much was deleted, or would have been."""
     for number, noun, rest in (
         (pruned.threads, "thread", ""),
-        (pruned.thinned, "thread", " whose older runs keep only their final states"),
         (pruned.runs, "run", "; costs stay recorded"),
         (pruned.tapes, "tape", ""),
         (pruned.states, "state", ""),
-        (pruned.values, "value", " of states"),
         (pruned.revisions, "revision", " of documents that no answer cites"),
         (pruned.ingestions, "ingestion", " that ended; the documents stay"),
     ):

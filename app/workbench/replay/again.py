@@ -118,5 +118,5 @@ async def run_in_memory(in_memory: AnswerGraph, thread_id: str, start: Start, co
     return graph_pass
 
 
-async def _flush_nothing(thread_id: str) -> None:
+async def _flush_nothing(workspace_id: str, thread_id: str) -> None:
     """States in memory need no flush."""

@@ -19,19 +19,17 @@ from langgraph.types import StateSnapshot
 from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Branch, read_events
-from app.history.states import THINNED, find_problem
+from app.history.states import find_problem
 from app.history.thread_states import locate_states
 from app.workbench.replay.again import Start, begin_in_memory, begin_thread, start_at
 from app.workbench.replay.effects import INCIDENTAL, find_difference, find_first, find_unnoticed
 from app.workbench.replay.saved_run import (
-    THINNED_OUT,
     SavedRun,
     SavedStep,
     find_step,
     find_taped,
     read_step,
     read_steps,
-    require_steps,
 )
 from app.workbench.replay.strict_replay import StrictReplay, prepare_strict
 from app.workbench.tapes.observing import Tapes
@@ -294,7 +292,6 @@ def find_place(steps: Sequence[SavedStep], replay: Replay) -> tuple[int, str | N
     for the edges to say. Raises `UnknownCheckpoint`."""
     if replay.checkpoint_id is not None:
         return next(place for place, step in enumerate(steps) if step.checkpoint_id == replay.checkpoint_id), None
-    require_steps(steps)
     if replay.after is not None:
         return find_step(steps, replay.after), None
     if replay.node is not None:
@@ -320,6 +317,4 @@ async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str
         )
     if (snapshot.metadata or {}).get("source") == "input":
         raise UnknownCheckpoint("The run had not begun at this checkpoint; take the one after it.")
-    if (snapshot.metadata or {}).get(THINNED):
-        raise UnknownCheckpoint(THINNED_OUT)
     return snapshot

@@ -22,10 +22,7 @@ from domain.runs import RunRecord
 from domain.state import STATE_VERSION
 from graphs.answer import AnswerGraph
 
-THINNED_OUT = (
-    "Of this run only the final state is kept, which cannot be run on from. Its steps and its tape are gone, as those "
-    "of a thread's older runs are after a while (ASKGRAPH_RETENTION, ASKGRAPH_KEEP_STEPS_OF)."
-)
+GONE = "Its steps and its tape are gone, as those of all runs are after a while (ASKGRAPH_KEEP_STEPS)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +84,6 @@ class SavedRun:
         return self.tape
 
 
-def require_steps(steps: Sequence[SavedStep]) -> None:
-    """Raise `UnknownCheckpoint` where only the final state is kept, which cannot be run on from."""
-    if steps[0].node == "thinned":
-        raise UnknownCheckpoint(THINNED_OUT)
-
-
 def find_step(steps: Sequence[SavedStep], name: str) -> int:
     """Return the place of a step by its node: `rerank` is the first rerank, `rerank@2` the second.
 
@@ -139,7 +130,7 @@ async def read_end(graph: AnswerGraph, workspace_id: str, thread_id: str, run_id
         ran = step.values["steps"]
         # Its parent, which would name the node, is not read: each step notes its own name.
         return replace(step, node=ran[-1]["node"]) if step.node == START and ran else step
-    raise UnknownCheckpoint(f"Nothing was saved of run {run_id!r}.")
+    raise UnknownCheckpoint(f"Nothing is saved of run {run_id!r}. {GONE}")
 
 
 async def read_steps(
@@ -168,7 +159,7 @@ async def read_steps(
         if snapshot.values.get("run_id") == run_id and (snapshot.metadata or {}).get("source") != "input"
     ]
     if not steps:
-        raise UnknownCheckpoint(f"Nothing was saved of run {run_id!r}.")
+        raise UnknownCheckpoint(f"Nothing is saved of run {run_id!r}. {GONE}")
     return steps
 
 

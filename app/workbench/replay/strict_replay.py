@@ -12,7 +12,7 @@ import orjson
 from app.answering.graph_pass import fail, prepare_judgement
 from app.answering.records import STOPPED
 from app.workbench.replay.again import Start, begin_in_memory, run_in_memory, start_at
-from app.workbench.replay.saved_run import SavedRun, find_taped, require_steps
+from app.workbench.replay.saved_run import SavedRun, find_taped
 from app.workbench.tapes.taping import Player, play
 from domain.errors import AskgraphError, StateError
 from domain.events import Compared, Event
@@ -80,7 +80,6 @@ async def prepare_strict(run: SavedRun, graph: AnswerGraph, ports: Context, star
     if record.error == STOPPED:
         raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
     if start is None:
-        require_steps(run.steps)
         start = start_at(run.steps[find_taped(run.steps)])
     await prepare_judgement(ports.judges)
     in_memory = await begin_in_memory(graph, record.thread_id, start)

@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from app.adapters.postgres.checkpoints.saver import open_saver
-from app.adapters.postgres.pool import ALL_WORKSPACES, open_pool
+from app.adapters.postgres.pool import open_pool
 
 
 class State(TypedDict):
@@ -41,7 +41,7 @@ def build_run(saver: BaseCheckpointSaver[str], name: str, seconds: float) -> Any
 
 async def main(database_url: str, thread_id: str) -> None:
     """Start a run that does not end."""
-    async with open_pool(database_url) as pool, open_saver(pool, workspace_id=ALL_WORKSPACES) as saver:
+    async with open_pool(database_url) as pool, open_saver(pool) as saver:
         await build_run(saver, "the first", 3600).ainvoke({"seen": []}, {"configurable": {"thread_id": thread_id}})
 
 

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, StateSnapshot, interrupt
 from psycopg import AsyncConnection
@@ -26,6 +26,7 @@ from psycopg.sql import SQL, Identifier
 from psycopg_pool import PoolTimeout
 from typing_extensions import TypedDict
 
+from app.adapters.postgres import pool as pools
 from app.adapters.postgres.checkpoints import buffer
 from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
@@ -40,26 +41,26 @@ Do = Callable[[], Awaitable[None]]
 async def saver(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PackedSaver]:
     """A saver that stores nothing before it is asked to."""
     monkeypatch.setattr(buffer, "FLUSH_SECONDS", 3600.0)
-    async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened:
+    async with open_saver(pool) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def elsewhere(database_url: str, saver: PackedSaver) -> AsyncIterator[PackedSaver]:
     """The saver of another process."""
-    async with open_pool(database_url) as other, open_saver(other, workspace_id=ALL_WORKSPACES) as opened:
+    async with open_pool(database_url) as other, open_saver(other) as opened:
         yield opened
 
 
 async def test_langgraphs_conformance_suite(pool: Pool) -> None:
     @checkpointer_test(name="PackedSaver")
     async def make() -> AsyncIterator[PackedSaver]:
-        async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened:
+        async with open_saver(pool) as opened:
             yield opened
 
     report = await validate(make)
     assert {name: (result.passed, result.failures) for name, result in report.results.items() if result.detected} == {
-        name: (True, []) for name in ("put", "put_writes", "get_tuple", "list", "delete_thread", "prune")
+        name: (True, []) for name in ("put", "put_writes", "get_tuple", "list", "delete_thread")
     }
 
 
@@ -156,31 +157,13 @@ async def test_the_history_is_the_same_as_in_memory(
     thread_id = config["configurable"]["thread_id"]
 
     async def flush() -> None:
-        await saver.flush(thread_id)
+        await saver.flush("", thread_id)
 
     graph = build(saver, flush if flushes else nothing, fails=[1])
     assert await run_twice(graph, config, durability) == expected
     results = [task[-1] for step in expected for task in step["tasks"]]
     assert durability == "exit" or {"seen": ["left"]} in results, "the graph wrote no result to compare"
-    await saver.flush(thread_id)
-    assert [describe(s) async for s in build(elsewhere).aget_state_history(config)] == expected
-
-
-async def test_threads_of_langgraphs_saver_are_read_and_continued(
-    database_url: str, saver: PackedSaver, elsewhere: PackedSaver
-) -> None:
-    expected = await run_twice(build(InMemorySaver(), fails=[1]), thread())
-    config = thread()
-    async with AsyncPostgresSaver.from_conn_string(database_url) as langgraphs:
-        with pytest.raises(ValueError, match="right failed"):
-            await build(langgraphs, fails=[1]).ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
-    graph = build(saver)
-    # Continues from a checkpoint, and a pending write, of LangGraph's saver.
-    await graph.ainvoke(None, config)
-    await graph.ainvoke(Command(resume="this"), config)
-    await graph.ainvoke({"seen": ["again"]}, config)
-    await graph.ainvoke(Command(resume="that"), config)
-    await saver.flush(config["configurable"]["thread_id"])
+    await saver.flush("", thread_id)
     assert [describe(s) async for s in build(elsewhere).aget_state_history(config)] == expected
 
 
@@ -192,7 +175,7 @@ async def test_a_failed_steps_finished_neighbour_is_not_run_again(saver: PackedS
 
     with pytest.raises(ValueError, match="right failed"):
         await build(saver, count, fails=[1]).ainvoke({"seen": [], "kept": {}, "number": 0}, config)
-    await saver.flush(config["configurable"]["thread_id"])
+    await saver.flush("", config["configurable"]["thread_id"])
     ran.clear()
     state = await build(elsewhere, count).ainvoke(None, config)
     assert state["seen"] == ["first", "left", "right", "first", "left", "right", "inside", "further"]
@@ -230,7 +213,7 @@ async def test_a_step_that_is_cancelled_before_its_edge_is_chosen_is_taken_again
     await chosen.wait()
     running.cancel()
     await asyncio.wait({running})
-    await saver.flush(config["configurable"]["thread_id"])
+    await saver.flush("", config["configurable"]["thread_id"])
     assert (await continue_with(elsewhere).ainvoke(None, config))["seen"] == ["first", "last"]
 
 
@@ -238,7 +221,7 @@ async def test_two_turns_of_a_thread_at_once(saver: PackedSaver, elsewhere: Pack
     config = thread()
     graph = build(saver)
     await asyncio.gather(*(graph.ainvoke({"seen": [str(n)], "kept": {}, "number": n}, config) for n in range(2)))
-    await saver.flush(config["configurable"]["thread_id"])
+    await saver.flush("", config["configurable"]["thread_id"])
     ids, parents = set(), set()
     async for found in elsewhere.alist(config):
         ids.add(found.config["configurable"]["checkpoint_id"])
@@ -261,7 +244,8 @@ async def put(saver: PackedSaver, config: RunnableConfig, values: dict[str, Any]
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = values
     checkpoint["channel_versions"] = dict.fromkeys(values, "1")
-    return await saver.aput(put_into(config), checkpoint, {"source": "loop", "step": 1, **metadata}, {})  # type: ignore[typeddict-item]
+    at = put_into(config) | RunnableConfig(metadata=metadata)
+    return await saver.aput(at, checkpoint, {"source": "loop", "step": 1, **metadata}, {})  # type: ignore[typeddict-item]
 
 
 async def read(saver: PackedSaver, config: RunnableConfig) -> dict[str, Any] | None:
@@ -298,8 +282,8 @@ class Clock:
 async def test_puts_are_stored_together_a_second_after_the_last_one(pool: Pool) -> None:
     config, clock = thread(), Clock()
     async with (
-        open_saver(pool, workspace_id=ALL_WORKSPACES) as opened,
-        open_saver(pool, workspace_id=ALL_WORKSPACES) as elsewhere,
+        open_saver(pool) as opened,
+        open_saver(pool) as elsewhere,
     ):
         opened._buffer._loop = cast(Any, clock)
         for number in range(3):
@@ -310,7 +294,7 @@ async def test_puts_are_stored_together_a_second_after_the_last_one(pool: Pool) 
         await asyncio.gather(*opened._buffer._flushing)
         assert len([found async for found in elsewhere.alist(config)]) == 3
         async with borrow(pool, ALL_WORKSPACES) as connection:
-            packs = await (await connection.execute("SELECT count(*) AS packs FROM checkpoint_blobs")).fetchone()
+            packs = await (await connection.execute("SELECT count(*) AS packs FROM state_packs")).fetchone()
         assert packs == {"packs": 1}
 
 
@@ -344,7 +328,7 @@ async def test_other_processes_see_what_is_flushed_and_this_one_sees_everything(
     thread_id = config["configurable"]["thread_id"]
     await put(saver, config, {"kept": [1]})
     assert await read(elsewhere, config) is None
-    assert [found.metadata["step"] async for found in saver.alist(None, filter={"source": "loop"})] == [1]
+    assert [found.metadata["step"] async for found in saver.alist(config, filter={"source": "loop"})] == [1]
     assert await read(elsewhere, config) == {"kept": [1]}
     await put(saver, config, {"kept": [2]})
     assert await read(saver, config) == {"kept": [2]}
@@ -353,10 +337,7 @@ async def test_other_processes_see_what_is_flushed_and_this_one_sees_everything(
     await put(saver, config, {"kept": [4]})
     await saver.adelete_thread(thread_id)
     assert await read(saver, config) is None
-    await put(saver, config, {"kept": [5]})
-    await saver.aprune([thread_id], strategy="delete")
-    assert await read(saver, config) is None
-    await saver.flush(thread_id)
+    await saver.flush("", thread_id)
     assert await read(elsewhere, config) is None
 
 
@@ -366,8 +347,8 @@ async def test_readers_wait_for_a_write_in_flight_and_a_cancelled_write_loses_no
     config = thread()
     await put(saver, config, {"kept": [1]})
     async with borrow(pool, ALL_WORKSPACES) as blocker, blocker.transaction():
-        await blocker.execute("LOCK checkpoints IN EXCLUSIVE MODE")
-        flushing = asyncio.create_task(saver.flush(config["configurable"]["thread_id"]))
+        await blocker.execute("LOCK state_packs IN EXCLUSIVE MODE")
+        flushing = asyncio.create_task(saver.flush("", config["configurable"]["thread_id"]))
         waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         while (await blocker.execute(waiting)).rowcount == 0:
             await blocker.execute("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()")
@@ -386,7 +367,7 @@ async def test_readers_wait_for_a_write_in_flight_and_a_cancelled_write_loses_no
 async def test_everything_is_stored_once_the_database_is_back(
     database_url: str, saver: PackedSaver, elsewhere: PackedSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buffer, "QUERY_SECONDS", 0.5)
+    monkeypatch.setattr(pools, "QUERY_SECONDS", 0.5)
     monkeypatch.setattr(buffer, "RETRY_SECONDS", 3600.0)
     config = thread()
     name = str(conninfo_to_dict(database_url)["dbname"])
@@ -397,17 +378,17 @@ async def test_everything_is_stored_once_the_database_is_back(
         for number in range(2):
             await put(saver, config, {"kept": [number]})
             with pytest.raises(DatabaseUnavailable):
-                await saver.flush(config["configurable"]["thread_id"])
+                await saver.flush("", config["configurable"]["thread_id"])
         monkeypatch.setattr(buffer, "MAX_BUFFERED", 0)
         with pytest.raises(DatabaseUnavailable):
             await put(saver, config, {"kept": [2]})
         await admin.execute(closing.format(Identifier(name), SQL("true")))
-    monkeypatch.setattr(buffer, "QUERY_SECONDS", 10.0)
+    monkeypatch.setattr(pools, "QUERY_SECONDS", 10.0)
     found: list[list[int]] = []
     # Either pool may still wait for its next attempt to connect.
     for _ in range(20):
         with suppress(DatabaseUnavailable, PoolTimeout):
-            await saver.flush(config["configurable"]["thread_id"])
+            await saver.flush("", config["configurable"]["thread_id"])
             found = [each.checkpoint["channel_values"]["kept"] async for each in elsewhere.alist(config)]
             break
         await asyncio.sleep(0.2)
@@ -418,56 +399,72 @@ async def test_flush_raises_what_the_database_refused_and_later_puts_go_on(
     saver: PackedSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = thread()
-    await put(saver, config, {"kept": [1]}, name="\ud800")
+    await put(saver, config, {"kept": [1]}, run_id="\ud800")
     with pytest.raises(InputError):
-        await saver.flush(config["configurable"]["thread_id"])
+        await saver.flush("", config["configurable"]["thread_id"])
     await put(saver, config, {"kept": [2]})
     assert await read(saver, config) == {"kept": [2]}
     # If nobody waits, the error is kept for the next caller of flush.
     monkeypatch.setattr(buffer, "FLUSH_BYTES", 1)
-    await put(saver, config, {"kept": [3]}, name="\ud800")
-    while saver._buffer.keys:  # noqa: ASYNC110 - nothing signals the end
+    await put(saver, config, {"kept": [3]}, run_id="\ud800")
+    while saver._buffer._threads:  # noqa: ASYNC110 - nothing signals the end
         await asyncio.sleep(0.01)
     with pytest.raises(InputError):
-        await saver.flush(config["configurable"]["thread_id"])
-    await saver.flush(config["configurable"]["thread_id"])
+        await saver.flush("", config["configurable"]["thread_id"])
+    await saver.flush("", config["configurable"]["thread_id"])
 
 
-async def test_a_value_is_stored_once_and_deleted_with_its_last_checkpoint(pool: Pool, saver: PackedSaver) -> None:
-    config, value = thread(), list(os.urandom(50_000))
-    stored = SQL("SELECT coalesce(sum(length(blob)), 0) size, count(*) packs FROM checkpoint_blobs")
+async def test_a_value_is_stored_once_a_pack_and_a_pack_is_read_without_those_before_it(
+    pool: Pool, saver: PackedSaver
+) -> None:
+    config, value = thread(), os.urandom(50_000)
     parent: str | None = None
-    for step in range(5):
+    for step in range(6):
         checkpoint = empty_checkpoint()
         checkpoint["channel_values"] = {"big": value, "small": [step]}
         checkpoint["channel_versions"] = {"big": "1", "small": str(step)}
         done = await saver.aput(put_into(config, parent), checkpoint, {"source": "loop", "step": step}, {})
         parent = done["configurable"]["checkpoint_id"]
-        # A process that has started since knows nothing of the thread.
         if step == 2:
-            saver._places.clear()
-        assert (await read(saver, config) or {})["small"] == [step]
+            await saver.flush("", config["configurable"]["thread_id"])
+    assert await read(saver, config) == {"big": value, "small": [5]}
     async with borrow(pool, ALL_WORKSPACES) as connection:
-        before = await (await connection.execute(stored)).fetchone()
-        await saver.aprune([config["configurable"]["thread_id"]])
-        after = await (await connection.execute(stored)).fetchone()
-        assert await read(saver, config) == {"big": value, "small": [4]}
-        await saver.adelete_thread(config["configurable"]["thread_id"])
-        gone = await (await connection.execute(stored)).fetchone()
-    assert before is not None
-    assert after is not None
-    assert gone == {"size": 0, "packs": 0}
-    assert before["size"] < 2 * 50_000
-    assert (before["packs"], after["packs"]) == (5, 2)
+        sizes = await (await connection.execute("SELECT length(pack) AS size FROM state_packs")).fetchall()
+        assert all(50_000 < row["size"] < 55_000 for row in sizes)
+        await connection.execute("DELETE FROM state_packs WHERE number = (SELECT min(number) FROM state_packs)")
+    found = [each.checkpoint["channel_values"] async for each in saver.alist(config)]
+    assert found == [{"big": value, "small": [step]} for step in (5, 4, 3)]
+
+
+async def test_the_latest_state_is_the_last_one_stored_whatever_the_clocks_say(
+    saver: PackedSaver, elsewhere: PackedSaver
+) -> None:
+    config, behind = thread(), empty_checkpoint()
+    first = await put(saver, config, {"kept": [1]})
+    await saver.flush("", config["configurable"]["thread_id"])
+    behind |= {"id": "1ef00000-0000-6000-8000-000000000000", "channel_values": {"kept": [2]}}
+    behind["channel_versions"] = {"kept": "2"}
+    at = put_into(config, first["configurable"]["checkpoint_id"])
+    second = await elsewhere.aput(at, behind, {"source": "loop", "step": 2}, {})
+    await elsewhere.aput_writes(second, [("kept", [3])], "task")
+    await elsewhere.flush("", config["configurable"]["thread_id"])
+    await saver.aput_writes(second, [("kept", [4]), (ERROR, "failed")], "task")
+    latest = await saver.aget_tuple(config)
+    assert latest is not None
+    assert (latest.checkpoint["id"], latest.parent_config) == (behind["id"], first)
+    assert latest.pending_writes == [("task", ERROR, "failed"), ("task", "kept", [3])]
+    ids = [each.checkpoint["id"] async for each in saver.alist(config)]
+    assert ids == [behind["id"], first["configurable"]["checkpoint_id"]]
+    before = [each.config async for each in saver.alist(config, before=second)]
+    assert before == [first]
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE checkpoint_blobs SET blob = substring(blob FOR length(blob) / 2)",
-        "UPDATE checkpoint_blobs SET blob = set_byte(blob, length(blob) / 2, 255 - get_byte(blob, length(blob) / 2))",
-        "UPDATE checkpoint_blobs SET blob = ''",
-        "DELETE FROM checkpoint_blobs",
+        "UPDATE state_packs SET pack = substring(pack FOR length(pack) / 2)",
+        "UPDATE state_packs SET pack = set_byte(pack, length(pack) / 2, 255 - get_byte(pack, length(pack) / 2))",
+        "UPDATE state_packs SET pack = ''",
     ],
 )
 async def test_a_damaged_pack_raises_damaged_state(pool: Pool, saver: PackedSaver, damage: LiteralString) -> None:
@@ -486,7 +483,7 @@ async def test_a_damaged_pack_raises_damaged_state(pool: Pool, saver: PackedSave
 
 async def test_closing_stores_what_is_buffered(pool: Pool, elsewhere: PackedSaver) -> None:
     config = thread()
-    async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened:
+    async with open_saver(pool) as opened:
         await put(opened, config, {"kept": [1]})
     assert await read(elsewhere, config) == {"kept": [1]}
 

@@ -7,7 +7,7 @@ import pytest
 from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
-from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.postgres.retention import PostgresRetention
 from app.adapters.s3 import S3Storage
 from domain.errors import ConfigurationError, MissingOriginal, StorageUnavailable
 from domain.history.retention import Cuts
@@ -101,9 +101,9 @@ class TestInABucket(OriginalStoreContract):
         await bucket.start()
         again = PostgresOriginals(pool, S3Storage(f"s3://{BUCKET}/files/of-ours"))
         retention = PostgresRetention(pool, again)
-        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=True)
+        await retention.delete_revisions(Cuts(None, {}), dry_run=True)
         assert len(bucket.list_objects()) == 1
-        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
+        await retention.delete_revisions(Cuts(None, {}), dry_run=False)
         assert bucket.list_objects() == []
         assert await again.erase_dropped() == 0
 

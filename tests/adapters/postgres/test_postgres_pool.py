@@ -1,13 +1,11 @@
 import asyncio
 
 import pytest
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.postgres import pool as pool_module
-from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
@@ -172,9 +170,3 @@ async def test_a_full_disk_is_named(database_url: str) -> None:
         with pytest.raises(DatabaseFull, match="Free some space"):
             async with open_session(pool, "default") as session:
                 await session.execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$")
-
-
-async def test_the_pool_serves_langgraphs_saver(database_url: str) -> None:
-    async with open_pool(database_url) as pool, open_saver(pool):
-        saver = AsyncPostgresSaver(pool)
-        assert await saver.aget_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}) is None

@@ -19,7 +19,6 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.adapters.embedded import Servers
 from app.adapters.postgres import conversations, documents, library, migrations
-from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
@@ -124,14 +123,6 @@ async def test_a_server_that_only_lets_read_is_said_to(database_url: str, bare_u
     async with open_pool(database_url) as pool:
         with pytest.raises(DatabaseUnavailable, match="read only"):
             await PostgresThreadStore(pool).claim("a", "thread")
-
-
-async def test_replicas_that_start_together_create_the_tables_of_states_once(database_url: str) -> None:
-    async def start() -> None:
-        async with open_pool(database_url, max_size=2) as pool, open_saver(pool):
-            pass
-
-    await asyncio.gather(*(start() for _ in range(4)))
 
 
 async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> None:

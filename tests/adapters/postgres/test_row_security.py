@@ -13,11 +13,9 @@ from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.embedded import Servers, open_servers, postgres
-from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, open_pool, open_session
 from app.adapters.postgres.row_security import (
-    OF_THREAD,
     OF_WORKSPACE,
     OWNERS,
     SERVING_ROLE,
@@ -55,11 +53,9 @@ async def fetch_values(connection: AsyncConnection[Any], query: Any, *params: An
 @pytest_asyncio.fixture
 async def secured(pool: Pool) -> AsyncIterator[Pool]:
     """A pool on a database with every table, and a row of the workspace `theirs` in each that has a workspace."""
-    async with open_saver(pool):
-        pass
     async with borrow(pool, ALL_WORKSPACES) as connection:
         await secure(connection)
-        for name in (*OF_WORKSPACE, *OF_THREAD):
+        for name in OF_WORKSPACE:
             await fill(connection, name)
     yield pool
 
@@ -84,8 +80,7 @@ async def fill(connection: AsyncConnection[Any], name: str) -> None:
         column["name"]: FILLED.get(column["kind"], "{1:1}/1000000000" if column["udt_name"] == "sparsevec" else "[1]")
         for column in columns
     }
-    values |= {"workspace_id": "theirs"} if name in OF_WORKSPACE else {"thread_id": "theirs/t"}
-    values |= {"thread_id": "t"} if name == "threads" else {}
+    values |= {"workspace_id": "theirs"} | ({"thread_id": "t"} if name == "threads" else {})
     names = SQL(", ").join(map(Identifier, values))
     row = SQL(", ").join(SQL("%s") for _ in values)
     await connection.execute(
@@ -101,7 +96,7 @@ async def count(pool: Pool, name: str, workspace_id: str | Everywhere) -> int:
 
 
 async def test_a_query_without_a_workspace_sees_nothing_of_another(secured: Pool) -> None:
-    for name in (*OF_WORKSPACE, *OF_THREAD, *VIEWS):
+    for name in (*OF_WORKSPACE, *VIEWS):
         seen = [await count(secured, name, workspace_id) for workspace_id in ("mine", "", "theirs")]
         assert seen == [0, 0, 1], name
     assert await count(secured, "chunks", ALL_WORKSPACES) == 1
@@ -109,9 +104,8 @@ async def test_a_query_without_a_workspace_sees_nothing_of_another(secured: Pool
 
 async def test_a_statement_without_a_workspace_changes_nothing_of_another(secured: Pool) -> None:
     async with borrow(secured, "mine") as connection:
-        for name in (*OF_WORKSPACE, *OF_THREAD):
-            key = "workspace_id" if name in OF_WORKSPACE else "thread_id"
-            update = SQL("UPDATE {table} SET {key} = {key}").format(table=Identifier(name), key=Identifier(key))
+        for name in OF_WORKSPACE:
+            update = SQL("UPDATE {} SET workspace_id = workspace_id").format(Identifier(name))
             assert (await connection.execute(update)).rowcount == 0, name
             assert (await connection.execute(SQL("DELETE FROM {}").format(Identifier(name)))).rowcount == 0, name
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
@@ -132,8 +126,8 @@ async def test_every_table_has_a_policy_or_is_shared(secured: Pool) -> None:
             "SELECT relname::text FROM pg_class WHERE relrowsecurity AND EXISTS "
             "(SELECT FROM pg_policy WHERE polrelid = pg_class.oid)",
         )
-    assert sorted(tables) == sorted([*OF_WORKSPACE, *OF_THREAD, *SHARED, *OWNERS])
-    assert sorted(protected) == sorted([*OF_WORKSPACE, *OF_THREAD])
+    assert sorted(tables) == sorted([*OF_WORKSPACE, *SHARED, *OWNERS])
+    assert sorted(protected) == sorted(OF_WORKSPACE)
 
 
 async def test_what_is_unique_or_referred_to_is_so_within_a_workspace(secured: Pool) -> None:
@@ -165,7 +159,6 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "audit.py",  # belongs to no workspace
         "keys.py",  # may open several
         "checkpoints/saved_states.py",  # checks the states of all workspaces, where asked to
-        "checkpoints/saver.py",  # creates LangGraph's tables
         "conversations/feedback.py",  # lists that of all workspaces, where asked to
         "conversations/run_log.py",  # sums costs
         "conversations/served_runs.py",  # stores cached answers of several workspaces at once
@@ -177,7 +170,7 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "queue/housekeeping.py",  # all share one clock
         "queue/ingestions.py",  # takes what is next, whosever it is
         "queue/runs.py",  # the same
-        "retention/store.py",
+        "retention.py",
         "row_security.py",
         "workspaces.py",  # counts what is in each
         "vectors/backlog.py",  # finds whose turn it is

@@ -10,14 +10,12 @@ import orjson
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.base.id import uuid6
 
-from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.checkpoints.saver import PackedSaver
 from app.adapters.postgres.conversations.run_log import RUN_COLUMNS
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.errors import InputError
 from domain.runs import ServedRun
 from domain.state import AnswerState
-from domain.threads import state_key
 
 GATHER_SECONDS = 0.002
 """Seconds that the first run waits for others. While a statement is under way, further runs wait for the next one."""
@@ -27,10 +25,10 @@ BATCH = 200
 
 _STORE: LiteralString = f"""
     WITH served AS MATERIALIZED (
-        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown, s.documents, s.checkpoint
+        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown, s.documents, s.checkpoints
         FROM jsonb_to_recordset(%(runs)s::jsonb) AS s (
                 request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz, shown jsonb,
-                documents jsonb, checkpoint jsonb
+                documents jsonb, checkpoints text[]
             ),
             jsonb_populate_record(NULL::runs, s.record) AS r
     ),
@@ -53,16 +51,10 @@ _STORE: LiteralString = f"""
         SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id,
             shown, 1
         FROM served
-    ),
-    pack AS (
-        INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-        SELECT p.thread_id, '', p.name, '', '{PACKED}', p.body
-        FROM unnest(%(threads)s::text[], %(names)s::text[], %(bodies)s::bytea[]) AS p (thread_id, name, body)
     )
-    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, checkpoint, metadata)
-    SELECT workspace_id || '/' || thread_id, '', checkpoint ->> 'id', checkpoint -> 'checkpoint',
-        checkpoint -> 'metadata'
-    FROM served
+    INSERT INTO state_packs (workspace_id, thread_id, namespace, run_id, checkpoints, written, pack)
+    SELECT workspace_id, thread_id, '', run_id, checkpoints, '{{}}', pack
+    FROM served JOIN unnest(%(run_ids)s::text[], %(packs)s::bytea[]) AS p (run_id, pack) USING (run_id)
 """
 
 
@@ -70,14 +62,11 @@ _STORE: LiteralString = f"""
 class _Entry:
     """A run that waits to be stored."""
 
-    key: str
-    """The thread's, for LangGraph's tables; see `domain.threads`."""
+    run_id: str
     row: bytes
     """What goes into columns, as JSON."""
-    pack: str
-    """The name of the pack that holds the thread's state."""
-    body: bytes
-    """The pack."""
+    pack: bytes
+    """The thread's state."""
     stored: asyncio.Future[None]
 
 
@@ -103,10 +92,8 @@ class PostgresServedRuns:
         await entry.stored
 
     def _encode(self, run: ServedRun) -> _Entry:
-        thread_id = run.request.thread_id
-        config = {"configurable": {"thread_id": thread_id, "workspace_id": run.request.workspace_id}}
         metadata: CheckpointMetadata = {"source": "update", "step": 0, "parents": {}, **run.metadata}  # type: ignore[typeddict-item]
-        name, body, row = self._saver.pack_alone(config, self._make_checkpoint(run.state), metadata)  # type: ignore[arg-type]
+        pack = self._saver.pack_alone(self._make_checkpoint(run.state), metadata)
         columns = {
             "request": run.request,
             "record": run.record,
@@ -115,10 +102,10 @@ class PostgresServedRuns:
             "ended_at": run.ended_at,
             "shown": run.shown,
             "documents": run.documents,
-            "checkpoint": orjson.Fragment(row),
+            "checkpoints": list(pack.checkpoints),
         }
-        key = state_key(run.request.workspace_id, thread_id)
-        return _Entry(key, orjson.dumps(columns), name, body, asyncio.get_running_loop().create_future())
+        stored = asyncio.get_running_loop().create_future()
+        return _Entry(run.request.run_id, orjson.dumps(columns), pack.encode(), stored)
 
     def _make_checkpoint(self, state: AnswerState) -> Checkpoint:
         """Make the checkpoint that LangGraph's `update_state` makes of a state in a new thread, at a tenth of the
@@ -146,9 +133,8 @@ class PostgresServedRuns:
                 await session.execute(
                     _STORE,
                     runs=(b"[" + b",".join(entry.row for entry in batch) + b"]").decode(),
-                    threads=[entry.key for entry in batch],
-                    names=[entry.pack for entry in batch],
-                    bodies=[entry.body for entry in batch],
+                    run_ids=[entry.run_id for entry in batch],
+                    packs=[entry.pack for entry in batch],
                 )
         except InputError as error:
             if len(batch) > 1:

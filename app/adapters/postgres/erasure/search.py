@@ -7,11 +7,8 @@ from collections.abc import Sequence
 import zstandard
 from psycopg import sql
 
-from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
-from app.adapters.postgres.row_security import OF_THREAD
 from domain.history.erasure import Needles
-from domain.threads import state_key
 
 _TABLES = """
     SELECT c.table_name AS name, array_agg(c.column_name::text ORDER BY c.ordinal_position) AS columns
@@ -29,7 +26,7 @@ in the audit log, and that it is being erased is in `erasures` until the end."""
 _NAMING = ("thread_id", "branch_of", "source")
 """Columns and JSON keys that hold the id of a thread or the path of a document."""
 
-_COMPRESSED = {"tapes": ("tape", "true"), "checkpoint_blobs": ("blob", f"type = '{PACKED}'")}
+_COMPRESSED = {"tapes": "tape", "state_packs": "pack"}
 
 
 async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]]:
@@ -37,7 +34,6 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
     packed ones unpacked. A name counts in its workspace, where a column or a JSON key says that it is one."""
     wanted = needles.texts
     pairs = [(key, name) for key in _NAMING for name in (needles.sources if key == "source" else needles.names)]
-    pairs += [("thread_id", state_key(needles.workspace_id, name)) for name in needles.names]
     names = [f"{key}={name}" for key, name in pairs]
     named = [f'"{key}": {json.dumps(name, ensure_ascii=False)}' for key, name in pairs]
     found: Counter[str] = Counter()
@@ -54,11 +50,7 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
                     for name in _NAMING
                     if name in table["columns"]
                 )
-                is_ours = "true"
-                if "workspace_id" in table["columns"]:
-                    is_ours = "workspace_id = %(workspace_id)s"
-                elif table["name"] in OF_THREAD:
-                    is_ours = "starts_with(thread_id, %(workspace_id)s || '/')"
+                is_ours = "workspace_id = %(workspace_id)s" if "workspace_id" in table["columns"] else "true"
                 statement = sql.SQL(
                     "SELECT count(*) AS rows FROM ("
                     "SELECT concat_ws(chr(10), {}) AS said, ARRAY[{}]::text[] AS names, {} AS is_ours FROM {}) AS row "
@@ -69,14 +61,10 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
                 values = {"texts": patterns, "names": names, "named": named, "workspace_id": needles.workspace_id}
                 row = await (await connection.execute(statement, values)).fetchone()
                 found[table["name"]] += row["rows"] if row else 0
-            for name, (column, which) in _COMPRESSED.items():
-                if name in {table["name"] for table in tables}:
-                    statement = sql.SQL("SELECT {} AS body FROM {} WHERE ").format(
-                        sql.Identifier(column), sql.Identifier(name)
-                    ) + sql.SQL(which)
-                    cursor = await connection.execute(statement)
-                    async for packed in cursor:
-                        found[name] += holds(bytes(packed["body"] or b""), wanted)
+            for name, column in _COMPRESSED.items():
+                statement = sql.SQL("SELECT {} AS body FROM {}").format(sql.Identifier(column), sql.Identifier(name))
+                async for packed in await connection.execute(statement):
+                    found[name] += holds(bytes(packed["body"]), wanted)
     return len(tables), +found
 
 

@@ -14,12 +14,10 @@ from app.adapters.postgres.erasure.states import unname_in_states
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from app.adapters.postgres.retention.deletion import DELETE_TAPES, THESE, delete_states, name_threads, run
-from app.adapters.postgres.retention.store import DELETE_RUNS, DELETE_THREADS
+from app.adapters.postgres.retention import DELETE_RUNS, DELETE_STATES, DELETE_TAPES, DELETE_THREADS, THESE, run
 from domain.errors import ThreadBusy, UnknownThread
 from domain.history.erasure import ERASED, Erasable, Erasure, Needles, PendingErasure
 from domain.text.sentences import split_sentences
-from domain.threads import state_key
 
 SENTENCES = 40
 """Sentences that are looked for afterwards, spread over the text."""
@@ -154,11 +152,6 @@ _UNNAME: tuple[LiteralString, ...] = (
     """UPDATE assistants SET setup = replace(setup::text, %(document_id)s, %(erased)s)::jsonb
        WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN setup::text) > 0""",
 )
-
-_NOTE_THINNED: LiteralString = """
-    UPDATE threads SET thinned_until = clock_timestamp()
-    WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
-"""
 
 _DELETE_TAPES: LiteralString = """
     DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
@@ -301,13 +294,9 @@ class PostgresEraser:
                     statement, document_id=document_id, erased=ERASED, run_ids=[row["run_id"] for row in read]
                 )
             # The states of a conversation repeat its turns, so they go together: it goes on without them.
-            states = await delete_states(session, [state_key(workspace_id, each) for each in thread_ids])
-            await session.execute(_NOTE_THINNED, thread_ids=thread_ids)
-            keys = [state_key(workspace_id, each) for each in only_read]
-            erasure.rows.update(await unname_in_states(session, keys, document_id))
-            erasure.rows.update(
-                {"tapes": tapes.rowcount, "checkpoints": states.states, "checkpoint_blobs": states.values}
-            )
+            states = await run(session, DELETE_STATES, **_name_threads(workspace_id, thread_ids))
+            unnamed = await unname_in_states(session, only_read, document_id)
+            erasure.rows.update({"tapes": tapes.rowcount, "state_packs": states.rows + unnamed})
             for table, statement in _DELETE_TRACES.items():
                 gone = await session.execute(
                     statement,
@@ -345,21 +334,19 @@ class PostgresEraser:
             unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
             erasure = Erasure(Needles(workspace_id, tuple(thread_ids), sentences=unique))
             erasure.run_ids = frozenset(row["run_id"] for row in runs)
-            keys = [state_key(workspace_id, each) for each in thread_ids]
-            these = name_threads(keys)
+            these = _name_threads(workspace_id, thread_ids)
             tapes = await run(session, DELETE_TAPES, **these)
             gone = await run(session, DELETE_RUNS, **these)
-            states = await delete_states(session, keys)
+            states = await run(session, DELETE_STATES, **these)
             accepted = await session.execute(_DELETE_ACCEPTED, **these)
-            threads = await session.execute(DELETE_THREADS, **these)
+            threads = await run(session, DELETE_THREADS, **these)
             erasure.rows.update(
                 {
                     "tapes": tapes.rows,
                     "runs": gone.rows,
-                    "checkpoints": states.states,
-                    "checkpoint_blobs and checkpoint_writes": states.values,
+                    "state_packs": states.rows,
                     "accepted_runs": accepted.rowcount,
-                    "threads": threads.rowcount,
+                    "threads": threads.rows,
                 }
             )
             await session.execute(_NOTE, kind="thread", target=thread_id, run_ids=list(erasure.run_ids))
@@ -387,6 +374,11 @@ class PostgresEraser:
 
     async def search(self, needles: Needles) -> tuple[int, Counter[str]]:
         return await search_tables(self._pool, needles)
+
+
+def _name_threads(workspace_id: str, thread_ids: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of `THESE`."""
+    return {"workspaces": [workspace_id] * len(thread_ids), "thread_ids": thread_ids}
 
 
 def _sample(texts: Any) -> list[str]:

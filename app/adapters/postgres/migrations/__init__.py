@@ -4,7 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 from runpy import run_path
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -92,9 +92,8 @@ def _read_number(version: Path) -> str:
     return version.stem.split("_")[0]
 
 
-def _list_statements(after: str) -> list[LiteralString]:
-    lacking = (version for version in _list_versions() if _read_number(version) > after)
-    return [statements for version in lacking for statements in run_path(str(version))["list_statements"]()]
+def _load_versions(after: str) -> list[dict[str, Any]]:
+    return [run_path(str(version)) for version in _list_versions() if _read_number(version) > after]
 
 
 async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> None:
@@ -109,7 +108,10 @@ async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> Non
     if found > newest:
         raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
     await cursor.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
-    for statements in await asyncio.to_thread(_list_statements, found):
-        await cursor.execute(statements)
+    for version in await asyncio.to_thread(_load_versions, found):
+        for statements in version["list_statements"]():
+            await cursor.execute(statements)
+        if move_rows := version.get("move_rows"):
+            await move_rows(connection)
     await cursor.execute("DELETE FROM schema_version")
     await cursor.execute("INSERT INTO schema_version VALUES (%s)", [newest])

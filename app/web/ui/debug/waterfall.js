@@ -7,7 +7,7 @@ const AHEAD = 20;
 
 /** What made the states that no node has made. @type {Record<string, string>} */
 const WRITTEN = {
-  __start__: "question", fork: "branch begins", cache: "stored answer", stop: "stopped", thinned: "only the end is kept",
+  __start__: "question", fork: "branch begins", cache: "stored answer", stop: "stopped",
   migration: "state upgraded",
 };
 
