@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from runpy import run_path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -15,6 +16,8 @@ from app.adapters.postgres.row_security import secure
 from domain.errors import ConfigurationError, DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.postgres")
+
+MoveRows = Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]]
 
 _LOCK = 1618033988
 """Any number will do that nobody else locks: the first digits of the golden ratio."""
@@ -92,8 +95,10 @@ def _read_number(version: Path) -> str:
     return version.stem.split("_")[0]
 
 
-def _load_versions(after: str) -> list[dict[str, Any]]:
-    return [run_path(str(version)) for version in _list_versions() if _read_number(version) > after]
+def _load_versions(after: str) -> list[tuple[list[LiteralString], MoveRows | None]]:
+    """Return the statements of each version after this one, and what moves rows after them."""
+    loaded = [run_path(str(version)) for version in _list_versions() if _read_number(version) > after]
+    return [(version["list_statements"](), version.get("move_rows")) for version in loaded]
 
 
 async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> None:
@@ -108,10 +113,10 @@ async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> Non
     if found > newest:
         raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
     await cursor.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
-    for version in await asyncio.to_thread(_load_versions, found):
-        for statements in version["list_statements"]():
-            await cursor.execute(statements)
-        if move_rows := version.get("move_rows"):
+    for statements, move_rows in await asyncio.to_thread(_load_versions, found):
+        for each in statements:
+            await cursor.execute(each)
+        if move_rows is not None:
             await move_rows(connection)
     await cursor.execute("DELETE FROM schema_version")
     await cursor.execute("INSERT INTO schema_version VALUES (%s)", [newest])

@@ -1,7 +1,5 @@
-"""The schema. Policies and grants are not in it: `row_security` gives them to tables whenever these come.
-
-LangGraph creates the tables of checkpoints itself.
-"""
+"""The schema of 1.0.0, in which LangGraph made the tables of saved states itself. Policies and grants are not in it:
+`row_security` gives them to tables whenever these come."""
 
 # The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
 # groups would not see the documents that it hides.
@@ -155,9 +153,10 @@ CREATE TRIGGER keep_groups_of_superseded AFTER UPDATE OF revision ON documents
     FOR EACH ROW WHEN (old.revision <> new.revision) EXECUTE FUNCTION keep_groups();
 CREATE TRIGGER keep_groups_of_deleted AFTER DELETE ON documents FOR EACH ROW EXECUTE FUNCTION keep_groups();
 
--- A row for each name, whose id is that of the document which whoever may read all gives this name: who changes a
--- document of the name holds it, also where there is none yet. And a row for each document that was deleted: its
--- revisions are not used again, and no file that came before brings it back.
+-- What is known of a document beside its row in `documents`. There are two kinds of rows. One stands for a name, and is
+-- locked by whoever changes a document of that name, even before there is one; its id is the one that the document of
+-- this name gets for readers of all groups. The other stands for a deleted document: its revisions are not used again,
+-- and a file that arrived before the deletion does not bring it back.
 CREATE TABLE document_marks (
     workspace_id text NOT NULL,
     document_id uuid NOT NULL,
@@ -315,8 +314,7 @@ CREATE TABLE embedding_model (
 """
 
 CONVERSATIONS = r"""
--- An id is the choice of whoever asks first, in their workspace. In the tables of LangGraph, which know a thread by its
--- id alone, it stands behind the workspace's (domain/threads.py).
+-- Whoever asks first chooses the id, within their workspace.
 CREATE TABLE threads (
     thread_id text NOT NULL,
     workspace_id text NOT NULL,
