@@ -83,7 +83,9 @@ class Bench:
             if await self.services.library.documents.is_untouched(name):
                 documents = list(make_documents(name, size))
                 started = time.perf_counter()
-                await self.services.library.documents.load(name, documents)
+                for document in documents:
+                    await self.services.library.documents.replace(name, document)
+                await self.services.library.wait_for_indexes()
                 rate = size / (time.perf_counter() - started)
                 report("load", name, f"{size} chunks, {rate:.0f}/s, with the index")
 

@@ -172,7 +172,7 @@ async def test_the_command_goes_on_where_it_was_killed(
     services: Services, settings: Settings, embedder: OnnxEmbedder
 ) -> None:
     chunks = BATCH + 20
-    await services.library.documents.load("default", [content_of("numbers", [f"Number {n}" for n in range(chunks)])])
+    await services.library.documents.replace("default", content_of("numbers", [f"Number {n}" for n in range(chunks)]))
     async with serve_embeddings(embedder) as server:
         # The word that is tried at the start, a batch, and no more.
         server.behaviour.faults = [None, None, "stall"]

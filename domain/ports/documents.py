@@ -1,6 +1,6 @@
 """The document store: documents and their chunks, written by ingestion."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -124,14 +124,6 @@ class DocumentStore(DocumentCatalog, Protocol):
 
         Raises `Superseded` where what the document holds came later than the content, or the document was deleted
         later, or the content's arrival has lost its lease; and `AmbiguousName`.
-        """
-        ...
-
-    async def load(self, workspace_id: str, contents: Iterable["DocumentContent"]) -> Sequence[Document]:
-        """The same as `replace` for each, many times faster for many; in batches, each of which is stored whole or not
-        at all. Where one fails, those before it stay. The documents come in no particular order.
-
-        `contents` is consumed as it is stored, and may come from a generator. Each source may come once.
         """
         ...
 

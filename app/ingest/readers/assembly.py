@@ -88,6 +88,7 @@ class Assembly:
     - `add_heading`, `add_paragraph`, `add_code`, `add_table`, `add_definition` append a block.
     - What is added between `open_item` and `close_item` belongs to that item, and between `open_quote` and
       `close_quote` to that quote. Both may be nested. `add_item` is for formats that know only an item's depth.
+    - `label` says what the next block is, such as "Note".
     - `link` marks words as a link. Its address is kept in `ParsedDocument.links`, apart from the text.
     - `add_block` and `open_section` append text as it is, for formats without structure, and return offsets.
 
@@ -109,6 +110,7 @@ class Assembly:
         self._addresses: list[str] = []
         self._links: list[Link] = []
         self._ended_as = ""
+        self._label = ""
         self._term = (0, 0)
         """The start of the last term, or of those that share its line, and the number of containers around it."""
         self._item = (0, False)
@@ -135,16 +137,31 @@ class Assembly:
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within
         an item or a quote it is a paragraph."""
+        self.end_label()
         if self._containers:
             self.add_paragraph(text)
         elif text := squeeze(text):
             start = self._add(f"{'#' * min(max(level, 1), _DEEPEST_HEADING)} {text}", "heading")
             self.open_section(level, unlink(text).replace("`", ""), start)
 
+    def label(self, words: str) -> None:
+        """Say what the next block is, such as a note or what is in a tab: a paragraph has the words before its own, and
+        above any other block they are a paragraph."""
+        self.end_label()
+        self._label = squeeze(words)
+
+    def end_label(self) -> None:
+        """Append the label that waits for a block as a paragraph."""
+        label, self._label = self._label, ""
+        if label:
+            self.add_paragraph(_end(label))
+
     def add_paragraph(self, text: str) -> None:
         """Append a paragraph. `BREAK` ends a line; all other white space is one blank. It replaces one whose words it
         ends with: the description of a picture above its caption."""
         text = "\n".join(filter(None, map(squeeze, text.split(BREAK))))
+        if self._label and text:
+            text, self._label = f"{_end(self._label)} {text}", ""
         last = self._parts[-1] if self._ended_as == "paragraph" and not self._containers else ""
         if " " in last and last[-1].isalnum() and f" {unlink(text)}".endswith(f" {last}"):
             self._length -= sum(map(len, self._parts[-2:]))
@@ -164,6 +181,7 @@ class Assembly:
     def add_table(self, rows: Sequence[Sequence[str]], *, headers: int = 0, caption: str = "") -> None:
         """Append a table, of which the first `headers` rows are its header. `caption` says what it is about, its period
         or its unit. A table with one column is a list of paragraphs."""
+        self.end_label()
         self.add_paragraph(caption)
         cells = [[squeeze(cell).replace("|", "\\|") for cell in row] for row in rows]
         lines = [join_cells(row) for row in cells]
@@ -176,6 +194,7 @@ class Assembly:
     def add_definition(self, term: str) -> None:
         """Append a term. Each `open_definition` after it begins one of its meanings. Terms that follow each other, such
         as the short and the long name of an option, share them."""
+        self.end_label()
         term = squeeze(term)
         start, depth = self._term
         is_next = self._ended_as == "term" and depth == len(self._containers)
@@ -190,6 +209,7 @@ class Assembly:
 
     def close_definition(self) -> None:
         """End the meaning that was begun last."""
+        self.end_label()
         self._containers.pop()
         self._ended_as = "meaning" if self._ended_as == "item" else "definition"
 
@@ -201,6 +221,7 @@ class Assembly:
 
     def close_item(self) -> None:
         """End the item that was begun last."""
+        self.end_label()
         del self._containers[self._items.pop() :]
 
     def add_item(self, text: str, depth: int = 0, number: int | None = None) -> None:
@@ -225,6 +246,7 @@ class Assembly:
 
     def close_quote(self) -> None:
         """End the quote that was begun last."""
+        self.end_label()
         self._containers.pop()
         self._ended_as = "quote"
 
@@ -251,6 +273,7 @@ class Assembly:
 
     def add_block(self, text: str, *, gap: str = "\n\n") -> int:
         """Append cleaned text as it is and return its start. `gap` separates it from the block before."""
+        self.end_label()
         text = text.strip("\n").rstrip()
         self._ended_as = ""
         return self._append(text, gap) if text else self._length
@@ -258,6 +281,7 @@ class Assembly:
     def finish(self, title: str | None, source: str) -> ParsedDocument:
         """Return the document, without its media type. Without a title it is named by its first heading under which
         anything stands, then by its source."""
+        self.end_label()
         text = "".join(self._parts)
         ends = [start for start, _ in self._sections[1:]] + [self._length]
         sections = [Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)]
@@ -283,12 +307,14 @@ class Assembly:
         )
 
     def _open(self, first: str, rest: str) -> None:
+        self.end_label()
         self._containers.append(_Container(first, rest))
 
     def _add(self, text: str, kind: str) -> int:
         """Append a block within the containers that are open, and return its start."""
         if not text.strip():
             return self._length
+        self.end_label()
         fresh = [each for each in self._containers if not each.is_begun]
         kept = "".join(each.rest for each in self._containers if each.is_begun)
         first = "".join(each.rest if each.is_begun else each.first for each in self._containers)
@@ -332,6 +358,10 @@ class Assembly:
                 start, address = opened.pop()
                 self._links.append(Link(start, self._length + len(written), address))
         return written + text[position:]
+
+
+def _end(label: str) -> str:
+    return f"{label}:" if label and label[-1] not in ":.!?)]" else label
 
 
 def unlink(text: str) -> str:

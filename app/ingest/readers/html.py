@@ -311,8 +311,6 @@ class _Walk:
         self.bars = 0
         self.table = Rows()
         self.opened: list[str] = []
-        self.label = ""
-        """The label of a note, which waits for its first paragraph."""
 
     def run(self, root: LexborNode, path: Sequence[int] = ()) -> None:
         """Walk `root`, or, of it, what the first of `path` holds: the ids of an element and of those around it."""
@@ -356,7 +354,6 @@ class _Walk:
                     pending.append((child, False))
                 child = child.prev
         self._flush()
-        self._add_label()
 
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
@@ -378,7 +375,6 @@ class _Walk:
             self.tables += 1
             if self.tables == 1:
                 self._flush()
-                self._add_label()
                 self.table = Rows()
         elif self.tables:
             if self.tables == 1 and tag == "tr":
@@ -392,7 +388,6 @@ class _Walk:
 
     def _open(self, node: LexborNode, tag: str) -> None:
         if tag in ("ul", "ol"):
-            self._add_label()
             start = node.attributes.get("start") or "1"
             self.lists.append(None if tag == "ul" else int(start[:9]) if start.isdecimal() else 1)
         elif tag == "li":
@@ -447,10 +442,8 @@ class _Walk:
             elif tag in _BLOCKS or tag in _HEADINGS:
                 self.inline.append(" ")
         elif tag == "th" or _is_label(node):
-            self._add_label()
-            self.label = self._take().rstrip(":")
+            self.assembly.label(self._take())
         elif tag in _HEADINGS:
-            self._add_label()
             heading = self._take()
             if heading and unlink(heading) == self.title:
                 self.assembly.begin_anew(_LONGEST_BANNER)
@@ -492,17 +485,9 @@ class _Walk:
         raw = "".join(self.inline)
         self.inline.clear()
         if self.preformatted:
-            self._add_label()
             self.assembly.add_code(raw, self.language)
         elif raw.strip():
-            self.assembly.add_paragraph(f"{self.label}: {raw}" if self.label else raw)
-            self.label = ""
-
-    def _add_label(self) -> None:
-        """Add the label that waits for a paragraph as one of its own."""
-        if self.label:
-            self.assembly.add_paragraph(f"{self.label}:")
-            self.label = ""
+            self.assembly.add_paragraph(raw)
 
 
 def _is_bold(cell: LexborNode) -> bool:

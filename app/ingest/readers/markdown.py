@@ -101,7 +101,8 @@ def _convert(text: str) -> str:
             line = f"{tab[1]}!!! tab {tab[2]}"
         elif line.lstrip().startswith(":::") and (colons := _COLONS.match(line)):
             label = (colons[2] or colons[3] or colons[1] or "").strip()
-            line = f"\n{_end_label(label.capitalize() if label == colons[1] else label)}\n" if label else ""
+            label = label.capitalize() if label == colons[1] else label
+            line = f"\n{label}{'' if label.endswith(_LABEL_END) else ':'}\n" if label else ""
         lines.append(line)
     return "\n".join(lines)
 
@@ -157,10 +158,6 @@ def _is_contents(group: Sequence[Token]) -> bool:
     return links > 0 and group[0].type in ("bullet_list_open", "ordered_list_open")
 
 
-def _end_label(label: str) -> str:
-    return label if label.endswith(_LABEL_END) else f"{label}:"
-
-
 class _Walk:
     """Walks the tokens of a file and adds its blocks."""
 
@@ -169,7 +166,6 @@ class _Walk:
         self._numbers: list[int | None] = []
         self._rows: list[list[str]] = []
         self._headers = 0
-        self._label = ""
 
     def add(self, tokens: Sequence[Token]) -> None:
         """Add the blocks that the tokens stand for."""
@@ -180,7 +176,7 @@ class _Walk:
                     self._add_text("".join(_spell(self._assembly, token.children or ())), inside)
                 case "fence" | "code_block":
                     title = _CODE_TITLE.search(token.info)
-                    self._add_label(title[1] if title else "")
+                    self._assembly.label(title[1] if title else "")
                     self._assembly.add_code(token.content, re.split(r"[\s{,:]", token.info.strip(), maxsplit=1)[0])
                 case "math_block":
                     self._assembly.add_paragraph(f"$${token.content}$$")
@@ -197,10 +193,8 @@ class _Walk:
         assembly = self._assembly
         match token.type:
             case "bullet_list_open":
-                self._add_label()
                 self._numbers.append(None)
             case "ordered_list_open":
-                self._add_label()
                 self._numbers.append(int(token.attrGet("start") or 1))
             case "bullet_list_close" | "ordered_list_close":
                 self._numbers.pop()
@@ -211,7 +205,6 @@ class _Walk:
             case "list_item_close":
                 assembly.close_item()
             case "blockquote_open":
-                self._add_label()
                 assembly.open_quote()
             case "blockquote_close":
                 assembly.close_quote()
@@ -220,7 +213,6 @@ class _Walk:
             case "dd_close":
                 assembly.close_definition()
             case "table_open":
-                self._add_label()
                 self._rows, self._headers = [], 0
             case "thead_close":
                 self._headers = len(self._rows)
@@ -230,7 +222,7 @@ class _Walk:
                 assembly.add_table(self._rows, headers=self._headers)
                 self._rows = []
             case "admonition_close":
-                self._add_label()
+                assembly.end_label()
             case _:
                 pass
 
@@ -240,23 +232,13 @@ class _Walk:
         elif inside == "dt_open":
             self._assembly.add_definition(text)
         elif inside == "admonition_title_open":
-            self._add_label()
-            self._label = text
+            self._assembly.label(text)
         elif inside:
-            self._add_label()
             self._assembly.add_heading(int(inside[1]), text)
         else:
             if alert := _ALERT.match(text):
                 text = f"{alert[1].capitalize()}: {text[alert.end() :].lstrip(BREAK)}"
-            self._assembly.add_paragraph(f"{_end_label(self._label)} {text}" if self._label else text)
-            self._label = ""
-
-    def _add_label(self, label: str = "") -> None:
-        """Add the labels that wait for a paragraph as one of their own."""
-        for each in (self._label, label):
-            if each:
-                self._assembly.add_paragraph(_end_label(each))
-        self._label = ""
+            self._assembly.add_paragraph(text)
 
 
 def _spell(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[str]:

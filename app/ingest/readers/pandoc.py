@@ -119,8 +119,6 @@ class Walk:
         self.assembly = Assembly()
         self._above = 0
         """Headings that stand above all of the text: title and subtitle."""
-        self._label = ""
-        """Words that say what the next block is: a note's title, the name of a tab, an item's letter."""
 
     def read(self, tree: Node, source: str, title: str | None = None) -> ParsedDocument:
         """Return the document that the tree is of. `title` names it where that stands outside the tree."""
@@ -142,30 +140,18 @@ class Walk:
         """Add blocks. A label that none of them takes becomes a paragraph."""
         for block in blocks:
             self._add(block)
-        self.end_label()
-
-    def label(self, words: str) -> None:
-        """Say what the next block is."""
-        self.end_label()
-        self._label = words
-
-    def end_label(self) -> None:
-        """Add the label that no paragraph follows as a paragraph."""
-        label, self._label = self._label, ""
-        if label:
-            self.assembly.add_paragraph(label if label[-1] in ":.!?)]" else f"{label}:")
+        self.assembly.end_label()
 
     def add_div(self, classes: Sequence[str], blocks: Sequence[Node]) -> None:
         """Add blocks that the format puts together, such as a note with its title."""
         if "title" in classes:
-            self.label(self.spell_blocks(blocks))
+            self.assembly.label(self.spell_blocks(blocks))
         else:
             self.add(blocks)
 
     def add_code(self, code: str, classes: Sequence[str], attributes: dict[str, str]) -> None:
         """Add lines of code."""
-        self.label(attributes.get("caption", ""))
-        self.end_label()
+        self.assembly.label(attributes.get("caption", ""))
         self.assembly.add_code(code, next((name for name in classes if name not in ("code", "numberLines")), ""))
 
     def spell(self, inlines: Sequence[Node]) -> str:
@@ -199,17 +185,14 @@ class Walk:
         assembly, content = self.assembly, cast("Any", block.get("c"))
         match block["t"], content:
             case "Header", (level, _, words):
-                self.end_label()
                 assembly.add_heading(level + self._above, self.spell(words))
             case (("Para" | "Plain"), words):
-                self.add_paragraph(self.spell(words))
+                assembly.add_paragraph(self.spell(words))
             case "LineBlock", lines:
-                self.add_paragraph(BREAK.join(map(self.spell, lines)))
+                assembly.add_paragraph(BREAK.join(map(self.spell, lines)))
             case "CodeBlock", ((_, classes, attributes), code):
-                self.end_label()
                 self.add_code(code, classes, dict(attributes))
             case "BlockQuote", blocks if self.quotes:
-                self.end_label()
                 assembly.open_quote()
                 self.add(blocks)
                 assembly.close_quote()
@@ -221,11 +204,9 @@ class Walk:
                 is_decimal = style["t"] in _DECIMAL
                 self._add_items(items, lambda place: start + place, "" if is_decimal else style["t"])
             case "DefinitionList", entries:
-                self.end_label()
                 for term, meanings in entries:
                     self.add_definition(self.spell(term), meanings)
             case "Table", (_, (_, caption), _, head, bodies, foot):
-                self.end_label()
                 self._add_table(self.spell_blocks(caption), head, bodies, foot)
             case "Figure", (_, (_, caption), blocks):
                 self.add([*blocks, *caption])
@@ -233,13 +214,6 @@ class Walk:
                 self.add_div(classes, blocks)
             case _:  # rules, and what is raw for one output
                 pass
-
-    def add_paragraph(self, text: str) -> None:
-        """Add a paragraph, after the label that waits for it."""
-        label, self._label = self._label, ""
-        if label and text.strip():
-            text = f"{label}{'' if label[-1] in ':.!?)]' else ':'} {text}"
-        self.assembly.add_paragraph(text)
 
     def add_definition(self, term: str, meanings: Sequence[Sequence[Node]]) -> None:
         """Add a term with its meanings, unless it has none."""
@@ -253,12 +227,11 @@ class Walk:
 
     def _add_items(self, items: Sequence[Sequence[Node]], count: Callable[[int], int | None], style: str = "") -> None:
         """Add items. Where their numbers are letters, these stand before their words."""
-        self.end_label()
         for place, item in enumerate(items):
             number = count(place)
             self.assembly.open_item(None if style else number)
             if style and number is not None:
-                self._label = f"({_letter(number, style)})"
+                self.assembly.label(f"({_letter(number, style)})")
             self.add(item)
             self.assembly.close_item()
 

@@ -102,27 +102,25 @@ class _Walk(Walk):
         first = self.spell(blocks[0]["c"]) if blocks and blocks[0]["t"] in ("Para", "Plain") else ""
         if not first.startswith((_MARK, f"`{_MARK}")):
             if name == "seealso":
-                self.label("See also")
+                self.assembly.label("See also")
             super().add_div(classes, blocks)
             return
         argument = first.replace(_MARK, "", 1)
         if name in _VERSIONS:
             version, _, what = argument.partition(" ")
             label = f"{_VERSIONS[name]} {version}"
-            self.label(label if what or blocks[1:] else f"{label}.")
-            if what:
-                self.add_paragraph(what)
+            self.assembly.label(label if what or blocks[1:] else f"{label}.")
+            self.assembly.add_paragraph(what)
         elif name == "seealso":
-            self.label("See also")
-            self.add_paragraph(argument)
+            self.assembly.label("See also")
+            self.assembly.add_paragraph(argument)
         elif _OBJECT.fullmatch(name):
-            self.end_label()
             if not blocks[1:]:
-                self.add_paragraph(argument)
+                self.assembly.add_paragraph(argument)
             self.add_definition(argument, [blocks[1:]])
             return
         elif name not in _CONDITIONS:
-            self.label(argument)
+            self.assembly.label(argument)
         self.add(blocks[1:])
 
     def add_code(self, code: str, classes: Sequence[str], attributes: dict[str, str]) -> None:

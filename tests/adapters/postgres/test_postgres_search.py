@@ -112,7 +112,8 @@ async def test_a_large_workspace_has_an_index(pool: Pool, monkeypatch: pytest.Mo
     await store(documents, "a'b", "y", WORDS[:1])
     await documents.wait_for_indexes()
     assert await read_index(pool, "a'b")
-    await documents.load("c", [content_of(f"{n}", WORDS[:3]) for n in range(4)])
+    for n in range(4):
+        await documents.replace("c", content_of(f"{n}", WORDS[:3]))
     assert await read_index(pool, "c")
     for workspace_id, chunks in (("a'b", 6), ("c", 12)):
         found = await PostgresLibrary(pool).search_dense(Scope(workspace_id), vector_of(WORDS[0]), 100)

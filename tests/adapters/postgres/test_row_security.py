@@ -163,7 +163,6 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "conversations/run_log.py",  # sums costs
         "conversations/served_runs.py",  # stores cached answers of several workspaces at once
         "documents/originals.py",  # erases files that no document needs
-        "documents/store.py",  # tends an index
         "erasure/search.py",  # looks everywhere for what was erased
         "erasure/store.py",  # asks which sentences others said too
         "pool.py",

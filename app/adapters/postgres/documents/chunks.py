@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from struct import pack
 from typing import LiteralString
@@ -34,11 +33,10 @@ _STORED_CHUNKS: LiteralString = """
 """
 
 _READ_VECTORS: LiteralString = """
-    SELECT DISTINCT ON (c.document_id, c.content_hash)
-           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens,
-           coalesce(t.places, '') AS places
+    SELECT DISTINCT ON (c.content_hash) c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens,
+        coalesce(t.places, '') AS places
     FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
-    WHERE c.workspace_id = %(workspace_id)s AND c.document_id = ANY(%(document_ids)s::uuid[])
+    WHERE c.workspace_id = %(workspace_id)s AND c.document_id = %(document_id)s
       AND c.content_hash = ANY(%(content_hashes)s::text[]) AND c.embedding IS NOT NULL
 """
 
@@ -87,20 +85,6 @@ _COUNT_CHUNK_TERMS: LiteralString = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
-    """A chunk and the document that it belongs to."""
-
-    document_id: UUID
-    content: DocumentContent
-    chunk: Chunk
-
-    @property
-    def text(self) -> str:
-        """The text that is embedded and indexed: the chunk with its title and headings."""
-        return embedding_text(self.content.parsed.title, self.chunk.heading_path, self.chunk.text, self.chunk.lead)
-
-
 def identify_chunks(document_id: UUID, chunks: Iterable[Chunk]) -> dict[UUID, Chunk]:
     """Return the chunks by id.
 
@@ -121,29 +105,17 @@ async def read_stored_chunks(session: Session, document_ids: list[UUID]) -> dict
     return {row["chunk_id"]: row["content_hash"] for row in rows}
 
 
-async def find_vectors(session: Session, new: dict[UUID, ChunkRow], *, has_stored: bool) -> dict[UUID, ChunkVectors]:
+async def find_vectors(
+    session: Session, document_id: UUID, content: DocumentContent, new: dict[UUID, Chunk], *, has_stored: bool
+) -> dict[UUID, ChunkVectors]:
     """Return the vectors of new chunks: those that come with the content, else those of a stored chunk of the document
     with the same content, if it `has_stored` chunks. Chunks without either are left out."""
-    vectors = {
-        chunk_id: row.content.embeddings[row.chunk.content_hash]
-        for chunk_id, row in new.items()
-        if row.chunk.content_hash in row.content.embeddings
-    }
-    repeated = {chunk_id: row for chunk_id, row in new.items() if chunk_id not in vectors}
-    if has_stored and repeated:
-        rows = await session.fetch(
-            _READ_VECTORS,
-            document_ids=list({row.document_id for row in repeated.values()}),
-            content_hashes=list({row.chunk.content_hash for row in repeated.values()}),
-        )
-        found = {
-            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"], row["places"])
-            for row in rows
-        }
-        for chunk_id, row in repeated.items():
-            if (place := (row.document_id, row.chunk.content_hash)) in found:
-                vectors[chunk_id] = found[place]
-    return vectors
+    found = dict(content.embeddings)
+    wanted = {chunk.content_hash for chunk in new.values()} - found.keys()
+    if has_stored and wanted:
+        rows = await session.fetch(_READ_VECTORS, document_id=document_id, content_hashes=list(wanted))
+        found |= {row["content_hash"]: ChunkVectors(row["embedding"], row["tokens"], row["places"]) for row in rows}
+    return {chunk_id: found[chunk.content_hash] for chunk_id, chunk in new.items() if chunk.content_hash in found}
 
 
 async def count_terms(session: Session, chunk_ids: list[UUID]) -> Counter[int]:
@@ -174,7 +146,11 @@ async def move_chunks(session: Session, kept: dict[UUID, Chunk]) -> None:
 
 
 async def insert_chunks(
-    session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]
+    session: Session,
+    document_id: UUID,
+    content: DocumentContent,
+    new: dict[UUID, Chunk],
+    vectors: dict[UUID, ChunkVectors],
 ) -> tuple[Counter[int], dict[str, int]]:
     """Store new chunks; those without vectors are to be embedded later. Returns the number of them that hold each
     term, and their words, each with the id of its term."""
@@ -184,13 +160,14 @@ async def insert_chunks(
     # While the server takes other rows. In one thread, because two would not run at once, which goes ahead as far as it
     # can: the terms of a file of 5 MB take 9 MB.
     thread = ThreadPoolExecutor(1)
-    loop, analyse = asyncio.get_running_loop(), partial(_analyse, session.workspace_id)
+    loop = asyncio.get_running_loop()
+    analyse = partial(_analyse, session.workspace_id, document_id, content.parsed.title)
     parts = deque(
         loop.run_in_executor(thread, analyse, rows[first : first + PART]) for first in range(0, len(rows), PART)
     )
     try:
         async with session.copying():
-            await _copy_rows(session, new, vectors)
+            await _copy_rows(session, document_id, content, new, vectors)
             while parts:
                 written, counted, found = await parts.popleft()
                 terms.update(counted)
@@ -201,7 +178,13 @@ async def insert_chunks(
     return terms, words
 
 
-async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> None:
+async def _copy_rows(
+    session: Session,
+    document_id: UUID,
+    content: DocumentContent,
+    new: dict[UUID, Chunk],
+    vectors: dict[UUID, ChunkVectors],
+) -> None:
     """Copy all rows of the chunks but their terms."""
     workspace_id = session.workspace_id
     await session.copy(
@@ -211,22 +194,22 @@ async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[
             (
                 chunk_id,
                 workspace_id,
-                row.document_id,
-                row.chunk.content_hash,
-                list(row.chunk.heading_path),
-                row.chunk.text,
-                write_json(_describe(row)),
+                document_id,
+                chunk.content_hash,
+                list(chunk.heading_path),
+                chunk.text,
+                write_json(_describe(content, chunk)),
                 vectors[chunk_id].embedding if chunk_id in vectors else None,
             )
-            for chunk_id, row in new.items()
+            for chunk_id, chunk in new.items()
         ),
     )
     await session.copy(
         _COPY_PLACES,
         ["uuid", "text", "int4", "int4", "int4", "jsonb"],
         (
-            (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
-            for chunk_id, row in new.items()
+            (chunk_id, workspace_id, chunk.index, chunk.start, chunk.end, _write_lines(chunk))
+            for chunk_id, chunk in new.items()
         ),
     )
     await session.copy(
@@ -243,30 +226,30 @@ async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[
             _COPY_TO_EMBED,
             ["uuid", "text", "uuid", "int4"],
             (
-                (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
-                for chunk_id, row in new.items()
+                (chunk_id, workspace_id, document_id, chunk.index // ROUND)
+                for chunk_id, chunk in new.items()
                 if chunk_id not in vectors
             ),
         )
 
 
-def _analyse(workspace_id: str, rows: Sequence[tuple[UUID, ChunkRow]]) -> _Analysed:
+def _analyse(workspace_id: str, document_id: UUID, title: str, chunks: Sequence[tuple[UUID, Chunk]]) -> _Analysed:
     ids = TermIds(workspace_id)
     written, counted = [], Counter[int]()
-    for chunk_id, row in rows:
-        impacts = weigh_chunk(ids, row.text)
+    for chunk_id, chunk in chunks:
+        impacts = weigh_chunk(ids, embedding_text(title, chunk.heading_path, chunk.text, chunk.lead))
         counted.update(impacts.keys())
         # As pgvector reads a sparsevec. Its own class sorts and checks, which takes four times as long.
         size = len(impacts)
         vector = pack(f">3i{size}i{size}f", TERM_IDS, size, 0, *impacts, *impacts.values())
-        written.append((chunk_id, workspace_id, row.document_id, pack_integers(impacts), vector))
+        written.append((chunk_id, workspace_id, document_id, pack_integers(impacts), vector))
     return written, counted, list_words(workspace_id, ids)
 
 
-def _describe(row: ChunkRow) -> dict[str, str]:
+def _describe(content: DocumentContent, chunk: Chunk) -> dict[str, str]:
     """Return the chunk's metadata, which re-embedding needs and which readers of the table with LangChain see."""
-    described = {"title": row.content.parsed.title, "source": row.content.source}
-    return described | {"lead": row.chunk.lead} if row.chunk.lead else described
+    described = {"title": content.parsed.title, "source": content.source}
+    return described | {"lead": chunk.lead} if chunk.lead else described
 
 
 def _write_lines(chunk: Chunk) -> Jsonb:

@@ -1,6 +1,6 @@
 """Superseded revisions of documents: their texts, and when they were current."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import LiteralString
 from uuid import UUID
 
@@ -8,16 +8,15 @@ from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Session
 from domain.documents import Revision
 
-# The documents' rows are locked, so the revision is copied as it stands.
+# The document's row is locked, so the revision is copied as it stands.
 _KEEP: LiteralString = """
     INSERT INTO document_revisions
         (document_id, revision, workspace_id, content_hash, title, text, created_at, superseded_at)
     SELECT old.document_id, old.revision, old.workspace_id, old.content_hash, old.title, old.text, old.revised_at,
         clock_timestamp()
     FROM documents AS old
-    JOIN unnest(%(document_ids)s::uuid[], %(content_hashes)s::text[]) AS new (document_id, content_hash)
-        ON new.document_id = old.document_id AND new.content_hash <> old.content_hash
-    WHERE old.workspace_id = %(workspace_id)s
+    WHERE old.workspace_id = %(workspace_id)s AND old.document_id = %(document_id)s
+        AND old.content_hash <> %(content_hash)s
 """
 
 _LIST: LiteralString = """
@@ -42,10 +41,9 @@ _READ: LiteralString = """
 """
 
 
-async def keep_superseded(session: Session, content_hashes: Mapping[UUID, str]) -> None:
-    """Copy the documents, whose rows are locked, that are about to get another content. `content_hashes` are the new
-    ones, by document."""
-    await session.execute(_KEEP, document_ids=list(content_hashes), content_hashes=list(content_hashes.values()))
+async def keep_superseded(session: Session, document_id: UUID, content_hash: str) -> None:
+    """Copy the document, whose row is locked, unless its content stays the same."""
+    await session.execute(_KEEP, document_id=document_id, content_hash=content_hash)
 
 
 async def list_revisions(session: Session, document_id: str, groups: Collection[str] | None) -> Sequence[Revision]:

@@ -1,8 +1,7 @@
 """The document store: documents, their chunks, and what is counted per workspace."""
 
-import asyncio
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from hashlib import blake2b
 from typing import LiteralString
@@ -13,7 +12,6 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.documents.browsing import browse
 from app.adapters.postgres.documents.catalog import DOCUMENT_COLUMNS, GET_CORPUS, PostgresDocumentCatalog, read_document
 from app.adapters.postgres.documents.chunks import (
-    ChunkRow,
     count_terms,
     delete_chunks,
     find_vectors,
@@ -33,7 +31,7 @@ from app.adapters.postgres.documents.originals import (
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import update_vocabulary
-from app.adapters.postgres.pool import ALL_WORKSPACES, Integers, Pool, Session, open_session, write_array
+from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
@@ -45,13 +43,6 @@ from domain.library.metadata import Metadata
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
 from domain.scope import Scope, admits
-
-BATCH_CHUNKS = 2_000
-"""Largest number of chunks that `load` writes in one transaction. The larger, the less often the count of a common term
-is updated."""
-
-_Documents = list[Document]
-"""An alias, because within the store `list` is a method."""
 
 Changing = Callable[[str], AbstractAsyncContextManager[None]]
 
@@ -92,20 +83,17 @@ _SET_GROUPS: LiteralString = f"""
     RETURNING {DOCUMENT_COLUMNS}
 """
 
-# The lock that serialises files of one name, also where there is no document of it yet. The rows are taken in ascending
-# order.
-_HOLD_NAMES: LiteralString = """
+# The lock that serialises files of one name, also where there is no document of it yet.
+_HOLD_NAME: LiteralString = """
     INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision)
-    SELECT workspace_id, name, name, forgotten_revision
-    FROM workspaces, unnest(%(names)s::uuid[]) AS name
-    WHERE workspace_id = %(workspace_id)s
-    ORDER BY name
+    SELECT workspace_id, %(name)s::uuid, %(name)s::uuid, forgotten_revision
+    FROM workspaces WHERE workspace_id = %(workspace_id)s
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET revision = mark.revision
 """
 
 _READ_MARKS: LiteralString = """
-    SELECT document_id, name, revision, deleted, groups FROM document_marks
-    WHERE workspace_id = %(workspace_id)s AND name = ANY(%(names)s::uuid[])
+    SELECT document_id, revision, deleted, groups FROM document_marks
+    WHERE workspace_id = %(workspace_id)s AND name = %(name)s
 """
 
 _HOLD_MARK: LiteralString = """
@@ -113,28 +101,23 @@ _HOLD_MARK: LiteralString = """
     FOR UPDATE
 """
 
-# The names are held. Content that arrived earlier than what is stored changes nothing; content without an arrival
-# counts as arriving now. clock_timestamp, because now() is the start of the transaction, which may be before the change
-# it had to wait for.
+# The name is held. Content that arrived earlier than what is stored changes nothing; content without an arrival counts
+# as arriving now. clock_timestamp, because now() is the start of the transaction, which may be before the change it had
+# to wait for.
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
          metadata, revision, groups)
-    SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
-        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata, n.revision,
+    VALUES (
+        %(workspace_id)s, %(document_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s::int,
+        %(characters)s, %(chunks)s, %(text)s, coalesce(%(arrival)s::bigint, nextval('arrivals')), %(metadata)s,
+        %(revision)s,
         coalesce(
-            n.groups::text[], (
-                SELECT groups FROM documents AS old
-                WHERE old.workspace_id = %(workspace_id)s AND old.document_id = n.document_id
-            ), '{{}}'
+            %(groups)s::text[],
+            (SELECT groups FROM documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s),
+            '{{}}'
         )
-    FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
-                %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
-                %(texts)s::text[], %(arrivals)s::bigint[], %(metadata)s::jsonb[],
-                %(revisions)s::int[], %(groups)s::text[])
-        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata,
-              revision, groups)
-    ORDER BY n.document_id
+    )
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
@@ -144,14 +127,14 @@ _UPSERT: LiteralString = f"""
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
         END,
         arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
-    WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
+    WHERE documents.arrival <= excluded.arrival OR %(arrival)s::bigint IS NULL
     RETURNING {DOCUMENT_COLUMNS}
 """
 
 # Run before the upsert, to learn what it replaces. The same order of locks as the upsert's.
 _LOCK_NAMED: LiteralString = f"""
     SELECT {DOCUMENT_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND source = ANY(%(sources)s)
+    WHERE workspace_id = %(workspace_id)s AND source = %(source)s
     ORDER BY document_id
     FOR UPDATE
 """
@@ -162,11 +145,9 @@ _LOCK: LiteralString = """
     FOR UPDATE
 """
 
-_USE_REVISIONS: LiteralString = """
-    UPDATE document_marks AS mark SET revision = document.revision
-    FROM documents AS document
-    WHERE mark.workspace_id = %(workspace_id)s AND document.workspace_id = mark.workspace_id
-        AND document.document_id = mark.document_id AND document.document_id = ANY(%(document_ids)s::uuid[])
+_USE_REVISION: LiteralString = """
+    UPDATE document_marks SET revision = %(revision)s
+    WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s
 """
 
 _DELETE: LiteralString = """
@@ -203,16 +184,6 @@ _FINGERPRINT: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-# `load` lets more terms wait, so that several times as many are indexed at once ...
-_ALLOW_LONG_PENDING_LIST: LiteralString = "SET LOCAL gin_pending_list_limit = '4MB'"
-
-# ... and indexes the rest at its end.
-_INDEX_PENDING_TERMS: LiteralString = """
-    SELECT gin_clean_pending_list(oid) FROM pg_class
-    WHERE oid = 'chunk_terms_by_term'::regclass AND relkind = 'i'
-       OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'chunk_terms_by_term'::regclass)
-"""
-
 # The rows are updated in ascending order, so that two concurrent changes cannot deadlock.
 _ADD_TERMS: LiteralString = """
     INSERT INTO term_frequencies AS f (workspace_id, term, chunks)
@@ -239,8 +210,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
     Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
-    the documents' names and then their rows by ascending id, their files by ascending hash, the frequencies of its
-    terms by ascending id, the workspace's row. Files of one name are therefore serialised, and no two changes deadlock.
+    the documents' name and then their rows by ascending id, their files by ascending hash, the frequencies of its terms
+    by ascending id, the workspace's row. Files of one name are therefore serialised, and no two changes deadlock.
     """
 
     def __init__(
@@ -349,119 +320,61 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         return read_document(row)
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
-        [stored], index_is_due = await self._replace_batch(workspace_id, [content])
-        if index_is_due:
-            self._indexes.tend()
-        return stored
-
-    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> _Documents:
-        documents: _Documents = []
-        batches = _make_batches(contents)
-
-        async def write_batches() -> None:
-            try:
-                for batch in batches:
-                    written, _ = await self._replace_batch(workspace_id, batch, is_load=True)
-                    documents.extend(document for document, _ in written)
-            except BaseException:
-                batches.close()  # the other writer stops after its current batch
-                raise
-
-        # Two writers: one prepares rows while the server stores those of the other.
-        outcomes = await asyncio.gather(write_batches(), write_batches(), return_exceptions=True)
-        for outcome in outcomes:
-            if outcome is not None:
-                raise outcome
-        if documents:
-            # Only the owner of an index may do this.
-            async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
-                await session.execute(_INDEX_PENDING_TERMS)
-            self._indexes.tend()
-            await self._indexes.wait()
-        return documents
-
-    async def _replace_batch(
-        self, workspace_id: str, batch: Sequence[DocumentContent], *, is_load: bool = False
-    ) -> tuple[list[tuple[Document, StoredAs]], bool]:
-        """Replace several documents in one transaction. Returns them with what became of each, and True if the vector
-        index is to be built or dropped."""
-        files = {each.content_hash: each.original for each in batch if each.original is not None}
+        files = {} if content.original is None else {content.content_hash: content.original}
         async with self._originals.stage(workspace_id, files) as staged, self._change(workspace_id) as session:
-            for content in batch:
-                await _hold_lease(session, content.arrival)
+            await _hold_lease(session, content.arrival)
             await hold_index(session, self._embedder)
-            if is_load:
-                await session.execute(_ALLOW_LONG_PENDING_LIST)
             await session.execute(_CREATE_WORKSPACE)
-            contents, before, revisions = await _find_places(session, batch)
-            wanted = {
-                chunk_id: ChunkRow(document_id, content, chunk)
-                for document_id, content in contents.items()
-                for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
-            }
-            replaced = {old.content_hash for old in before.values()}
-            await keep_superseded(
-                session, {document_id: content.content_hash for document_id, content in contents.items()}
-            )
-            arrivals = [content.arrival and content.arrival.number for content in contents.values()]
-            rows = await session.fetch(
+            document_id, old, revision = await _find_place(session, content)
+            await keep_superseded(session, document_id, content.content_hash)
+            row = await session.fetch_one(
                 _UPSERT,
-                document_ids=list(contents),
-                sources=[content.source for content in contents.values()],
-                titles=[content.parsed.title for content in contents.values()],
-                media_types=[content.parsed.media_type for content in contents.values()],
-                content_hashes=[content.content_hash for content in contents.values()],
-                pages=[content.parsed.pages for content in contents.values()],
-                characters=[len(content.parsed.text) for content in contents.values()],
-                chunks=[len(content.chunks) for content in contents.values()],
-                texts=[content.parsed.text for content in contents.values()],
-                arrivals=arrivals,
-                metadata=[Jsonb(content.metadata) for content in contents.values()],
-                revisions=[
-                    revisions[document_id] + (not old or old.content_hash != content.content_hash)
-                    for document_id, content in contents.items()
-                    for old in [before.get(document_id)]
-                ],
-                groups=[
-                    None if content.groups is None else write_array(set(content.groups))
-                    for content in contents.values()
-                ],
+                document_id=document_id,
+                source=content.source,
+                title=content.parsed.title,
+                media_type=content.parsed.media_type,
+                content_hash=content.content_hash,
+                pages=content.parsed.pages,
+                characters=len(content.parsed.text),
+                chunks=len(content.chunks),
+                text=content.parsed.text,
+                arrival=content.arrival and content.arrival.number,
+                metadata=Jsonb(content.metadata),
+                revision=revision,
+                groups=None if content.groups is None else sorted(set(content.groups)),
             )
-            if len(rows) < len(contents):
+            document = read_document(row)
+            if document is None:
                 # Of equal files that come at the same time, the last to come may be stored first.
-                stored = [(old, _compare(old, contents[document_id])) for document_id, old in before.items()]
-                if len(contents) == 1 and stored[0][1] == "unchanged":
-                    return stored, False
+                if old is not None and _compare(old, content) == "unchanged":
+                    return old, "unchanged"
                 raise Superseded
-            await session.execute(_USE_REVISIONS, document_ids=list(contents))
+            await session.execute(_USE_REVISION, document_id=document_id, revision=revision)
+            replaced = set() if old is None else {old.content_hash}
             await hold_originals(session, replaced | staged.keys())
             for content_hash, file in staged.items():
                 await add_original(session, content_hash, file)
             await drop_unneeded(session, replaced)
-            known = await read_stored_chunks(session, list(contents))
-            new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
-            kept = {chunk_id: row.chunk for chunk_id, row in wanted.items() if chunk_id in known}
+            wanted = identify_chunks(document_id, content.chunks)
+            known = await read_stored_chunks(session, [document_id])
+            new = {chunk_id: chunk for chunk_id, chunk in wanted.items() if chunk_id not in known}
             gone = [chunk_id for chunk_id in known if chunk_id not in wanted]
             # Before the chunks that they may come from are deleted.
-            vectors = await find_vectors(session, new, has_stored=bool(known))
+            vectors = await find_vectors(session, document_id, content, new, has_stored=bool(known))
             changed_terms = Counter[int]()
             changed_terms.subtract(await count_terms(session, gone))
             await delete_chunks(session, gone)
-            await move_chunks(session, kept)
-            added_terms, words = await insert_chunks(session, new, vectors)
+            await move_chunks(session, {chunk_id: chunk for chunk_id, chunk in wanted.items() if chunk_id in known})
+            added_terms, words = await insert_chunks(session, document_id, content, new, vectors)
             changed_terms.update(added_terms)
-            is_embedded = len(vectors) == len(new)
             index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
+            is_embedded = len(vectors) == len(new)
             if not is_embedded:
                 await session.execute(ASK_FOR_WORKER)
-        documents = {row["document_id"]: read_document(row) for row in rows}
         # An index is built faster than it grows, so it waits for the last embedding.
-        stored = [
-            (document, _compare(before.get(document_id), content))
-            for document_id, content in contents.items()
-            if (document := documents[document_id]) is not None
-        ]
-        return stored, index_is_due and is_embedded
+        if index_is_due and is_embedded:
+            self._indexes.tend()
+        return document, _compare(old, content)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
@@ -519,37 +432,22 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
 
 
-_Places = tuple[dict[UUID, DocumentContent], dict[UUID, Document], dict[UUID, int]]
-
-
-async def _find_places(session: Session, batch: Sequence[DocumentContent]) -> _Places:
-    """Hold the names of the contents. Return the contents by the ids of the documents that they become, what these
-    documents are now, and the last revision of each. Raises `AmbiguousName`, and `Superseded` where the document was
+async def _find_place(session: Session, content: DocumentContent) -> tuple[UUID, Document | None, int]:
+    """Hold the content's name. Return the id of the document that the content becomes, what this document is now, and
+    the number of the revision that the content is. Raises `AmbiguousName`, and `Superseded` where the document was
     deleted later than its content came."""
-    names = {document_id_of(session.workspace_id, content.source): content for content in batch}
-    await session.execute(_HOLD_NAMES, names=list(names))
-    named = defaultdict[str, list[Document]](list)
-    for row in await session.fetch(_LOCK_NAMED, sources=[content.source for content in batch]):
-        if document := read_document(row):
-            named[document.source].append(document)
-    marks = await session.fetch(_READ_MARKS, names=list(names))
-    used = {row["document_id"]: row["revision"] for row in marks}
-    deleted = defaultdict[UUID, list[tuple[list[str], int]]](list)
-    for row in marks:
-        deleted[row["name"]].append((row["groups"], row["deleted"]))
-    contents, before, revisions = dict[UUID, DocumentContent](), dict[UUID, Document](), dict[UUID, int]()
-    for name, content in names.items():
-        asking, arrival = content.asking, content.arrival
-        if arrival and any(arrival.number < at and admits(groups, asking) for groups, at in deleted[name]):
-            raise Superseded("This document was deleted after the file came. Add it again to have it back.")
-        if old := pick_named(named[content.source], asking, content.groups):
-            document_id = UUID(old.id)
-            before[document_id], revisions[document_id] = old, old.revision
-        else:
-            document_id = name if asking is None else uuid4()
-            revisions[document_id] = used.get(document_id, 0)
-        contents[document_id] = content
-    return contents, before, revisions
+    name = document_id_of(session.workspace_id, content.source)
+    await session.execute(_HOLD_NAME, name=name)
+    rows = await session.fetch(_LOCK_NAMED, source=content.source)
+    named = [document for document in map(read_document, rows) if document is not None]
+    marks = await session.fetch(_READ_MARKS, name=name)
+    asking, arrival = content.asking, content.arrival
+    if arrival and any(arrival.number < mark["deleted"] and admits(mark["groups"], asking) for mark in marks):
+        raise Superseded("This document was deleted after the file came. Add it again to have it back.")
+    if old := pick_named(named, asking, content.groups):
+        return UUID(old.id), old, old.revision + (old.content_hash != content.content_hash)
+    document_id = name if asking is None else uuid4()
+    return document_id, None, 1 + next((each["revision"] for each in marks if each["document_id"] == document_id), 0)
 
 
 async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
@@ -567,20 +465,6 @@ def _compare(old: Document | None, new: DocumentContent) -> StoredAs:
     groups = old.groups or () if new.groups is None else new.groups
     is_same = (old.content_hash, old.metadata, set(old.groups or ())) == (new.content_hash, new.metadata, set(groups))
     return "unchanged" if is_same else "updated"
-
-
-def _make_batches(contents: Iterable[DocumentContent]) -> Generator[list[DocumentContent]]:
-    """Group the contents into batches of at most `BATCH_CHUNKS` chunks, or of one document."""
-    batch: list[DocumentContent] = []
-    chunks = 0
-    for content in contents:
-        if batch and chunks + len(content.chunks) > BATCH_CHUNKS:
-            yield batch
-            batch, chunks = [], 0
-        batch.append(content)
-        chunks += len(content.chunks)
-    if batch:
-        yield batch
 
 
 async def _finish(session: Session, changed_terms: Counter[int], words: dict[str, int], *, chunks: int) -> bool:

@@ -23,6 +23,8 @@ _SAME_CELL = 0.25
 """Distance between lines, in heights of the type, up to which they may be of the same cell."""
 _MOST_LINES = 4
 """Lines of a header with as many cells as there are columns."""
+_OVERLAP = -0.8
+"""The same for lines that overlap, down to which they are not beside each other."""
 _TIGHT = 0.9
 """Distance between the lines of a label, as a share of that between rows."""
 
@@ -68,28 +70,38 @@ def _find_bodies(runs: Sequence[Run]) -> Iterator[list[int]]:
     rows: list[int] = []
     has_body, edge, last = False, math.inf, 0
     for i, run in enumerate(runs):
-        figures = has_figures(run)
+        is_row, figures = bool(run.cells), has_figures(run)
         if rows:
             gap = (run.top - runs[last].bottom) / max(run.height, 1)
-            is_cell = not run.cells and run.left >= edge - 1 and gap < _SAME_CELL
-            goes_on = figures or not has_body if run.cells else run.right <= edge or is_cell
-            if not (goes_on and -0.8 < gap < _APART):
+            is_rest_of_cell = not is_row and run.left >= edge - 1 and gap < _SAME_CELL
+            is_in_first_column = not is_row and run.right <= edge
+            # Below the first figures, a row without any begins another table.
+            is_next_row = is_row and (figures or not has_body)
+            is_near = _OVERLAP < gap < _APART
+            if not (is_near and (is_next_row or is_in_first_column or is_rest_of_cell)):
                 if has_body or len(rows) > 1:
                     yield rows
                 rows, has_body, edge = [], False, math.inf
-            last = i if is_cell else last
-        if run.cells:
+            if is_rest_of_cell:
+                last = i
+        if is_row:
             if figures and not has_body:
-                # Above the first figures stand the header's lines, unless rows are complete, and apart or many.
-                full = [k for k in rows if len(runs[k].cells) >= len(run.cells)]
-                gaps = [(runs[k].top - runs[j].bottom) / runs[k].height for j, k in pairwise(full)]
-                is_body = len(full) > _MOST_LINES or max(gaps, default=0.0) > _SAME_CELL
-                rows = [k for k in rows if is_body and k > full[0]]
+                rows = _leave_out_header(runs, rows, len(run.cells))
             rows.append(i)
             last = i
             has_body, edge = has_body or figures, min(edge, run.cells[1].left)
     if has_body or len(rows) > 1:
         yield rows
+
+
+def _leave_out_header(runs: Sequence[Run], rows: Sequence[int], width: int) -> list[int]:
+    """Return those of the lines above the first figures that are rows of words. They are lines of the header, unless
+    complete ones stand apart or are many. `width` is the number of cells of a complete row."""
+    full = [k for k in rows if len(runs[k].cells) >= width]
+    gaps = [(runs[k].top - runs[j].bottom) / runs[k].height for j, k in pairwise(full)]
+    if len(full) > _MOST_LINES or max(gaps, default=0.0) > _SAME_CELL:
+        return [k for k in rows if k > full[0]]
+    return []
 
 
 def _find_columns(rows: Sequence[Run]) -> list[Piece]:
@@ -202,18 +214,11 @@ def _find_header(
             top = top if lines else run.top
             continue
         right = max(right, *(runs[k].right for k in lines), 0)
-        # A title is centred over the whole table, and not over its values.
-        off_table, off_values = (abs(run.left + run.right - edge - right) / 2 for edge in (left, columns[1].left))
-        is_title = (
-            off_table < run.height / 2 < off_values and sum(_share(run.pieces[0], each) > 0 for each in columns) > 1
-        )
-        if (
-            run.right > reach
-            or run.height > LARGER * first.height
-            or any(piece.left <= columns[0].right and piece.right >= columns[1].left for piece in run.pieces)
-            or any(is_figure(piece.text) and len(piece.text) > 1 for piece in run.pieces)
-            or (is_title and len(run.pieces) == 1)
-        ):
+        is_too_wide, is_too_large = run.right > reach, run.height > LARGER * first.height
+        spans_label = any(each.left <= columns[0].right and each.right >= columns[1].left for each in run.pieces)
+        holds_figure = any(is_figure(piece.text) and len(piece.text) > 1 for piece in run.pieces)
+        is_title = len(run.pieces) == 1 and _is_title(run, columns, left, right)
+        if is_too_wide or is_too_large or spans_label or holds_figure or is_title:
             break
         lines.append(i)
         top = min(top, run.top)
@@ -221,6 +226,14 @@ def _find_header(
         return set()
     top, bottom = min(runs[i].top for i in lines), max(runs[i].bottom for i in lines)
     return {*lines, *(i for i in labels if top < runs[i].bottom and runs[i].top < bottom)}
+
+
+def _is_title(run: Run, columns: Sequence[Piece], left: float, right: float) -> bool:
+    """Return True if a line is centred over the whole table, and not over its values, and reaches over columns."""
+    middle = run.left + run.right
+    off_table, off_values = abs(middle - left - right) / 2, abs(middle - columns[1].left - right) / 2
+    reached = sum(_share(run.pieces[0], each) > 0 for each in columns)
+    return off_table < run.height / 2 < off_values and reached > 1
 
 
 def _read_header(lines: Sequence[Run], columns: Sequence[Piece]) -> tuple[list[Piece], Run]:
@@ -277,8 +290,11 @@ def _join_lines(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _spread(spans: Sequence[Piece], columns: Sequence[Piece]) -> Iterator[tuple[Piece, Sequence[int]]]:
-    """Yield the columns over which cells stand that span some, the upper cells first: of the columns that are nearer to
-    it than to others at its height, and below the same cell, as many as it is centred over."""
+    """Yield each cell that spans columns, with the numbers of these; the upper cells come first.
+
+    A cell may span columns that are nearer to it than to the other cells at its height, and that the same cell above
+    spans. Of the runs of such columns it spans the longest that it is centred over.
+    """
     middles = [(column.left + column.right) / 2 for column in columns]
     above = [0] * len(columns)
     for number, cell in enumerate(spans, start=1):
@@ -287,9 +303,9 @@ def _spread(spans: Sequence[Piece], columns: Sequence[Piece]) -> Iterator[tuple[
         mine = [i for i, x in enumerate(middles) if i and min(level, key=lambda other: abs(other - x)) == centre]
         home = min(mine, key=lambda i: abs(middles[i] - centre), default=0)
         mine = [i for i in mine if above[i] == above[home]]
-        sets = [mine[i:j] for i in range(len(mine)) for j in range(i + 1, len(mine) + 1)]
-        misses = [abs((columns[each[0]].left + columns[each[-1]].right) / 2 - centre) for each in sets]
-        fitting = [each for each, miss in zip(sets, misses, strict=True) if miss <= min(misses) + height]
+        parts = [mine[i:j] for i in range(len(mine)) for j in range(i + 1, len(mine) + 1)]
+        misses = [abs((columns[part[0]].left + columns[part[-1]].right) / 2 - centre) for part in parts]
+        fitting = [part for part, miss in zip(parts, misses, strict=True) if miss <= min(misses) + height]
         places = max(fitting, key=len, default=[])
         for place in places:
             above[place] = number

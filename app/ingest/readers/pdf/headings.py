@@ -45,8 +45,8 @@ def _find_headings(lines: list[PageLine], body: float) -> Iterator[int]:
     short = [reads_like_heading(line.text) for line in lines]
     bold: list[bool] = []
     for line, is_short in zip(lines, short, strict=True):
-        goes_on = line.gap != "\n\n" and bold[-1:] == [True]
-        bold.append(line.bold and is_short and (goes_on or not line.text[0].islower()))
+        is_next_line = line.gap != "\n\n" and bold[-1:] == [True]
+        bold.append(line.bold and is_short and (is_next_line or not line.text[0].islower()))
     for is_bold, run in groupby(range(len(lines)), key=lambda i: bold[i]):
         first, *others = run
         after = first + 1 + len(others)
