@@ -41,8 +41,7 @@ _HTML_START = re.compile(
 
 # Each line begins in one way only: a field's name, or the white space of a folded line.
 _MAIL = re.compile(rb"(?:From [^\r\n]*\r?\n)?(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*+)++(?:\r?\n|\Z)")
-# Comments and other requests of roff may stand above the page's name.
-_MANUAL = re.compile(rb"(?:(?!\.(?:TH|Dd)[ \t])(?:[.'][^\r\n]*+|[ \t]*+)\r?\n)*+\.(?:TH|Dd)[ \t]")
+_MANUAL = re.compile(rb"^\.(?:TH|Dd)[ \t]", re.MULTILINE)
 _MAIL_FIELDS = (b"from:", b"date:")
 
 
@@ -76,8 +75,8 @@ def is_mail(data: bytes) -> bool:
 
 
 def is_manual(data: bytes) -> bool:
-    """True for the source of a manual page, which names the page before anything else."""
-    return _MANUAL.match(data[:65536]) is not None
+    """True for the source of a manual page: it begins with a comment or a request of roff, and names the page."""
+    return data.lstrip()[:1] in (b".", b"'") and _MANUAL.search(data[:65536]) is not None
 
 
 def is_opendocument_text(data: bytes) -> bool:

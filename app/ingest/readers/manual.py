@@ -1,6 +1,7 @@
 """Manual pages as their authors write them, with roff's macros man or mdoc."""
 
 import re
+from collections.abc import Sequence
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import clean
@@ -18,6 +19,19 @@ def read_manual(source: str, data: bytes) -> ParsedDocument:
 
 class _Walk(Walk):
     quotes = False
+
+    def add(self, blocks: Sequence[Node]) -> None:
+        """Add blocks. What DocBook has made of a term is a line in bold or italics, or an option, above an
+        indented part."""
+        rest = [*reversed(blocks)]
+        while rest:
+            block = rest.pop()
+            words = self.spell(block["c"]) if block["t"] == "Para" else ""
+            is_marked = words.startswith("-") or (words and block["c"][0]["t"] in ("Strong", "Emph"))
+            if is_marked and rest and rest[-1]["t"] == "BlockQuote":
+                self.add_definition(words, [rest.pop()["c"]])
+            else:
+                super().add([block])
 
     def name(self, meta: Node) -> str:
         """Return the page's name with its section, such as "rsync(1)"."""

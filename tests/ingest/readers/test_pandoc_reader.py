@@ -124,6 +124,9 @@ def test_a_notebook_shows_its_cells_and_what_they_printed() -> None:
 
 MANUAL = r"""'\" t
 .\" A comment
+.de zZ
+is a macro
+..
 .TH SYNC 1 "4 May 2026" "sync 3.5"
 .SH NAME
 sync \- copy files
@@ -135,6 +138,11 @@ Uses this port
 rather than 873.
 .IP
 It has another.
+.PP
+\fB\-q\fR
+.RS 4
+Quiet\&.
+.RE
 .PP
 Example:
 .nf
@@ -156,7 +164,7 @@ def test_options_of_a_manual_page_are_terms() -> None:
     assert document.title == "SYNC(1)"
     assert document.sections[-1].heading_path == ("SYNC(1)", "OPTIONS", "Ports")
     assert document.text.partition("### Ports\n\n")[2] == (
-        "--port=PORT, -p\n: Uses this port rather than 873.\n\n  It has another.\n\nExample:\n\n"
+        "--port=PORT, -p\n: Uses this port rather than 873.\n\n  It has another.\n\n-q\n: Quiet.\n\nExample:\n\n"
         "```\nauto eth0\n  up\n```\n\nCode | Meaning\n--- | ---\n0 | Success"
     )
     assert "`-p`\n: Port." in read_document("upload", MDOC.encode()).text
