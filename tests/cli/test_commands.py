@@ -230,20 +230,21 @@ def test_the_version_is_said(tmp_path: Path) -> None:
 
 def test_eval(home: Path) -> None:
     folder = home / "birds"
-    folder.mkdir()
-    document = {"id": "falke", "title": "Falke", "text": "The Falke weather station has a warranty of 36 months."}
+    library = folder / "files" / "shop"
+    library.mkdir(parents=True)
+    (library / "falke.md").write_text("# Falke\n\nThe Falke weather station has a warranty of 36 months.\n")
     question = {
         "id": "1",
+        "library": "shop",
         "question": "How long is the warranty of the Falke weather station?",
-        "answers": ["36 months"],
+        "must": [["36 months"]],
         "answerable": True,
-        "relevant": ["falke"],
+        "source": "falke.md",
     }
-    (folder / "corpus.jsonl").write_text(json.dumps(document))
     (folder / "queries.jsonl").write_text(json.dumps(question))
     figures = read(run(home, "eval", "birds", "--json", "--out", "figures"))
     assert figures.keys() == {"birds"}
-    assert (figures["birds"]["ndcg@10"], figures["birds"]["contains_gold"]) == (1, 1)
+    assert figures["birds"]["useful"] == 1
     assert "36 months" in (home / "figures" / "report.html").read_text("utf-8")
 
     (folder / "queries.jsonl").write_text(json.dumps({"id": "1"}))

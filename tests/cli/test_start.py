@@ -45,6 +45,8 @@ def test_help_lists_every_command_and_imports_none() -> None:
 
 async def test_a_command_that_reads_imports_nothing_heavy(tmp_path: Path) -> None:
     async with open_servers(tmp_path, redis=False):
+        # The first command prepares the database.
+        await asyncio.to_thread(start, "documents", home=tmp_path)
         for command in (["documents", "--json"], ["documents", "--waiting"], ["runs"], ["costs"]):
             _, imported = await asyncio.to_thread(start, *command, home=tmp_path)
             assert not imported & HEAVY, command
