@@ -207,17 +207,25 @@ async def test_pandoc_ends_with_its_time_or_its_worker() -> None:
     text = rf"\begin{{document}}\newcommand{{\za}}{{word}}{grown} \zj\end{{document}}"
     dialect = "latex-smart+east_asian_line_breaks"  # by which the process is known
 
+    job = partial(parse, text.encode(), dialect)
     async with ParserWorkers(seconds=1) as workers:
         with pytest.raises(CostlyDocument):
-            await workers.run(partial(parse, text.encode(), dialect))
-    await asyncio.to_thread(_wait_until_gone, dialect.encode())
+            await workers.run(job)
+    async with ParserWorkers(seconds=60) as workers:
+        reading = asyncio.create_task(workers.run(job))
+        await asyncio.to_thread(_wait, dialect.encode(), True)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    await asyncio.to_thread(_wait, dialect.encode(), False)
 
 
-def _wait_until_gone(argument: bytes) -> None:
-    deadline = time.monotonic() + 10
-    while found := [path for path in Path("/proc").glob("[0-9]*/cmdline") if argument in _read(path)]:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
+def _wait(argument: bytes, is_running: bool) -> None:
+    """Wait until a process with this argument runs, or none does."""
+    deadline = time.monotonic() + 20
+    while any(argument in _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")) != is_running:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def _read(path: Path) -> bytes:
