@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import sys
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -369,7 +368,7 @@ async def test_a_mapping_that_does_not_fit_is_refused(database_url: str, writer:
         ({"schema": "other"}, r"no table other\.team"),
         ({"content": "text"}, r"no column 'text'; it has langchain_id, content"),
         ({"embedding": "content"}, "'content'.*is of type text, not vector"),
-        ({"content": "langchain_id"}, "PGVectorStore cannot open the table public.team: .*type, uuid"),
+        ({"content": "langchain_id"}, "'langchain_id'.*is of type uuid, not text"),
         ({"words": "content"}, "'content'.*is of type text, not tsvector"),
         ({"workspace": "owner", "metadata": "none"}, "neither a column 'owner' nor metadata"),
     ):
@@ -472,11 +471,3 @@ async def test_questions_are_answered_from_it(
             await services.library.ingestion.add("default", "new.md", HANDBOOK)
         with pytest.raises(UnknownDocument):
             await turns.ask(Ask("How long?", scope=Scope("default", ("gone.pdf",))))
-
-
-async def test_a_missing_package_is_named(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langchain_postgres", None)
-    monkeypatch.delitem(sys.modules, "app.adapters.pgvectorstore.description", raising=False)
-    with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[pgvectorstore\]'"):
-        async with open_table(database_url, TableMapping(**MAPPING), DIMENSION):
-            pass

@@ -37,7 +37,7 @@ class PgVectorStoreLibrary:
     async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
         rows = await self._table.fetch(
             """
-            SELECT {id}::text AS chunk_id, {document} AS document_id, 1 - ({embedding} {distance} %(query)s) AS score
+            SELECT {match}, {likeness}
             FROM {table} WHERE {in_scope} ORDER BY {embedding} {distance} %(query)s LIMIT %(limit)s
             """,
             scope,
@@ -49,7 +49,7 @@ class PgVectorStoreLibrary:
             rows = await self._table.fetch(
                 """
                 WITH held AS MATERIALIZED (
-                    SELECT {id}::text AS chunk_id, {document} AS document_id, {embedding} AS embedding
+                    SELECT {match}, {embedding} AS embedding
                     FROM {table} WHERE {in_scope}
                 )
                 SELECT chunk_id, document_id, 1 - (embedding {distance} %(query)s) AS score
@@ -66,7 +66,7 @@ class PgVectorStoreLibrary:
             return []
         rows = await self._table.fetch(
             """
-            SELECT {id}::text AS chunk_id, {document} AS document_id, ts_rank_cd({words}, terms) AS score
+            SELECT {match}, ts_rank_cd({words}, terms) AS score
             FROM {table}, {asked} AS terms
             WHERE {words} @@ terms AND {in_scope} ORDER BY score DESC, {id} LIMIT %(limit)s
             """,
@@ -87,7 +87,7 @@ class PgVectorStoreLibrary:
     async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
         rows = await self._table.fetch(
             """
-            SELECT {id}::text AS chunk_id, {document} AS document_id, 1 - ({embedding} {distance} %(query)s) AS score
+            SELECT {match}, {likeness}
             FROM {table} WHERE {chosen}
             """,
             scope,
@@ -101,7 +101,7 @@ class PgVectorStoreLibrary:
             return []
         rows = await self._table.fetch(
             """
-            SELECT {id}::text AS chunk_id, {document} AS document_id, ts_rank_cd({words}, terms) AS score
+            SELECT {match}, ts_rank_cd({words}, terms) AS score
             FROM {table}, {asked} AS terms
             WHERE {chosen}
             """,
@@ -239,7 +239,7 @@ class PgVectorStoreLibrary:
 
 
 _PASSAGES: LiteralString = """
-    SELECT {id}::text AS chunk_id, {document} AS document_id, {title} AS title, {content} AS content,
+    SELECT {match}, {title} AS title, {content} AS content,
         {headings} AS headings, {page} AS page, {start} AS start, {position} AS position
     FROM {table}
 """

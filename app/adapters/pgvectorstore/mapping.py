@@ -47,12 +47,6 @@ class TableMapping(BaseModel):
     position: Name | None = None
     """The chunk's number in its document; with it, cut sentences are completed from the chunks beside it."""
 
-    @property
-    def metadata_names(self) -> list[str]:
-        """Names of columns or metadata keys, without those that the mapping leaves out."""
-        names = (self.workspace, self.document, self.title, *self.headings, self.page, self.start, self.position)
-        return [name for name in dict.fromkeys(names) if name is not None]
-
 
 def read_mapping(path: Path) -> TableMapping:
     """Read the TOML file that `ASKGRAPH_PGVECTORSTORE` names.

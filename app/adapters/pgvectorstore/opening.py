@@ -30,19 +30,17 @@ async def open_table(url: str, mapping: TableMapping, dimension: int) -> AsyncIt
 
     `url` may name a driver, as LangChain writes it (`postgresql+psycopg://`).
 
-    Raises `DatabaseUnavailable`, and `ConfigurationError` if there is no such table, it lacks a column, `PGVectorStore`
-    could not open it, its vectors have another dimension, or the package langchain-postgres is missing.
+    Raises `DatabaseUnavailable`, and `ConfigurationError` if there is no such table, it lacks a column, or its vectors
+    have another dimension.
     """
-    # Loads SQLAlchemy, which a process without such a table does not need.
-    from app.adapters.pgvectorstore.description import describe_table
-
     address = re.sub(r"^postgres(?:ql)?\+\w+://", "postgresql://", url)
-    read_only: dict[str, Any] = {
+    options: dict[str, Any] = {
         "connect_timeout": int(WAIT_SECONDS),
         "application_name": "askgraph",
         "options": "-c default_transaction_read_only=on",
+        "autocommit": True,
+        "row_factory": dict_row,
     }
-    options = {**read_only, "autocommit": True, "row_factory": dict_row}
     name = f"{mapping.schema_name}.{mapping.table}"
     try:
         # A pool retries silently whatever is wrong; a connection of its own raises the error.
@@ -50,7 +48,6 @@ async def open_table(url: str, mapping: TableMapping, dimension: int) -> AsyncIt
             types = await _find_columns(connection, mapping)
             held = await _find_dimension(connection, mapping)
             await _configure(connection)
-        store = await describe_table(address, read_only, mapping, types)
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"The database of the table {name} does not answer: {error}") from error
     except psycopg.Error as error:
@@ -73,7 +70,7 @@ async def open_table(url: str, mapping: TableMapping, dimension: int) -> AsyncIt
         open=False,
     )
     async with pool:
-        yield Table(mapping, store, pool, types)
+        yield Table(mapping, pool, types)
 
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
@@ -97,7 +94,7 @@ async def _find_columns(connection: AsyncConnection[DictRow], mapping: TableMapp
         raise ConfigurationError(f"There is no table {name} in the database that ASKGRAPH_PGVECTORSTORE_URL names.")
     wanted: dict[str, tuple[str, ...] | None] = {
         mapping.id: None,
-        mapping.content: None,
+        mapping.content: ("text", "character varying", "character"),
         mapping.embedding: ("vector", "halfvec"),
     }
     if mapping.words is not None:

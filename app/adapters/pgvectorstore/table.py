@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.rows import DictRow
@@ -17,9 +17,6 @@ from app.adapters.postgres.pool import QUERY_SECONDS, Pool, translated_errors
 from domain.errors import Forbidden, LibraryChanged
 from domain.scope import Scope
 
-if TYPE_CHECKING:
-    from langchain_postgres.v2.async_vectorstore import AsyncPGVectorStore
-
 MAX_COLUMNS = 40
 """Number of the table's own columns that can be filtered by: a function of SQL takes at most 100 arguments."""
 
@@ -29,21 +26,19 @@ logger = logging.getLogger("askgraph.pgvectorstore")
 class Table:
     """The open table."""
 
-    def __init__(
-        self, mapping: TableMapping, store: "AsyncPGVectorStore", pool: Pool, types: Mapping[str, str]
-    ) -> None:
-        """`store` describes the table; `types` are the SQL types of its columns by name."""
+    def __init__(self, mapping: TableMapping, pool: Pool, types: Mapping[str, str]) -> None:
+        """`types` are the SQL types of the table's columns by name."""
         self.mapping = mapping
-        self._store = store
         self._pool = pool
         self._types = types
-        document = SQL("coalesce({}, t.{}::text)").format(self._read(mapping.document), Identifier(store.id_column))
+        self._metadata = mapping.metadata if mapping.metadata in types else None
+        document = SQL("coalesce({}, t.{}::text)").format(self._read(mapping.document), Identifier(mapping.id))
         self._parts: dict[str, Composable] = {
-            "table": SQL("{} AS t").format(Identifier(store.schema_name, store.table_name)),
-            "id": SQL("t.{}").format(Identifier(store.id_column)),
-            "content": SQL("t.{}").format(Identifier(store.content_column)),
-            "distance": SQL(store.distance_strategy.operator),
-            "embedding": SQL("t.{}").format(Identifier(store.embedding_column)),
+            "table": SQL("{} AS t").format(Identifier(mapping.schema_name, mapping.table)),
+            "id": SQL("t.{}").format(Identifier(mapping.id)),
+            "content": SQL("t.{}").format(Identifier(mapping.content)),
+            "distance": SQL("<=>"),
+            "embedding": SQL("t.{}").format(Identifier(mapping.embedding)),
             "words": SQL("t.{}").format(Identifier(mapping.words or "")),
             "language": Literal(mapping.language),
             "document": document,
@@ -53,9 +48,11 @@ class Table:
             "start": self._read(mapping.start),
             "position": self._read_number(mapping.position),
             "workspace": Literal(WHOLE) if mapping.workspace is None else self._read(mapping.workspace),
-            "id_type": SQL(types[store.id_column]),
+            "id_type": SQL(types[mapping.id]),
             "attributes": self._read_attributes(),
         }
+        self._parts["match"] = self._compose("{id}::text AS chunk_id, {document} AS document_id")
+        self._parts["likeness"] = self._compose("1 - ({embedding} {distance} %(query)s) AS score")
         # OR instead of AND: hardly any row has all words of a question.
         self._parts["asked"] = self._compose(
             "CAST(replace(plainto_tsquery({language}, %(query)s)::text, ' & ', ' | ') AS tsquery)"
@@ -77,21 +74,21 @@ class Table:
         """Return the expression of a column or metadata key of this name, as text; NULL if the table has neither."""
         if name in self._types:
             return SQL("t.{}::text").format(Identifier(name))
-        if self._store.metadata_json_column is not None:
-            return SQL("(t.{} ->> {})").format(Identifier(self._store.metadata_json_column), Literal(name))
+        if self._metadata is not None:
+            return SQL("(t.{} ->> {})").format(Identifier(self._metadata), Literal(name))
         return SQL("NULL::text")
 
     def _read_attributes(self) -> Composable:
         """Return the expression of what a row can be filtered by: its metadata and the columns of the table's own, as
         one JSON object."""
-        store = self._store
-        known = (store.id_column, store.content_column, store.embedding_column, self.mapping.words)
-        own = [name for name in self._types if name not in (*known, store.metadata_json_column)][:MAX_COLUMNS]
+        mapping = self.mapping
+        known = (mapping.id, mapping.content, mapping.embedding, mapping.words, mapping.metadata)
+        own = [name for name in self._types if name not in known][:MAX_COLUMNS]
         columns = SQL(", ").join(SQL("{}, t.{}").format(Literal(name), Identifier(name)) for name in own)
         attributes = SQL("jsonb_strip_nulls(jsonb_build_object({}))").format(columns)
-        if store.metadata_json_column is None:
+        if self._metadata is None:
             return attributes
-        metadata = SQL("coalesce(t.{}::jsonb, '{{}}'::jsonb)").format(Identifier(store.metadata_json_column))
+        metadata = SQL("coalesce(t.{}::jsonb, '{{}}'::jsonb)").format(Identifier(self._metadata))
         return SQL("({} || {})").format(metadata, attributes)
 
     def _read_number(self, name: str | None) -> Composable:
@@ -129,7 +126,7 @@ class Table:
 
     def _keep_possible(self, chunk_ids: Sequence[str]) -> list[str]:
         """Drop ids that the id column's type cannot hold, which name no row."""
-        match self._types[self._store.id_column]:
+        match self._types[self.mapping.id]:
             case "uuid":
                 return [str(chunk_id) for chunk_id in parse_ids(chunk_ids)]
             case "smallint" | "integer" | "bigint":
