@@ -165,7 +165,7 @@ async def open_embedding_again(settings: Settings) -> AsyncIterator[tuple[Embedd
         _, embedder, encoder = await stack.enter_async_context(_open_models(settings, prices))
         if embedder.problem:
             raise EmbedderUnavailable(embedder.problem)
-        await choose_embedder(pool, embedder, again=True, changing=answers.changing)
+        await choose_embedder(pool, embedder, again=True)
         indexes = VectorIndexes(pool)
         yield PostgresEmbeddingBacklog(pool, embedder, answers.changing, indexes.tend), encoder, embedder
         await indexes.wait()

@@ -72,9 +72,9 @@ class AnswerCache(Protocol):
         """End the run's lead. Does nothing where it does not lead."""
         ...
 
-    def changing(self, workspace_id: str | None) -> AbstractAsyncContextManager[None]:
-        """Wrap a change of the workspace's documents, or of all workspaces' (None), and its commit. The known state of
-        the documents is not used meanwhile, and forgotten at the end."""
+    def changing(self, workspace_id: str) -> AbstractAsyncContextManager[None]:
+        """Wrap a change of the workspace's documents and its commit. The known state of the documents is not used
+        meanwhile, and forgotten at the end."""
         ...
 
     async def count(self, workspace_id: str) -> AnswerCounts: ...

@@ -91,7 +91,7 @@ async def test_events_whose_reply_came_too_late_are_stored_once_and_nothing_is_w
     async with open_streams(redis_url) as streams:
         store, late = streams._store, [True]
 
-        async def reply_late(batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, bytes]] | None:
+        async def reply_late(batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, str]] | None:
             refused = await store(batch)
             if late:
                 late.clear()

@@ -2,7 +2,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.adapters.redis import limits
-from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.connection import RedisServer, locate
 from app.adapters.redis.limits import RedisUsageCounter
 from tests.contracts.usage_counter import LIMITS, UsageCounterContract, read
 
@@ -19,8 +19,8 @@ async def test_a_minute_a_day_and_a_lost_run_end(
     await usage.count_request("ann", LIMITS)
     await usage.end_run("ann", "run", 7, 0.1)
     async with Redis.from_url(redis_url) as client:
-        assert 86_400 < await client.ttl("{askgraph}::used:ann") <= 90_000
-        await client.hset("{askgraph}::used:ann", mapping={"minute_ends": 1, "day_ends": 1})
+        assert 86_400 < await client.ttl(locate("ann", "", "used")) <= 90_000
+        await client.hset(locate("ann", "", "used"), mapping={"minute_ends": 1, "day_ends": 1})
     counted, used = read(await usage.count_request("ann", LIMITS))
     assert (counted, used.requests, used.runs, used.tokens, used.dollars) == (True, 1, 0, 0, 0.0)
 

@@ -11,7 +11,9 @@ from datetime import timedelta
 from typing import cast
 from uuid import uuid4
 
-from app.adapters.redis.connection import PREFIX, RedisServer
+from redis.asyncio import Redis
+
+from app.adapters.redis.connection import RedisServer, locate
 from app.support.cancelling import end_tasks
 from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
 from domain.scope import Scope
@@ -63,12 +65,12 @@ return 1
 
 # The remembered state of the documents is read and written only while no change is under way. A reader that finds none
 # gets an `epoch`, which the next change removes: a state read before that change is then not remembered.
-# KEYS: the answer, the remembered states, the changes of the workspace, of all workspaces, the workspace's counts.
+# KEYS: the answer, the remembered states, the changes, the counts of the workspace.
 # ARGV: the scope, a new epoch, seconds to remember a state; and, from a reader that has read the state from the
 # database, that state and the epoch that it was given.
 _RECALL = """
 local now = redis.call('TIME')
-local changing = redis.call('ZCOUNT', KEYS[3], now[1], '+inf') + redis.call('ZCOUNT', KEYS[4], now[1], '+inf') > 0
+local changing = redis.call('ZCOUNT', KEYS[3], now[1], '+inf') > 0
 local corpus = ARGV[4]
 if not corpus then
   corpus = not changing and redis.call('HGET', KEYS[2], ARGV[1])
@@ -81,7 +83,7 @@ elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[5] then
 end
 local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
 if stored[1] ~= corpus then return {} end
-redis.call('HINCRBY', KEYS[5], 'hits', 1)
+redis.call('HINCRBY', KEYS[4], 'hits', 1)
 return stored
 """
 
@@ -99,35 +101,31 @@ class RedisAnswerCache:
     def __init__(self, server: RedisServer, *, namespace: str = "", ttl: timedelta = timedelta(hours=24)) -> None:
         """`namespace` separates databases that share the server."""
         self._server = server
-        self._redis = server.client
-        self._prefix = f"{PREFIX}:{namespace}"
+        self._namespace = namespace
         self._ttl = ttl
         self._epochs = uuid4().hex
         """Prefix of this object's epochs, which are counted: no epoch comes twice."""
         self._epoch = itertools.count()
-        self._recall = server.open_line(_RECALL)
-        self._lead = server.open_line(_LEAD)
-        self._release = server.open_line(_RELEASE)
-        self._put = server.open_line(_PUT)
-        self._renew = server.client.register_script(_RENEW)
+        self._recall = server.register_script(_RECALL)
+        self._lead = server.register_script(_LEAD)
+        self._release = server.register_script(_RELEASE)
+        self._put = server.register_script(_PUT)
+        self._renew = server.register_script(_RENEW)
 
     async def recall(
         self, scope: Scope, digest: str, read_corpus: Callable[[Scope], Awaitable[str]]
     ) -> EncodedAnswer | None:
         workspace_id = scope.workspace_id
         keys = [
-            self._answer_key(digest),
-            self._corpus_key(workspace_id),
-            self._changes_key(workspace_id),
-            self._changes_key(None),
-            self._counts_key(workspace_id),
+            self._locate(workspace_id, "answer", digest),
+            *(self._locate(workspace_id, name) for name in ("corpus", "changes", "counts")),
         ]
         epoch = f"{self._epochs}:{next(self._epoch)}"
         arguments: list[str | bytes | int] = [_name_scope(scope), epoch, KNOWN_SECONDS]
-        found = await self._recall.call(keys, arguments)
+        found = await self._server.run(self._recall, keys, arguments)
         if isinstance(found, bytes):
             arguments += [await read_corpus(scope), found]
-            found = await self._recall.call(keys, arguments)
+            found = await self._server.run(self._recall, keys, arguments)
         return _read_answer(found) if found else None
 
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
@@ -135,51 +133,46 @@ class RedisAnswerCache:
         arguments: list[str | bytes | int] = [key.digest, str(now), str(now - self._ttl.total_seconds())]
         arguments += [int(self._ttl.total_seconds()), "corpus", key.corpus, "events", answer.events]
         arguments += ["done", answer.done, "sum", _sum_up(answer)]
-        await self._put.call([self._answer_key(key.digest), self._index_key(key.workspace_id)], arguments)
+        keys = [self._locate(key.workspace_id, *names) for names in (("answer", key.digest), ("answers",))]
+        await self._server.run(self._put, keys, arguments)
 
     async def forget(self, workspace_id: str) -> None:
-        async def drop() -> None:
-            index = self._index_key(workspace_id)
-            digests = cast(list[bytes], await self._redis.zrange(index, 0, -1))
-            await self._redis.unlink(index, *(self._answer_key(digest.decode()) for digest in digests))
+        async def drop(redis: Redis) -> None:
+            index = self._locate(workspace_id, "answers")
+            digests = cast(list[bytes], await redis.zrange(index, 0, -1))
+            await redis.unlink(index, *(self._locate(workspace_id, "answer", digest.decode()) for digest in digests))
 
         await self._server.attempt(drop)
 
     async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
-        keys = [self._answer_key(key.digest), self._lead_key(key), self._counts_key(key.workspace_id)]
-        found = await self._lead.call(keys, [key.corpus, run_id, LEAD_SECONDS])
+        keys = [self._locate(key.workspace_id, "answer", key.digest), self._locate_lead(key)]
+        keys.append(self._locate(key.workspace_id, "counts"))
+        found = await self._server.run(self._lead, keys, [key.corpus, run_id, LEAD_SECONDS])
         if isinstance(found, list):
             # One that cannot be read is answered again, and replaced.
             return _read_answer(found) or run_id
         return found.decode() if found else run_id
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
-        await self._release.call([self._lead_key(key)], [run_id])
+        await self._server.run(self._release, [self._locate_lead(key)], [run_id])
 
     @asynccontextmanager
-    async def changing(self, workspace_id: str | None) -> AsyncIterator[None]:
+    async def changing(self, workspace_id: str) -> AsyncIterator[None]:
         change = uuid4().hex
-        changes = self._changes_key(workspace_id)
+        changes = self._locate(workspace_id, "changes")
 
         async def renew() -> None:
-            await self._server.attempt(lambda: self._renew([changes], [change, CHANGE_SECONDS]))
+            await self._server.run(self._renew, [changes], [change, CHANGE_SECONDS])
 
         async def keep_renewing() -> None:
             while True:
                 await asyncio.sleep(CHANGE_SECONDS / 3)
                 await renew()
 
-        async def end() -> None:
+        async def end(redis: Redis) -> None:
             # First the remembered states, which may be from before the change.
-            if workspace_id is None:
-                known = [key async for key in self._redis.scan_iter(match=self._corpus_key("*"), count=1000)]
-            else:
-                known = [self._corpus_key(workspace_id)]
-            async with self._redis.pipeline(transaction=True) as pipeline:
-                if known:
-                    pipeline.unlink(*known)
-                pipeline.zrem(changes, change)
-                await pipeline.execute()
+            await redis.unlink(self._locate(workspace_id, "corpus"))
+            await redis.zrem(changes, change)
 
         await renew()
         renewing = asyncio.create_task(keep_renewing())
@@ -191,39 +184,22 @@ class RedisAnswerCache:
             await asyncio.shield(self._server.attempt(end))
 
     async def count(self, workspace_id: str) -> AnswerCounts:
-        async def read() -> list[bytes | None]:
-            names = ["hits", "misses", "shared"]
-            return await cast(Awaitable[list[bytes | None]], self._redis.hmget(self._counts_key(workspace_id), names))
-
-        counts = await self._server.attempt(read) or [None, None, None]
+        key, names = self._locate(workspace_id, "counts"), ["hits", "misses", "shared"]
+        counts = await self._server.attempt(lambda redis: redis.hmget(key, names)) or [None, None, None]
         return AnswerCounts(*(int(count or 0) for count in counts))
 
     async def count_stored(self, workspace_id: str) -> int:
-        oldest = time.time() - self._ttl.total_seconds()
-        return (
-            await self._server.attempt(lambda: self._redis.zcount(self._index_key(workspace_id), oldest, "+inf")) or 0
-        )
+        key, oldest = self._locate(workspace_id, "answers"), time.time() - self._ttl.total_seconds()
+        return await self._server.attempt(lambda redis: redis.zcount(key, oldest, "+inf")) or 0
 
     async def is_up(self) -> bool:
         return await self._server.is_up()
 
-    def _answer_key(self, digest: str) -> str:
-        return f"{self._prefix}:answer:{digest}"
+    def _locate(self, workspace_id: str, *names: str) -> str:
+        return locate(workspace_id, self._namespace, *names)
 
-    def _index_key(self, workspace_id: str) -> str:
-        return f"{self._prefix}:answers:{workspace_id}"
-
-    def _lead_key(self, key: AnswerKey) -> str:
-        return f"{self._prefix}:lead:{key.digest}:{key.corpus}"
-
-    def _counts_key(self, workspace_id: str) -> str:
-        return f"{self._prefix}:counts:{workspace_id}"
-
-    def _corpus_key(self, workspace_id: str) -> str:
-        return f"{self._prefix}:corpus:{workspace_id}"
-
-    def _changes_key(self, workspace_id: str | None) -> str:
-        return f"{self._prefix}:changes" if workspace_id is None else f"{self._prefix}:changes:{workspace_id}"
+    def _locate_lead(self, key: AnswerKey) -> str:
+        return self._locate(key.workspace_id, "lead", key.digest, key.corpus)
 
 
 def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:

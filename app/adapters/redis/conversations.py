@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from app.adapters.redis.connection import PREFIX, RedisServer
+from app.adapters.redis.connection import RedisServer, locate
 
 _TTL = timedelta(days=30)
 
@@ -16,28 +16,16 @@ class RedisConversations:
 
     async def find(self, key: str) -> str | None:
         """Return the place that is remembered for the key."""
-
-        async def get() -> bytes | str | None:
-            return await self._redis.client.get(self._locate(key))
-
-        place = await self._redis.attempt(get)
+        place = await self._redis.attempt(lambda client: client.get(self._locate(key)))
         return place.decode() if isinstance(place, bytes) else place
 
     async def remember(self, key: str, place: str) -> None:
         """Remember the place for a while."""
-
-        async def put() -> bool:
-            return bool(await self._redis.client.set(self._locate(key), place, ex=_TTL))
-
-        await self._redis.attempt(put)
+        await self._redis.attempt(lambda client: client.set(self._locate(key), place, ex=_TTL))
 
     async def forget(self, key: str) -> None:
         """Forget the place."""
-
-        async def delete() -> int:
-            return int(await self._redis.client.delete(self._locate(key)))
-
-        await self._redis.attempt(delete)
+        await self._redis.attempt(lambda client: client.delete(self._locate(key)))
 
     def _locate(self, key: str) -> str:
-        return f"{PREFIX}:{self._namespace}:conversation:{key}"
+        return locate(key, self._namespace, "conversation")

@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from app.adapters.redis.connection import NO_KEY, PREFIX, RedisServer
+from app.adapters.redis.connection import EVERY_KEY, RedisServer, list_servers
 from app.adapters.redis.streams import events_key
 from domain.history.erasure import Needles
 from domain.ports.answers import AnswerCache
 
 REWRITE_SECONDS = 60.0
-"""Longest wait until the server has written its log anew."""
-
-_ALL = f"{PREFIX}:*"
+"""Longest wait until a server has written its log anew."""
 
 
 class RedisEraser:
@@ -22,73 +21,75 @@ class RedisEraser:
 
     def __init__(self, server: RedisServer, answers: AnswerCache) -> None:
         self._server = server
-        self._redis = server.client
         self._answers = answers
 
     async def erase(self, workspace_id: str, run_ids: Sequence[str], *, dry_run: bool = False) -> int:
-        async def drop() -> int:
+        async def drop(redis: Redis) -> int:
             # The server refuses to delete nothing.
-            events = [*(events_key(run_id) for run_id in run_ids), NO_KEY]
-            return int(await (self._redis.exists if dry_run else self._redis.unlink)(*events))
+            keys = [events_key(run_id) for run_id in (*run_ids, "none")]
+            return int(await (redis.exists if dry_run else redis.unlink)(*keys))
 
         answers = await self._answers.count_stored(workspace_id)
         if not dry_run:
             await self._answers.forget(workspace_id)
         dropped = await self._server.attempt(drop) or 0
         if not dry_run:
-            await self._server.attempt(self._rewrite_log)
+            await self._server.attempt(_rewrite_logs)
         return answers + dropped
 
     async def search(self, needles: Needles) -> int | None:
-        found = await self._server.attempt(lambda: self._find(_ALL, needles))
-        return None if found is None else len(found)
+        return await self._server.attempt(lambda redis: _count_keys(redis, needles))
 
-    async def _rewrite_log(self) -> None:
-        """Have the server write its log of commands anew, without what was deleted, where it keeps one."""
-        if not (await self._redis.info("persistence")).get("aof_enabled"):
-            return
+
+async def _rewrite_logs(redis: Redis) -> None:
+    """Have each server write its log of commands anew, without what was deleted, where it keeps one."""
+    for server in list_servers(redis):
+        if not (await server.execute_command("INFO", "persistence")).get("aof_enabled"):
+            continue
         try:
-            await self._redis.bgrewriteaof()
+            await server.execute_command("BGREWRITEAOF")
         except ResponseError:
             # One is under way, and began before.
-            await self._wait_for_log()
-            await self._redis.bgrewriteaof()
-        await self._wait_for_log()
+            await _wait_for_log(server)
+            await server.execute_command("BGREWRITEAOF")
+        await _wait_for_log(server)
 
-    async def _wait_for_log(self) -> None:
-        async with asyncio.timeout(REWRITE_SECONDS):
-            while True:
-                about = await self._redis.info("persistence")
-                if not (about["aof_rewrite_in_progress"] or about["aof_rewrite_scheduled"]):
-                    return
-                await asyncio.sleep(0.05)
 
-    async def _find(self, pattern: str, needles: Needles) -> list[bytes]:
-        """Return the keys that hold a needle, in their names or their values."""
-        wanted = [needle.encode() for needle in needles.texts]
-        found = []
-        async for key in self._redis.scan_iter(match=pattern, count=1000):
-            held = b"\n".join([key, *_flatten(await self._read(key))])
-            if any(needle in held for needle in wanted):
-                found.append(key)
-        return found
+async def _wait_for_log(server: Any) -> None:
+    async with asyncio.timeout(REWRITE_SECONDS):
+        while True:
+            about = await server.execute_command("INFO", "persistence")
+            if not (about["aof_rewrite_in_progress"] or about["aof_rewrite_scheduled"]):
+                return
+            await asyncio.sleep(0.05)
 
-    async def _read(self, key: bytes) -> Any:
-        redis = cast(Any, self._redis)
-        match await redis.type(key):
-            case b"string":
-                return await redis.get(key)
-            case b"hash":
-                return await redis.hgetall(key)
-            case b"zset":
-                return await redis.zrange(key, 0, -1)
-            case b"stream":
-                return await redis.xrange(key)
-            case b"set":
-                return list(await redis.smembers(key))
-            case b"list":
-                return await redis.lrange(key, 0, -1)
-        return None
+
+async def _count_keys(redis: Redis, needles: Needles) -> int:
+    """Return how many keys hold a needle, in their names or their values."""
+    wanted = [needle.encode() for needle in needles.texts]
+    found = 0
+    async for key in redis.scan_iter(match=EVERY_KEY, count=1000):
+        held = b"\n".join([key, *_flatten(await _read(redis, key))])
+        found += any(needle in held for needle in wanted)
+    return found
+
+
+async def _read(client: Redis, key: bytes) -> Any:
+    redis = cast(Any, client)
+    match await redis.type(key):
+        case b"string":
+            return await redis.get(key)
+        case b"hash":
+            return await redis.hgetall(key)
+        case b"zset":
+            return await redis.zrange(key, 0, -1)
+        case b"stream":
+            return await redis.xrange(key)
+        case b"set":
+            return list(await redis.smembers(key))
+        case b"list":
+            return await redis.lrange(key, 0, -1)
+    return None
 
 
 def _flatten(value: Any) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.adapters.redis.connection import PREFIX, RedisServer
+from app.adapters.redis.connection import RedisServer, locate
 from domain.people.limits import NO_LIMITS, Limits, Used
 
 RUN_SECONDS = 900
@@ -53,8 +53,9 @@ class RedisUsageCounter:
     """Implements `domain.ports.keys.UsageCounter`. `namespace` identifies the database that holds the keys."""
 
     def __init__(self, server: RedisServer, namespace: str = "") -> None:
-        self._prefix = f"{PREFIX}:{namespace}"
-        self._line = server.open_line(_COUNT)
+        self._server = server
+        self._namespace = namespace
+        self._script = server.register_script(_COUNT)
 
     async def count_request(self, caller: str, limits: Limits) -> tuple[bool, Used] | None:
         return await self._count("request", caller, limits)
@@ -77,9 +78,8 @@ class RedisUsageCounter:
         ]
         arguments: list[str | bytes | int] = [act, *("" if each is None else each for each in allowed)]
         arguments += [run_id, RUN_SECONDS, tokens, nanodollars]
-        found: Any = await self._line.call(
-            [f"{self._prefix}:used:{caller}", f"{self._prefix}:running:{caller}"], arguments
-        )
+        keys = [locate(caller, self._namespace, name) for name in ("used", "running")]
+        found: Any = await self._server.run(self._script, keys, arguments)
         if found is None:
             return None
         counted, requests, minute_ends, runs, spent_tokens, spent, day_ends = found

@@ -8,12 +8,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
-from redis.asyncio import ConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
-from app.adapters.redis.connection import PREFIX, TIMEOUT_SECONDS, RedisServer, open_pool
+from app.adapters.redis.connection import AWAY, FAILURES, TIMEOUT_SECONDS, Connections, RedisServer, locate
 from app.support.cancelling import end_tasks
 from domain.execution.streams import StreamedEvent
 
@@ -42,24 +40,6 @@ STOPS = "askgraph:stops"
 Entries = list[tuple[bytes, dict[bytes, bytes]]]
 """Event ids and their fields by name."""
 
-# KEYS: the streams. ARGV: how many events to keep and for how many seconds; then for each event the index of its stream
-# in KEYS, its id, its type and its data. Returns the batch index and the reason of each event that was refused. One
-# command and one reply for the whole batch cost the client a third of a pipeline's many replies.
-APPEND = """
-local refused = {}
-for at = 3, #ARGV, 4 do
-  local added = redis.pcall('XADD', KEYS[tonumber(ARGV[at])], 'MAXLEN', '~', ARGV[1], ARGV[at + 1],
-                            't', ARGV[at + 2], 'd', ARGV[at + 3])
-  if type(added) == 'table' then
-    refused[#refused + 1] = {(at - 3) / 4, added.err}
-  end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('EXPIRE', key, ARGV[2])
-end
-return refused
-"""
-
 
 class RedisRunStreams:
     """A `RunStreams`. Belongs to one event loop; close it with `close`."""
@@ -74,18 +54,8 @@ class RedisRunStreams:
         pending: int = PENDING,
     ) -> None:
         self._server = server
-        self._line = server.open_line(APPEND)
-        waiting = open_pool(
-            ConnectionPool,
-            redis_url,
-            max_connections=FOLLOWERS,
-            socket_connect_timeout=TIMEOUT_SECONDS,
-            # A blocking read may take as long as the server is told to wait.
-            socket_timeout=WAIT_SECONDS + TIMEOUT_SECONDS,
-            # Followers retry by themselves.
-            retry=Retry(NoBackoff(), 0),
-        )
-        self._waiting = Redis.from_pool(waiting)
+        # A blocking read may take as long as the server is told to wait.
+        self._waiting = Connections(redis_url, timeout_seconds=WAIT_SECONDS + TIMEOUT_SECONDS, most=FOLLOWERS)
         self._gather_seconds = gather_seconds
         self._kept_events = kept_events
         self._bound = pending
@@ -107,7 +77,7 @@ class RedisRunStreams:
         """Write pending events, unless the server is down, and close the connections."""
         await self._settle()
         await end_tasks(*(task for task in (self._writer, self._listener) if task is not None))
-        await self._waiting.aclose()
+        await self._waiting.close()
 
     def append(self, run_id: str, event: StreamedEvent) -> None:
         if len(self._pending) >= self._bound:
@@ -128,10 +98,9 @@ class RedisRunStreams:
         last = after or "0"
         while True:
             try:
-                reply: Any = await self._waiting.xread(
-                    {events_key(run_id): last}, count=BATCH, block=int(WAIT_SECONDS * 1000)
-                )
-            except (RedisError, OSError) as error:
+                redis = await self._waiting.open()
+                reply: Any = await redis.xread({events_key(run_id): last}, count=BATCH, block=int(WAIT_SECONDS * 1000))
+            except FAILURES as error:
                 logger.debug("cannot follow run %s: %s", run_id, error)
                 yield None
                 await asyncio.sleep(WAIT_SECONDS)
@@ -150,7 +119,7 @@ class RedisRunStreams:
             await asyncio.sleep(0)
 
     async def request_stop(self, run_id: str) -> None:
-        await self._server.attempt(lambda: self._server.client.publish(STOPS, run_id))
+        await self._server.attempt(lambda redis: redis.publish(STOPS, run_id))
 
     def on_stop(self, tell: Callable[[str], None]) -> None:
         self._tell.append(tell)
@@ -192,41 +161,53 @@ class RedisRunStreams:
                 await self._hurry.wait()
         self._hurry.clear()
 
-    async def _store(self, batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, bytes]] | None:
+    async def _store(self, batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, str]] | None:
         """Store a batch. Returns the index and the reason of each event that was refused; None where the server does
         not answer."""
-        places: dict[str, int] = {}
-        arguments: list[str | int | bytes] = [self._kept_events, KEPT_SECONDS]
-        for run_id, event in batch:
-            place = places.setdefault(events_key(run_id), len(places) + 1)
-            arguments += (place, event.id, event.type, event.data)
-        refused: list[tuple[int, bytes]] | None = await self._line.call(list(places), arguments)
-        return refused
 
-    def _say_refused(self, run_id: str, problem: bytes) -> None:
+        async def write(redis: Redis) -> list[Any]:
+            async with redis.pipeline(transaction=False) as pipeline:
+                for run_id, event in batch:
+                    fields: Any = {"t": event.type, "d": event.data}
+                    pipeline.xadd(events_key(run_id), fields, id=event.id, maxlen=self._kept_events)
+                for run_id in {run_id for run_id, _ in batch}:
+                    pipeline.expire(events_key(run_id), KEPT_SECONDS)
+                replies = await pipeline.execute(raise_on_error=False)
+            for reply in replies:
+                if isinstance(reply, AWAY) or (isinstance(reply, Exception) and not isinstance(reply, ResponseError)):
+                    raise reply
+            return replies
+
+        replies = await self._server.attempt(write)
+        if replies is None:
+            return None
+        return [(place, str(reply)) for place, reply in enumerate(replies) if isinstance(reply, ResponseError)]
+
+    def _say_refused(self, run_id: str, problem: str) -> None:
         if run_id not in self._refused:
             self._refused.add(run_id)
             logger.warning(
                 "Redis refuses events of run %s, because another process has taken the run over or they are there "
                 "already: %s",
                 run_id,
-                problem.decode(),
+                problem,
             )
 
     async def _listen(self) -> None:
         """Listen for stop requests as long as the process lives."""
         while True:
             try:
-                async with self._waiting.pubsub(ignore_subscribe_messages=True) as channel:
+                redis = await self._waiting.open()
+                async with redis.pubsub(ignore_subscribe_messages=True) as channel:
                     await channel.subscribe(STOPS)
                     async for message in channel.listen():
                         for tell in self._tell:
                             tell(message["data"].decode())
-            except (RedisError, OSError) as error:
+            except FAILURES as error:
                 logger.debug("requests to stop are not heard: %s", error)
             await asyncio.sleep(WAIT_SECONDS)
 
 
 def events_key(run_id: str) -> str:
     """Return the key of a run's stream."""
-    return f"{PREFIX}:events:{run_id}"
+    return locate(run_id, "events")

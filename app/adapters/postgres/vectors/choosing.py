@@ -6,8 +6,6 @@ during the transaction, because every change holds a shared lock on the row that
 (`embedding_model.hold_index`).
 """
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, errors
@@ -46,18 +44,13 @@ _LIST_ALL: LiteralString = """
     FROM chunks JOIN chunk_places USING (workspace_id) WHERE chunk_id = id
     ON CONFLICT DO NOTHING
 """
-# Invalidates the cached answers.
+# Invalidates the cached answers, within the seconds for which the cache remembers this state.
 _ADVANCE: LiteralString = "UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid()"
 
-Changing = Callable[[None], AbstractAsyncContextManager[None]]
 
-
-async def choose_embedder(
-    pool: Pool, embedder: Embedder, *, again: bool = False, changing: Changing = lambda _: nullcontext()
-) -> bool:
+async def choose_embedder(pool: Pool, embedder: Embedder, *, again: bool = False) -> bool:
     """Make `embedder` the model of the index, and return False if it is that already. Where documents are stored, this
-    is done only with `again`: they are embedded again. `changing` is entered around the change and its commit, with
-    None for all workspaces.
+    is done only with `again`: they are embedded again.
 
     Raises `ConfigurationError` if the stored vectors come from another model and are to stay, or if another object of
     the database depends on them, and `DatabaseUnavailable`, also if others read the table for too long.
@@ -69,7 +62,7 @@ async def choose_embedder(
             if await _is_of(connection, embedder):
                 return False
             try:
-                async with changing(None), connection.transaction():
+                async with connection.transaction():
                     stored = await fetch_value(connection, _LOCK)
                     # Another process may have been quicker.
                     if await _is_of(connection, embedder):
