@@ -53,8 +53,6 @@ class OidcProvider:
         """What the discovery document says otherwise."""
         self.fault: Response | None = None
         """The response to every request for the keys."""
-        self.date = ""
-        """The time that it tells; empty: none."""
         self.refusal = ""
         """The error with which people come back who sign in."""
         self.asks = False
@@ -107,7 +105,7 @@ class OidcProvider:
             "authorization_endpoint": f"{self.issuer}/authorize?tenant=team",
             "token_endpoint": f"{self.issuer}/token",
         }
-        return JSONResponse(described | self.discovery, headers={"Date": self.date})
+        return JSONResponse(described | self.discovery)
 
     async def _list_keys(self, request: Request) -> Response:
         self.fetched += 1
@@ -151,7 +149,7 @@ class OidcProvider:
 async def serve_oidc() -> AsyncIterator[OidcProvider]:
     """A provider for one test."""
     provider = OidcProvider()
-    async with serve_app(provider.app, date_header=False) as provider.issuer:
+    async with serve_app(provider.app) as provider.issuer:
         yield provider
 
 

@@ -5,10 +5,10 @@
     client ──shared flock──> HOME/locks/postgres.lease <──waits for the exclusive flock── supervisor ──> postgres
 
 A client (any process inside `open_servers`) holds a shared lock on the server's lease. The first one starts a
-supervisor, a small detached process that starts the server, keeps it running, and asks for the exclusive lock on the
-lease. The kernel grants it when the last client is gone, however it went, and the supervisor then stops the server
-and exits. Locks belong to open files, so the kernel also cleans up after `kill -9`; there are no pid files to go
-stale. Three files per server:
+supervisor, a small detached process that starts the server and asks for the exclusive lock on the lease. The kernel
+grants it when the last client is gone, however it went, and the supervisor then stops the server and exits. Locks
+belong to open files, so the kernel also cleans up after `kill -9`; there are no pid files to go stale. Three files per
+server:
 
 - `NAME.lease`: shared by clients; exclusive while the supervisor shuts down, so that a client that arrives then
   waits for the next server instead of finding the last one dying.
@@ -17,8 +17,8 @@ stale. Three files per server:
 - `NAME.server`: exclusive while any process of the server lives, because they all inherit it. A new server waits
   here for the orphans of a killed supervisor.
 
-A server that dies is started again at the same address. If the supervisor is killed, the kernel stops the server
-(PR_SET_PDEATHSIG) and the next client starts both anew.
+A supervisor ends with its server. If it is killed, the kernel stops the server (PR_SET_PDEATHSIG). In both cases one of
+the clients starts both anew, at the same address.
 
 The servers listen on Unix sockets only: no port can be taken, and the kernel tells Postgres which user connects
 (peer authentication), so there is no password to keep.

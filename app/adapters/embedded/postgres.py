@@ -119,9 +119,8 @@ class Postgres:
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return bound_to_supervisor(account, "INT", [programs / "postgres", "-D", self.data, *options])
 
-    def set_data_aside(self) -> bool:
-        """Return False: nothing replaces a database, so its data stays where it is."""
-        return False
+    def set_data_aside(self) -> None:
+        """Leave a database's data where it is: nothing replaces it."""
 
     async def ping(self) -> None:
         """Raise `DatabaseUnavailable` unless the server accepts connections."""

@@ -30,8 +30,11 @@ STOP_SECONDS = 20.0
 
 POLL_SECONDS = 0.02
 
-WATCH_SECONDS = 1.0
-"""Seconds between a client's checks that the supervisor is alive."""
+WATCH_SECONDS = 0.2
+"""Seconds between a client's checks that the server is supervised."""
+
+LAUNCHES = 4
+"""How often a server that ends at once is started, the last time without the data that it can do without."""
 
 LOG_LINES = 15
 
@@ -64,8 +67,8 @@ class Server(Protocol):
 
     async def ping(self) -> None: ...
 
-    def set_data_aside(self) -> bool:
-        """Move data that the server cannot read out of its way. Returns False where there is none to do without."""
+    def set_data_aside(self) -> None:
+        """Move data that the server cannot read out of its way, where it can do without."""
         ...
 
 
@@ -128,12 +131,13 @@ async def _start(server: Server) -> None:
     reason = "it does not answer"
     while time.monotonic() < deadline:
         if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is not None:
-            # A server that ends at once gets a second attempt if it can do without its data.
-            if launches > 1 or (launches and not server.set_data_aside()):
+            if launches == LAUNCHES:
                 os.close(lock)
                 raise _failure(server, "it ended at once")
-            await asyncio.to_thread(_launch, server, lock)
             launches += 1
+            if launches == LAUNCHES:
+                server.set_data_aside()
+            await asyncio.to_thread(_launch, server, lock)
         try:
             await server.ping()
         except Unavailable as error:
@@ -145,13 +149,13 @@ async def _start(server: Server) -> None:
 
 
 async def _watch(server: Server) -> None:
-    """Start a new supervisor if the current one is killed, which stops the server too."""
+    """Start the server again, with a new supervisor, when one of them has ended: neither outlives the other."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is None:
             continue
         os.close(lock)
-        logger.warning("%s has lost its supervisor; starting it again", server.name)
+        logger.warning("%s has ended; starting it again", server.name)
         try:
             await _start(server)
         except (Unavailable, ConfigurationError) as error:

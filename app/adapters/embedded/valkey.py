@@ -47,7 +47,7 @@ class Valkey:
         options = [word for name, value in settings.items() for word in (f"--{name}", value)]
         return bound_to_supervisor(own_account(), "TERM", [find_program(), *options])
 
-    def set_data_aside(self) -> bool:
+    def set_data_aside(self) -> None:
         """Keep the data as `valkey.damaged`, for whoever wants to know what happened to it: a cache starts empty."""
         damaged = self.data.with_suffix(".damaged")
         shutil.rmtree(damaged, ignore_errors=True)
@@ -56,7 +56,6 @@ class Valkey:
         except OSError as error:
             raise CacheUnavailable(f"{self.data} cannot be moved: {error.strerror}.") from error
         logger.warning("valkey cannot read its data and starts without it: %s", damaged)
-        return True
 
     async def ping(self) -> None:
         """Raise `CacheUnavailable` unless the server answers."""

@@ -10,8 +10,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -50,8 +48,6 @@ class Described:
     metadata: Mapping[str, Any]
     """Its discovery document."""
     keys: KeySet
-    clock_seconds: float
-    """How far its clock is ahead of ours; 0 where it does not tell the time."""
 
     def find_endpoint(self, name: str) -> str:
         """Return the address of an endpoint. Raises `ValueError` where there is none that can be used."""
@@ -121,30 +117,23 @@ class OidcProvider:
                 "Check ASKGRAPH_OIDC_ISSUER, and that this machine reaches it: below it lies "
                 "/.well-known/openid-configuration.",
             )
-        apart = described.clock_seconds
-        if abs(apart) > LEEWAY_SECONDS:
-            return Diagnosis(
-                part,
-                f"the clock of {self.issuer} is {abs(apart):.0f} seconds {'ahead of' if apart > 0 else 'behind'} ours",
-                "Set both clocks by a time server: tokens are refused as expired, or as not valid yet.",
-            )
         return Diagnosis(part, f"{self.issuer} answers, and has keys")
 
     async def post(self, address: str, form: Mapping[str, str], auth: httpx.BasicAuth | None) -> tuple[int, Any]:
         """Send a form to one of its endpoints. Returns status and JSON. Raises one of `UNUSABLE`."""
         async with asyncio.timeout(FETCH_SECONDS):
-            response, content = await self._read("POST", address, data=dict(form), auth=auth)
-        return response.status_code, json.loads(content)
+            status, content = await self._read("POST", address, data=dict(form), auth=auth)
+        return status, json.loads(content)
 
     async def _fetch(self) -> Described:
         async with asyncio.timeout(FETCH_SECONDS):
-            metadata, clock_seconds = await self._get(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+            metadata = await self._get(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
             if metadata["issuer"] != self.issuer:
                 raise ValueError(f"it calls itself {metadata['issuer']!r}")
             address = str(metadata["jwks_uri"])
             if not is_safe_address(address):
                 raise ValueError(f"its keys are at {address!r}, which is not https")
-            listed, _ = await self._get(address)
+            listed = await self._get(address)
         keys = []
         for key in listed["keys"]:
             # Keys of other kinds, and for encryption, do not concern us.
@@ -155,29 +144,21 @@ class OidcProvider:
                     logger.warning("A key of %s cannot be used: %s", self.issuer, error)
         if not keys:
             raise ValueError("it has no key that can be used")
-        return Described(metadata, KeySet(keys), clock_seconds)
+        return Described(metadata, KeySet(keys))
 
-    async def _get(self, address: str) -> tuple[Any, float]:
-        """Read a JSON document, and how far the clock that it came with is ahead of ours."""
-        response, content = await self._read("GET", address)
-        if response.status_code != 200:
-            raise ValueError(f"{address} answers {response.status_code}")
-        return json.loads(content), _read_clock(response.headers.get("Date", ""))
+    async def _get(self, address: str) -> Any:
+        """Read a JSON document."""
+        status, content = await self._read("GET", address)
+        if status != 200:
+            raise ValueError(f"{address} answers {status}")
+        return json.loads(content)
 
-    async def _read(self, method: str, address: str, **options: Any) -> tuple[httpx.Response, bytes]:
-        """Read a response of bounded size. Redirects are not followed."""
+    async def _read(self, method: str, address: str, **options: Any) -> tuple[int, bytes]:
+        """Read status and body, which is bounded. Redirects are not followed."""
         content = b""
         async with self._http.stream(method, address, headers=_HEADERS, **options) as response:
             async for piece in response.aiter_bytes():
                 content += piece
                 if len(content) > MOST_BYTES:
                     raise ValueError(f"{address} is too long")
-        return response, content
-
-
-def _read_clock(date: str) -> float:
-    """Return how far the clock of a `Date` header is ahead of ours, in seconds; 0 where it cannot be read."""
-    try:
-        return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds()
-    except HOSTILE:
-        return 0.0
+        return response.status_code, content

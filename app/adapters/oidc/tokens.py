@@ -37,6 +37,7 @@ EVERY_WORKSPACE = "*"
 _REASONS = {
     "iss": "This token is of another issuer.",
     "aud": "This token is meant for another audience, not for this service.",
+    "azp": "This token was given to another client.",
     "nbf": "This token is not valid yet.",
     "iat": "This token is of the future.",
     "nonce": "This token is of another sign-in.",
@@ -71,9 +72,8 @@ class OidcTokens:
 
         Raises `Unauthenticated` and `IdentityProviderUnavailable`.
         """
-        claims = await self._check(token, self._make_rules([client_id], nonce={"essential": True, "value": nonce}))
-        if claims.get("azp", client_id) != client_id:
-            raise Unauthenticated(_REASONS["aud"])
+        more: dict[str, Any] = {"nonce": {"essential": True, "value": nonce}, "azp": {"value": client_id}}
+        await self._check(token, self._make_rules([client_id], **more))
 
     def _make_rules(self, audiences: Sequence[str], **more: Any) -> jwt.JWTClaimsRegistry:
         return jwt.JWTClaimsRegistry(
