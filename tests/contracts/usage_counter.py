@@ -27,7 +27,7 @@ class UsageCounterContract:
         assert read(await usage.count_request("ann", NO_LIMITS)) == (True, Used(requests=4))
 
     async def test_runs_are_counted_until_they_end(self, usage: UsageCounter) -> None:
-        begun = await asyncio.gather(*(usage.begin_run("ann", f"run-{number}", LIMITS) for number in range(4)))
+        begun = [await usage.begin_run("ann", f"run-{number}", LIMITS) for number in range(4)]
         assert [read(each)[0] for each in begun] == [True, True, False, False]
         assert read(await usage.begin_run("ann", None, LIMITS)) == (False, Used(runs=2))
         assert read(await usage.begin_run("ben", None, LIMITS)) == (True, Used())
