@@ -67,8 +67,6 @@ class RedisRunStreams:
         self._hurry = asyncio.Event()
         self._reached = True
         self._dropping = False
-        self._refused: set[str] = set()
-        """Runs whose refusal has been logged."""
         self._writer: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tell: list[Callable[[str], None]] = []
@@ -137,21 +135,15 @@ class RedisRunStreams:
         while self._pending:
             await self._gather()
             batch = list(islice(self._pending, BATCH))
-            is_repeated = not self._reached
-            refused = await self._store(batch)
-            self._reached = refused is not None
-            if refused is not None:
-                # A try that timed out may have arrived all the same, as a whole: its events are there. Where another
-                # process has taken a run over, the next batch is refused as well.
-                for place, problem in () if is_repeated else refused:
-                    self._say_refused(batch[place][0], problem)
+            self._reached = await self._store(batch)
+            if self._reached:
                 for _ in batch:
                     self._pending.popleft()
                 self._settled += len(batch)
                 self._dropping = False
             self._progress.set()
             self._progress.clear()
-            if refused is None:
+            if not self._reached:
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _gather(self) -> None:
@@ -161,11 +153,10 @@ class RedisRunStreams:
                 await self._hurry.wait()
         self._hurry.clear()
 
-    async def _store(self, batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, str]] | None:
-        """Store a batch. Returns the index and the reason of each event that was refused; None where the server does
-        not answer."""
+    async def _store(self, batch: list[tuple[str, StreamedEvent]]) -> bool:
+        """Store a batch. Returns False where the server does not answer."""
 
-        async def write(redis: Redis) -> list[Any]:
+        async def write(redis: Redis) -> bool:
             async with redis.pipeline(transaction=False) as pipeline:
                 for run_id, event in batch:
                     fields: Any = {"t": event.type, "d": event.data}
@@ -173,25 +164,15 @@ class RedisRunStreams:
                 for run_id in {run_id for run_id, _ in batch}:
                     pipeline.expire(events_key(run_id), KEPT_SECONDS)
                 replies = await pipeline.execute(raise_on_error=False)
-            for reply in replies:
-                if isinstance(reply, AWAY) or (isinstance(reply, Exception) and not isinstance(reply, ResponseError)):
+            for (run_id, _), reply in zip(batch, replies, strict=False):
+                if isinstance(reply, ResponseError) and not isinstance(reply, AWAY):
+                    # It is there, stored by a try whose reply was late; or another process has taken the run over.
+                    logger.debug("Redis refuses an event of run %s: %s", run_id, reply)
+                elif isinstance(reply, Exception):
                     raise reply
-            return replies
+            return True
 
-        replies = await self._server.attempt(write)
-        if replies is None:
-            return None
-        return [(place, str(reply)) for place, reply in enumerate(replies) if isinstance(reply, ResponseError)]
-
-    def _say_refused(self, run_id: str, problem: str) -> None:
-        if run_id not in self._refused:
-            self._refused.add(run_id)
-            logger.warning(
-                "Redis refuses events of run %s, because another process has taken the run over or they are there "
-                "already: %s",
-                run_id,
-                problem,
-            )
+        return await self._server.attempt(write) or False
 
     async def _listen(self) -> None:
         """Listen for stop requests as long as the process lives."""
