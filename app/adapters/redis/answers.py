@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import logging
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -15,6 +17,8 @@ from app.adapters.redis.connection import RedisServer, locate
 from app.support.cancelling import end_tasks
 from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
 from domain.scope import Scope
+
+logger = logging.getLogger("askgraph.redis")
 
 LEAD_SECONDS = 300
 """Seconds after which a run stops leading although nobody released it, because its process died."""
@@ -29,7 +33,7 @@ database itself, may be overlooked for this long."""
 
 # KEYS: the answer, the run that leads, the workspace's counts. ARGV: the documents' state, run, seconds.
 _LEAD = """
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
 if stored[1] == ARGV[1] then
   redis.call('HINCRBY', KEYS[3], 'hits', 1)
   return stored
@@ -77,7 +81,7 @@ if not corpus then
 elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[5] then
   redis.call('HSET', KEYS[2], ARGV[1], corpus)
 end
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
 if stored[1] ~= corpus then return {} end
 redis.call('HINCRBY', KEYS[4], 'hits', 1)
 return stored
@@ -128,7 +132,7 @@ class RedisAnswerCache:
         now = time.time()
         arguments: list[str | bytes | int] = [key.digest, str(now), str(now - self._ttl.total_seconds())]
         arguments += [int(self._ttl.total_seconds()), "corpus", key.corpus, "events", answer.events]
-        arguments += ["done", answer.done]
+        arguments += ["done", answer.done, "sum", _sum_up(answer)]
         keys = [self._locate(key.workspace_id, *names) for names in (("answer", key.digest), ("answers",))]
         await self._server.run(self._put, keys, arguments)
 
@@ -199,9 +203,19 @@ class RedisAnswerCache:
 
 
 def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:
-    """Return the answer; None where a field is missing."""
-    _, events, done = stored
-    return EncodedAnswer(events, done) if events and done else None
+    """Decode the fields. Returns None where they are not what was stored, through a fault or by another hand."""
+    _, events, done, checksum = stored
+    if not (events and done):
+        return None
+    answer = EncodedAnswer(events, done)
+    if checksum != _sum_up(answer).encode():
+        logger.warning("A cached answer fails its checksum, and is ignored.")
+        return None
+    return answer
+
+
+def _sum_up(answer: EncodedAnswer) -> str:
+    return str(zlib.crc32(answer.done, zlib.crc32(answer.events)))
 
 
 def _name_scope(scope: Scope) -> str:
