@@ -151,9 +151,7 @@ async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> 
     started_at, started = datetime.now(UTC), perf_counter()
     turn, thread_id = request.turn, request.thread_id
     key = CacheKey.of(turn, [], parts.fingerprint)
-    answer = await parts.answers.recall(
-        Scope.from_json(turn["scope"]), key.digest(), parts.documents.corpus_fingerprint
-    )
+    answer = await parts.answers.recall(key.at(await parts.documents.corpus_fingerprint(key.scope)))
     if answer is None:
         return None
     # Only now: a run that is not cached is checked when it is accepted.

@@ -17,14 +17,12 @@ from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.documents.synced import PostgresSyncedFiles
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import read_identity
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
 from app.adapters.postgres.vectors.choosing import choose_embedder
 from app.adapters.postgres.vectors.embedding_model import find_problem
 from app.adapters.postgres.vectors.vector_index import VectorIndexes
 from app.adapters.prices import PriceTable, read_prices
-from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.parser_workers import ParserWorkers
@@ -98,9 +96,9 @@ async def open_library(
             await _check_storage(storage)
             parts["originals"] = settings.originals
         originals = PostgresOriginals(pool, storage)
-        own_documents = PostgresDocumentStore(pool, embedder, answers.changing, originals)
+        own_documents = PostgresDocumentStore(pool, embedder, originals)
         stack.push_async_callback(own_documents.close)
-        backlog = PostgresEmbeddingBacklog(pool, embedder, answers.changing, own_documents.tend_indexes)
+        backlog = PostgresEmbeddingBacklog(pool, embedder, own_documents.tend_indexes)
         search: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
         documents: DocumentStore = own_documents
         if settings.pgvectorstore is not None:
@@ -160,14 +158,13 @@ async def open_embedding_again(settings: Settings) -> AsyncIterator[tuple[Embedd
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(open_servers(settings))
         pool = servers.database.pool
-        answers = RedisAnswerCache(servers.redis, namespace=await read_identity(pool))
         prices = read_prices(settings.prices)
         _, embedder, encoder = await stack.enter_async_context(_open_models(settings, prices))
         if embedder.problem:
             raise EmbedderUnavailable(embedder.problem)
         await choose_embedder(pool, embedder, again=True)
         indexes = VectorIndexes(pool)
-        yield PostgresEmbeddingBacklog(pool, embedder, answers.changing, indexes.tend), encoder, embedder
+        yield PostgresEmbeddingBacklog(pool, embedder, indexes.tend), encoder, embedder
         await indexes.wait()
 
 

@@ -1,11 +1,7 @@
 """The answer cache: finished answers by key."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
-
-from domain.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +39,9 @@ class AnswerCounts:
 class AnswerCache(Protocol):
     """Finished answers by key. Never raises: an unreachable cache is a miss, and is logged once."""
 
-    async def recall(
-        self, scope: Scope, digest: str, read_corpus: Callable[[Scope], Awaitable[str]]
-    ) -> EncodedAnswer | None:
-        """Return the answer stored under `digest` and the present state of the documents in scope, in one round trip,
-        or in two where the cache does not know that state and `read_corpus` has to read it. Counts as a hit of the
-        workspace; a miss is counted by the `lead` that follows it.
-
-        Raises what `read_corpus` raises.
-        """
+    async def recall(self, key: AnswerKey) -> EncodedAnswer | None:
+        """Return the stored answer. Counts as a hit of the workspace; a miss is counted by the `lead` that follows
+        it."""
         ...
 
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
@@ -70,11 +60,6 @@ class AnswerCache(Protocol):
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
         """End the run's lead. Does nothing where it does not lead."""
-        ...
-
-    def changing(self, workspace_id: str) -> AbstractAsyncContextManager[None]:
-        """Wrap a change of the workspace's documents and its commit. The known state of the documents is not used
-        meanwhile, and forgotten at the end."""
         ...
 
     async def count(self, workspace_id: str) -> AnswerCounts: ...

@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.adapters.redis.answers import RedisAnswerCache
-from app.adapters.redis.connection import RedisServer, locate
+from app.adapters.redis.connection import RedisServer
 from tests.adapters.conftest import Relay
 from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
 
@@ -98,16 +98,6 @@ async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
     await redis_server.close()
     server.close()
     await server.wait_closed()
-
-
-async def test_what_is_known_of_the_documents_is_forgotten_by_a_change(
-    redis_url: str, answers: RedisAnswerCache
-) -> None:
-    async with Redis.from_url(redis_url) as client:
-        await client.mset({locate("a", "", "corpus"): "1", locate("b", "", "corpus"): "1"})
-        async with answers.changing("a"):
-            assert len(await client.keys("*changes")) == 1
-        assert await client.keys("*") == [locate("b", "", "corpus").encode()]
 
 
 async def test_calls_get_their_own_replies_whatever_happens(redis_server: RedisServer, redis_url: str) -> None:

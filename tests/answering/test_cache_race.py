@@ -6,8 +6,6 @@ import re
 import sys
 from asyncio.subprocess import PIPE
 
-import redis.asyncio
-
 from app.answering.manager import RunManager
 from app.answering.requests import Ask, collect
 from app.wiring.services import Services
@@ -71,13 +69,6 @@ async def test_no_answer_is_older_than_an_acknowledged_change(services: Services
                 enough.set()
             await asyncio.sleep(0.005)
 
-    async def expire_often(client: redis.asyncio.Redis) -> None:
-        """Forget the remembered state of the documents, so that lookups read it while changes are under way."""
-        while not over:
-            for key in await client.keys("*:corpus:*"):
-                await client.unlink(key)
-            await asyncio.sleep(0.05)
-
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", CHANGE, str(STEPS), env=environment, stdin=PIPE, stdout=PIPE
     )
@@ -85,11 +76,9 @@ async def test_no_answer_is_older_than_an_acknowledged_change(services: Services
     assert process.stdout is not None
     try:
         async with (
-            redis.asyncio.Redis.from_url(environment["REDIS_URL"]) as client,
             services.make_run_manager() as manager,
             asyncio.TaskGroup() as group,
         ):
-            group.create_task(expire_often(client))
             for _ in range(3):
                 group.create_task(ask_often(manager))
             async for line in process.stdout:

@@ -2,30 +2,15 @@
 cache."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from domain.ports.answers import AnswerCache, AnswerCounts, AnswerKey, EncodedAnswer
-from domain.scope import Scope
 
 KEY = AnswerKey("a", "digest", "corpus 1")
-EVERYTHING = Scope("a")
 ANSWER = EncodedAnswer(
     b'[{"type":"sources","citations":[{"heading_path":["Gr\xc3\xb6\xc3\x9fe"]}]}]',
     b'{"answer":"\xf0\x9f\x8f\x9b"}',
 )
-
-
-class Database:
-    """Says how the documents stand, and counts how often it is asked."""
-
-    def __init__(self, corpus: str) -> None:
-        self.corpus = corpus
-        self.asked = 0
-
-    async def read_corpus(self, scope: Scope) -> str:
-        self.asked += 1
-        return self.corpus
 
 
 async def get(answers: AnswerCache, key: AnswerKey) -> EncodedAnswer | None:
@@ -33,12 +18,6 @@ async def get(answers: AnswerCache, key: AnswerKey) -> EncodedAnswer | None:
     found = await answers.lead(key, "reader")
     await answers.release(key, "reader")
     return found if isinstance(found, EncodedAnswer) else None
-
-
-async def recall(
-    answers: AnswerCache, database: Database, *, scope: Scope = EVERYTHING, digest: str = "digest"
-) -> EncodedAnswer | None:
-    return await answers.recall(scope, digest, database.read_corpus)
 
 
 class AnswerCacheContract:
@@ -98,7 +77,7 @@ class AnswerCacheContract:
         await answers.put(KEY, ANSWER)
         assert await answers.lead(KEY, "third") == ANSWER
         for _ in range(2):
-            assert await recall(answers, Database(KEY.corpus)) == ANSWER
+            assert await answers.recall(KEY) == ANSWER
         await answers.lead(AnswerKey("b", "b", "corpus"), "run")
         assert await answers.count("a") == AnswerCounts(hits=3, misses=2, shared=1)
         assert await answers.count("b") == AnswerCounts(hits=0, misses=1, shared=0)
@@ -112,66 +91,9 @@ class AnswerCacheContract:
         await answers.forget("a")
         assert (await answers.count_stored("a"), await answers.count_stored("b")) == (0, 1)
 
-    async def test_an_answer_is_recalled_without_asking_the_database_again(self, answers: AnswerCache) -> None:
-        database = Database(KEY.corpus)
-        assert await recall(answers, database) is None
+    async def test_an_answer_is_recalled_where_its_documents_stand(self, answers: AnswerCache) -> None:
+        assert await answers.recall(KEY) is None
         await answers.put(KEY, ANSWER)
-        for _ in range(3):
-            assert await recall(answers, database) == ANSWER
-        assert database.asked == 1
-        assert await recall(answers, database, digest="other") is None
-        assert await answers.count("a") == AnswerCounts(hits=3, misses=0, shared=0)
-
-    async def test_each_choice_of_documents_stands_as_it_stands(self, answers: AnswerCache) -> None:
-        await answers.put(KEY, ANSWER)
-        for scope in (Scope("a", ("1",)), Scope("a", ("1", "2")), Scope("b")):
-            other = Database("another state")
-            assert await recall(answers, Database(KEY.corpus)) == ANSWER
-            assert await recall(answers, other, scope=scope) is None
-            assert other.asked == 1
-
-    async def test_a_change_is_seen_at_once(self, answers: AnswerCache) -> None:
-        database = Database(KEY.corpus)
-        await answers.put(KEY, ANSWER)
-        assert await recall(answers, database) == ANSWER
-        async with answers.changing("a"):
-            database.corpus = "corpus 2"
-            # Committed, as far as anybody can tell.
-            assert await recall(answers, database) is None
-        assert await recall(answers, database) is None
-
-    async def test_what_was_read_before_a_change_is_not_known_after_it(self, answers: AnswerCache) -> None:
-        await answers.put(KEY, ANSWER)
-
-        def read_and_then(then: Callable[[], Awaitable[None]]) -> Callable[[Scope], Awaitable[str]]:
-            async def read_corpus(scope: Scope) -> str:
-                await then()
-                return KEY.corpus  # as it was before
-
-            return read_corpus
-
-        async def change() -> None:
-            async with answers.changing("a"):
-                pass
-
-        changing = answers.changing("a")
-        for then, leave in ((change, False), (changing.__aenter__, True)):
-            assert await answers.recall(Scope("a"), "digest", read_and_then(then)) == ANSWER
-            if leave:
-                await changing.__aexit__(None, None, None)
-            database = Database("corpus 2")
-            assert await recall(answers, database) is None
-            assert database.asked == 1
-            await change()
-
-    async def test_one_of_two_changes_ends_first(self, answers: AnswerCache) -> None:
-        database = Database(KEY.corpus)
-        async with answers.changing("a"):
-            async with answers.changing("a"):
-                pass
-            for _ in range(2):
-                await recall(answers, database)
-            assert database.asked == 2
-        await recall(answers, database)
-        await recall(answers, database)
-        assert database.asked == 3
+        assert await answers.recall(KEY) == ANSWER
+        for other in ({"corpus": "corpus 2"}, {"digest": "other"}, {"workspace_id": "b"}):
+            assert await answers.recall(replace(KEY, **other)) is None

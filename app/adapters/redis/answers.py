@@ -1,35 +1,20 @@
-"""Finished answers in Redis or Valkey. docs/decisions/04-answer-cache.md has the protocol."""
+"""Finished answers in Redis or Valkey; see docs/decisions/04-answer-cache.md."""
 
-import asyncio
-import itertools
 import logging
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import cast
-from uuid import uuid4
 
 from redis.asyncio import Redis
 
 from app.adapters.redis.connection import RedisServer, locate
-from app.support.cancelling import end_tasks
 from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
-from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.redis")
 
 LEAD_SECONDS = 300
 """Seconds after which a run stops leading although nobody released it, because its process died."""
-
-CHANGE_SECONDS = 30
-"""Seconds after which a change ends although nobody ended it, because its process died. Until then, lookups ask the
-database."""
-
-KNOWN_SECONDS = 5
-"""How long the state of the documents is remembered. A change by a process that does not reach this server, or in the
-database itself, may be overlooked for this long."""
 
 # KEYS: the answer, the run that leads, the workspace's counts. ARGV: the documents' state, run, seconds.
 _LEAD = """
@@ -63,35 +48,12 @@ redis.call('EXPIRE', KEYS[2], ARGV[4])
 return 1
 """
 
-# The remembered state of the documents is read and written only while no change is under way. A reader that finds none
-# gets an `epoch`, which the next change removes: a state read before that change is then not remembered.
-# KEYS: the answer, the remembered states, the changes, the counts of the workspace.
-# ARGV: the scope, a new epoch, seconds to remember a state; and, from a reader that has read the state from the
-# database, that state and the epoch that it was given.
+# KEYS: the answer, the workspace's counts. ARGV: the documents' state.
 _RECALL = """
-local now = redis.call('TIME')
-local changing = redis.call('ZCOUNT', KEYS[3], now[1], '+inf') > 0
-local corpus = ARGV[4]
-if not corpus then
-  corpus = not changing and redis.call('HGET', KEYS[2], ARGV[1])
-  if not corpus then
-    if redis.call('HSETNX', KEYS[2], 'epoch', ARGV[2]) == 1 then redis.call('EXPIRE', KEYS[2], ARGV[3]) end
-    return redis.call('HGET', KEYS[2], 'epoch')
-  end
-elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[5] then
-  redis.call('HSET', KEYS[2], ARGV[1], corpus)
-end
 local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
-if stored[1] ~= corpus then return {} end
-redis.call('HINCRBY', KEYS[4], 'hits', 1)
+if stored[1] ~= ARGV[1] then return {} end
+redis.call('HINCRBY', KEYS[2], 'hits', 1)
 return stored
-"""
-
-# KEYS: the changes under way. ARGV: change, seconds.
-_RENEW = """
-local now = redis.call('TIME')
-redis.call('ZADD', KEYS[1], now[1] + ARGV[2], ARGV[1])
-redis.call('EXPIRE', KEYS[1], ARGV[2] * 2)
 """
 
 
@@ -103,29 +65,14 @@ class RedisAnswerCache:
         self._server = server
         self._namespace = namespace
         self._ttl = ttl
-        self._epochs = uuid4().hex
-        """Prefix of this object's epochs, which are counted: no epoch comes twice."""
-        self._epoch = itertools.count()
         self._recall = server.register_script(_RECALL)
         self._lead = server.register_script(_LEAD)
         self._release = server.register_script(_RELEASE)
         self._put = server.register_script(_PUT)
-        self._renew = server.register_script(_RENEW)
 
-    async def recall(
-        self, scope: Scope, digest: str, read_corpus: Callable[[Scope], Awaitable[str]]
-    ) -> EncodedAnswer | None:
-        workspace_id = scope.workspace_id
-        keys = [
-            self._locate(workspace_id, "answer", digest),
-            *(self._locate(workspace_id, name) for name in ("corpus", "changes", "counts")),
-        ]
-        epoch = f"{self._epochs}:{next(self._epoch)}"
-        arguments: list[str | bytes | int] = [_name_scope(scope), epoch, KNOWN_SECONDS]
-        found = await self._server.run(self._recall, keys, arguments)
-        if isinstance(found, bytes):
-            arguments += [await read_corpus(scope), found]
-            found = await self._server.run(self._recall, keys, arguments)
+    async def recall(self, key: AnswerKey) -> EncodedAnswer | None:
+        keys = [self._locate(key.workspace_id, *names) for names in (("answer", key.digest), ("counts",))]
+        found = await self._server.run(self._recall, keys, [key.corpus])
         return _read_answer(found) if found else None
 
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
@@ -155,33 +102,6 @@ class RedisAnswerCache:
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
         await self._server.run(self._release, [self._locate_lead(key)], [run_id])
-
-    @asynccontextmanager
-    async def changing(self, workspace_id: str) -> AsyncIterator[None]:
-        change = uuid4().hex
-        changes = self._locate(workspace_id, "changes")
-
-        async def renew() -> None:
-            await self._server.run(self._renew, [changes], [change, CHANGE_SECONDS])
-
-        async def keep_renewing() -> None:
-            while True:
-                await asyncio.sleep(CHANGE_SECONDS / 3)
-                await renew()
-
-        async def end(redis: Redis) -> None:
-            # First the remembered states, which may be from before the change.
-            await redis.unlink(self._locate(workspace_id, "corpus"))
-            await redis.zrem(changes, change)
-
-        await renew()
-        renewing = asyncio.create_task(keep_renewing())
-        try:
-            yield
-        finally:
-            await end_tasks(renewing)
-            # Also while the task is being cancelled: until this is done, each lookup asks the database.
-            await asyncio.shield(self._server.attempt(end))
 
     async def count(self, workspace_id: str) -> AnswerCounts:
         key, names = self._locate(workspace_id, "counts"), ["hits", "misses", "shared"]
@@ -216,8 +136,3 @@ def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:
 
 def _sum_up(answer: EncodedAnswer) -> str:
     return str(zlib.crc32(answer.done, zlib.crc32(answer.events)))
-
-
-def _name_scope(scope: Scope) -> str:
-    """Return the field under which the state of these documents is remembered."""
-    return "all" if scope.document_ids is None else f"of {' '.join(sorted(scope.document_ids))}"

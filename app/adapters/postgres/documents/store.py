@@ -1,8 +1,7 @@
 """The document store: documents, their chunks, and what is counted per workspace."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import LiteralString
 from uuid import UUID, uuid4, uuid5
@@ -43,8 +42,6 @@ from domain.library.metadata import Metadata
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
 from domain.scope import Scope, admits
-
-Changing = Callable[[str], AbstractAsyncContextManager[None]]
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
@@ -218,15 +215,12 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         self,
         pool: Pool,
         embedder: Embedder | None = None,
-        changing: Changing = lambda _: nullcontext(),
         originals: PostgresOriginals | None = None,
     ) -> None:
-        """`embedder` is the model of the vectors that are stored; without one, any index is accepted. `changing` is
-        entered with the workspace's id around every change and its commit. `originals` keeps the files; without it the
-        database does."""
+        """`embedder` is the model of the vectors that are stored; without one, any index is accepted. `originals`
+        keeps the files; without it the database does."""
         super().__init__(pool)
         self._originals = originals or PostgresOriginals(pool)
-        self._changing = changing
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
 
@@ -295,7 +289,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         metadata: Metadata,
         groups: Sequence[str] | None = None,
     ) -> Document | None:
-        async with self._change(workspace_id) as session:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
             await _hold_lease(session, arrival)
             row = await session.fetch_one(
                 _SET_METADATA,
@@ -310,7 +304,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         return read_document(row)
 
     async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
-        async with self._change(workspace_id) as session:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
             row = await session.fetch_one(
                 _SET_GROUPS, document_ids=parse_ids([document_id]), groups=sorted(set(groups))
             )
@@ -321,7 +315,10 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
         files = {} if content.original is None else {content.content_hash: content.original}
-        async with self._originals.stage(workspace_id, files) as staged, self._change(workspace_id) as session:
+        async with (
+            self._originals.stage(workspace_id, files) as staged,
+            open_session(self._pool, workspace_id, transaction=True) as session,
+        ):
             await _hold_lease(session, content.arrival)
             await hold_index(session, self._embedder)
             await session.execute(_CREATE_WORKSPACE)
@@ -378,7 +375,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
-        async with self._change(workspace_id) as session:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
             await hold_index(session)
             await session.execute(_HOLD_MARK, document_ids=ids)
             document = await session.fetch_one(_LOCK, document_ids=ids)
@@ -398,21 +395,13 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         return True
 
     async def clear(self, workspace_id: str) -> None:
-        async with self._change(workspace_id) as session:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
             await hold_index(session)
             for statement in _CLEAR_WORKSPACE:
                 await session.execute(statement)
         await self._originals.tidy()
         self._indexes.tend()
         await self._indexes.wait()
-
-    @asynccontextmanager
-    async def _change(self, workspace_id: str) -> AsyncIterator[Session]:
-        async with (
-            self._changing(workspace_id),
-            open_session(self._pool, workspace_id, transaction=True) as session,
-        ):
-            yield session
 
     async def corpus_fingerprint(self, scope: Scope) -> str:
         async with open_session(self._pool, scope) as session:

@@ -6,7 +6,6 @@ out. Every stored batch advances the corpus generation, because from then on que
 """
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import LiteralString
 
 from app.adapters.postgres.library.ids import parse_ids
@@ -92,8 +91,6 @@ _COUNT: LiteralString = """
 
 _COUNT_ALL: LiteralString = "SELECT count(*) AS chunks FROM chunks_to_embed"
 
-Changing = Callable[[str], AbstractAsyncContextManager[None]]
-
 
 class PostgresEmbeddingBacklog:
     """Implements `EmbeddingBacklog` in PostgreSQL."""
@@ -102,14 +99,11 @@ class PostgresEmbeddingBacklog:
         self,
         pool: Pool,
         embedder: Embedder | None = None,
-        changing: Changing = lambda _: nullcontext(),
         tend_indexes: Callable[[], None] = lambda: None,
     ) -> None:
-        """`changing` is entered with the workspace's id around every change and its commit; `tend_indexes` is called
-        once a workspace is embedded."""
+        """`tend_indexes` is called once a workspace is embedded."""
         self._pool = pool
         self._embedder = None if embedder is None else embedder.name
-        self._changing = changing
         self._tend_indexes = tend_indexes
 
     async def embed_some(self, encoder: PassageEncoder) -> int:
@@ -148,10 +142,7 @@ class PostgresEmbeddingBacklog:
                     for row in rows
                 ]
             )
-            async with (
-                self._changing(workspace_id),
-                open_session(self._pool, workspace_id, transaction=True) as session,
-            ):
+            async with open_session(self._pool, workspace_id, transaction=True) as session:
                 await hold_index(session, self._embedder)
                 await session.execute(_LOCK_DOCUMENTS, document_ids=list({row["document_id"] for row in rows}))
                 await session.execute(

@@ -44,7 +44,7 @@ _LIST_ALL: LiteralString = """
     FROM chunks JOIN chunk_places USING (workspace_id) WHERE chunk_id = id
     ON CONFLICT DO NOTHING
 """
-# Invalidates the cached answers, within the seconds for which the cache remembers this state.
+# Invalidates the cached answers.
 _ADVANCE: LiteralString = "UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid()"
 
 
