@@ -13,6 +13,7 @@ from app.ingest.readers.assembly import (
     squeeze,
     unlink,
 )
+from app.ingest.readers.man_page import add_man_page, is_man_page
 from app.ingest.readers.spans import Rows
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
@@ -26,6 +27,8 @@ _NAVIGATION = frozenset({
 })
 # fmt: on
 """Roles of what surrounds the content of a page or covers it (WAI-ARIA 1.2, and DPUB-ARIA)."""
+_SECTION = 2
+"""Level of the sections of a manual page; deeper headings are subsections."""
 _UNPRINTED = re.compile(r"(?<![\w-])(?:no-?print|d-print-none|print:hidden)(?![\w-])")
 """Classes of what is on the screen alone (MediaWiki, Bootstrap, Tailwind)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
@@ -311,6 +314,8 @@ class _Walk:
         self.bars = 0
         self.table = Rows()
         self.opened: list[str] = []
+        self.manual: list[str] = []
+        """The text of a manual page as `man` prints it, in one `pre` or one a section, so far."""
 
     def run(self, root: LexborNode, path: Sequence[int] = ()) -> None:
         """Walk `root`, or, of it, what the first of `path` holds: the ids of an element and of those around it."""
@@ -354,9 +359,12 @@ class _Walk:
                     pending.append((child, False))
                 child = child.prev
         self._flush()
+        self._add_manual()
 
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
+        if tag in _LISTS or tag in ("dl", "table"):
+            self._add_manual()
         if tag == "br":
             self.inline.append("\n" if self.preformatted else BREAK)
         elif tag == "img":
@@ -445,6 +453,10 @@ class _Walk:
             self.assembly.label(self._take())
         elif tag in _HEADINGS:
             heading = self._take()
+            if self.manual:
+                # As `man` prints it: text stands further in, and so do subsections.
+                self.manual.append(f"\n{'   ' if _HEADINGS[tag] > _SECTION else ''}{unlink(heading)}\n")
+                return
             if heading and unlink(heading) == self.title:
                 self.assembly.begin_anew(_LONGEST_BANNER)
             self.assembly.add_heading(_HEADINGS[tag], heading)
@@ -484,10 +496,18 @@ class _Walk:
     def _flush(self) -> None:
         raw = "".join(self.inline)
         self.inline.clear()
-        if self.preformatted:
+        if self.preformatted and (self.manual or is_man_page(unlink(raw).split("\n"))):
+            self.manual.append(unlink(raw))
+        elif self.preformatted:
             self.assembly.add_code(raw, self.language)
         elif raw.strip():
+            self._add_manual()
             self.assembly.add_paragraph(raw)
+
+    def _add_manual(self) -> None:
+        if self.manual:
+            add_man_page(self.assembly, "".join(self.manual).expandtabs())
+            self.manual.clear()
 
 
 def _is_bold(cell: LexborNode) -> bool:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean
+from app.ingest.readers.man_page import add_man_page, is_man_page
 from domain.documents import ParsedDocument
 from domain.text.blocks import find_item, is_wrapped
 from domain.text.tables import is_row
@@ -19,12 +20,6 @@ _COLUMNS = re.compile(r"\S(?:\t| {3,})\S")
 """The gap between two cells of a table."""
 _MOST_LINES = 20
 """Lines at the beginning in which a title is looked for."""
-_MANUAL = re.compile(r"\s*(\S+\([0-9]\w{0,4}\))[ \t].{0,200}[ \t](\S+\([0-9]\w{0,4}\))[ \t]*\n")
-"""The first line of a manual page as `man` prints it, which names the page at both ends."""
-_HYPHEN = re.compile(r"(?<=\w)\u2010\n[ \t]*(?=\w)")
-"""U+2010 at the end of a line: man has cut the word. A hyphen of the word itself is U+002D."""
-_SUBSECTION = 3
-"""Indentation of the subsections of a manual page; that of text is 7."""
 _NUMBERED = re.compile(
     r"(?:[ \t]{1,8}(?=\d+\.\d))?(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*"
 )
@@ -37,16 +32,14 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
 
     A short line underlined with ``===``, ``---`` or the like is a heading, and so is a line of its own with a number,
     where some have numbers of several parts. A short first line that does not end like a sentence is the title. Lines
-    that only the margin broke are joined.
+    that only the margin broke are joined. Manual pages as `man` prints them are read as such.
     """
     text = clean(decode(data))
     assembly = Assembly()
-    manual = _MANUAL.match(text)
-    if manual and manual[1].casefold() == manual[2].casefold():
-        text = _HYPHEN.sub("", text.expandtabs())
-        add_plain(assembly, text, _find_sections(text.split("\n")))
-        return assembly.finish(manual[1], source)
     lines = text.split("\n")
+    if is_man_page(lines):
+        # `col -b` writes eight spaces as a tab. Indents tell what belongs together.
+        return assembly.finish(add_man_page(assembly, text.expandtabs()), source)
     add_plain(assembly, text, _find_numbered(lines))
     return assembly.finish(_find_title(lines), source)
 
@@ -123,14 +116,6 @@ def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
     if not any("." in number for number in found):
         return {}
     return {line: number.count(".") + 1 for number, line in found.items()}
-
-
-def _find_sections(lines: Sequence[str]) -> dict[int, int]:
-    """Return the levels of the headings of a manual page by their lines: they stand at the margin, its subsections
-    close to it. The first and the last line name the page."""
-    indents = {number: len(line) - len(line.lstrip()) for number, line in enumerate(lines) if line.strip()}
-    between = [*indents][1:-1]
-    return {number: 1 + (indents[number] > 0) for number in between if indents[number] <= _SUBSECTION}
 
 
 def _is_underlined(line: str, following: str) -> bool:

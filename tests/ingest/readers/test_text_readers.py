@@ -1,5 +1,6 @@
 """Markdown, HTML and plain text: what is kept, what goes, and under which heading it stands."""
 
+import re
 import time
 
 import pytest
@@ -667,11 +668,95 @@ sync 3.5                          04 Nov 2026                          SYNC(1)
 """
 
 
-def test_a_manual_page_as_man_prints_it_has_sections() -> None:
+def test_a_manual_page_has_sections_and_entries() -> None:
     document = read_document("sync.1.txt", MAN_PAGE.encode())
     assert document.title == "SYNC(1)"
-    assert [section.heading_path for section in document.sections if section.heading_path] == [
-        ("NAME",), ("SYNOPSIS",), ("DESCRIPTION",), ("DESCRIPTION", "Ports"), ("EXIT VALUES",), ("SEE ALSO",),
-    ]  # fmt: skip
-    assert "--port=PORT, -p\n              Uses this port" in document.text
-    assert "that differ." in document.text
+    assert (
+        document.text
+        == """\
+## NAME
+
+sync - copy files
+
+## SYNOPSIS
+
+```
+sync [OPTION...] SRC DEST
+     [--quiet]
+```
+
+## DESCRIPTION
+
+Copies files to another place, and only those parts of them that differ.
+
+### Ports
+
+--port=PORT, -p
+: Uses this port rather than the default of 873.
+
+  The configuration file has another.
+
+-q
+: Says nothing.
+
+--old
+: reads old files
+
+--new
+: reads new ones
+
+## EXIT VALUES
+
+- 0 - Success
+- 12 - Error in the protocol
+
+## SEE ALSO
+
+rcp(1), and sync(1)"""
+    )
+
+
+def test_a_manual_page_in_html_is_read_as_its_text_is() -> None:
+    printed = re.sub(r"(?<!\S)(-+\w+)", r"<b>\1</b>", MAN_PAGE)
+    top = ' &nbsp; <a href="#top_of_page">top</a>'
+    parted = re.sub(
+        r"^([A-Z ]+)$", rf"</pre><h2><a id='x' href='#x'></a>\1{top}</h2><pre>", printed, flags=re.MULTILINE
+    )
+    parted = parted.replace("   Ports\n", "</pre><h3>Ports</h3><pre>\n")
+    for page in (printed, parted):
+        html = f"<title>sync</title><body><pre>\n{page}</pre><ul><li>See <a href='/'>the list</a> of all pages.</ul>"
+        text = read_document("sync.1.html", html.encode()).text
+        expected = f"{read_document('sync.1.txt', MAN_PAGE.encode()).text}\n\n- See the list of all pages."
+        assert text == expected
+
+
+def test_code_in_a_manual_page_keeps_its_lines() -> None:
+    lines = "       auto eth0\n       allow-hotplug eth1\n\n           up = ip link set eth0 mtu 1400 and drop what does not\n"
+    page = MAN_PAGE.replace("EXIT VALUES\n", f"EXIT VALUES\n{lines}       fit -j REJECT\n           down = ip link\n\n")
+    text = read_document("sync.1.txt", page.encode()).text
+    assert "```\nauto eth0\nallow-hotplug eth1\n```" in text
+    assert (
+        "```\n    up = ip link set eth0 mtu 1400 and drop what does not\nfit -j REJECT\n    down = ip link\n```" in text
+    )
+
+
+def test_an_entry_of_a_manual_page_may_have_a_bullet() -> None:
+    entry = "EXIT VALUES\n       ○   --arg name value:\n\n           Binds a name.\n\n"
+    text = read_document("sync.1.txt", MAN_PAGE.replace("EXIT VALUES\n", entry).encode()).text
+    assert "--arg name value\n: Binds a name." in text
+
+
+def test_a_word_that_a_manual_page_in_ascii_has_cut_is_joined() -> None:
+    page = MAN_PAGE.replace("dif‐\n       fer.", "dif-\n       fer. They differ in pre-\n       fixes.")
+    assert "that differ. They differ in pre- fixes." in read_document("sync.1.txt", page.encode()).text
+
+
+def test_tabs_of_a_manual_page_stand_for_eight_columns() -> None:
+    def set_tabs(line: str) -> str:
+        stretches = [line[place : place + 8] for place in range(0, len(line), 8)]
+        return "".join(f"{each.rstrip(' ')}\t" if each.endswith("  ") else each for each in stretches)
+
+    tabbed = "\n".join(map(set_tabs, MAN_PAGE.split("\n")))
+    assert "\t" in tabbed
+    assert tabbed.expandtabs() == MAN_PAGE
+    assert read_document("sync.1.txt", tabbed.encode()).text == read_document("sync.1.txt", MAN_PAGE.encode()).text
