@@ -4,11 +4,11 @@ import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
-from rich.markup import escape
+from rich.console import Console
 
 from app.api.schema.descriptions import describe_answer
 from app.cli.support.running import print_json
-from app.support.terminal import err, out
+from app.support.terminal import err, escape, new_table, out
 from domain.documents import Citation, name_cited
 from domain.errors import Unavailable
 from domain.events import Compared, Done, Event, data_of
@@ -17,10 +17,63 @@ _ERASE = "\r\x1b[2K"
 """Control codes that erase the terminal's line."""
 
 
+class TerminalText:
+    """Prints text as it comes, except tables of Markdown: their rows are kept until the table has ended, then drawn."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._line = ""
+        self._rows: list[str] = []
+
+    def write(self, text: str) -> None:
+        for piece in text.splitlines(keepends=True):
+            begun, self._line = self._line, self._line + piece
+            ended = piece.endswith("\n")
+            if self._is_row():
+                if begun and "|" not in begun and not self._rows:
+                    self._console.file.write(_ERASE)
+                if ended:
+                    self._rows.append(self._line)
+            elif not self._rows:
+                self._console.file.write(piece)
+            elif ended:
+                self._print_rows()
+                self._console.file.write(self._line)
+            if ended:
+                self._line = ""
+        self._console.file.flush()
+
+    def finish(self) -> None:
+        """Print what is kept. Call it once the text has ended."""
+        if self._is_row():
+            self._rows.append(self._line)
+            self._line = ""
+        if self._rows:
+            self._print_rows()
+            self._console.file.write(self._line)
+
+    def _is_row(self) -> bool:
+        # The beginning of a line that is wider than the terminal could not be taken back.
+        return "|" in self._line[: self._console.width]
+
+    def _print_rows(self) -> None:
+        kept, self._rows = self._rows, []
+        cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in kept]
+        if len(cells) < 2 or any(cell.strip(":-") for cell in cells[1]):
+            self._console.file.writelines(kept)
+            return
+        head, _, *rows = cells
+        table = new_table(*map(escape, head), overflow="fold")
+        for row in rows:
+            table.add_row(*map(escape, row[: len(head)]))
+        self._console.print(table)
+
+
 class _TextPrinter:
     """Prints the answer as it is written, then its sources."""
 
     def __init__(self) -> None:
+        self._text = TerminalText(out) if out.is_terminal else None
         self._compared: Compared | None = None
         self._failed = False
         self._begun = False
@@ -38,8 +91,7 @@ class _TextPrinter:
             case "waiting":
                 err.print(f"[dim]{event['step']} takes longer than usual; no answer has come yet[/dim]")
             case "content":
-                sys.stdout.write(event["token"])
-                sys.stdout.flush()
+                self._write(event["token"])
             case "correction":
                 out.print(f"\n\n[yellow]Corrected:[/yellow] {escape(event['reason'])}\n\n{escape(event['answer'])}")
             case "comparison":
@@ -48,7 +100,16 @@ class _TextPrinter:
                 err.print(f"\n[red]{escape(event['message'])}[/red]")
                 self._failed = True
             case "done":
+                if self._text:
+                    self._text.finish()
                 _print_done(event)
+
+    def _write(self, token: str) -> None:
+        if self._text:
+            self._text.write(token)
+        else:
+            sys.stdout.write(token)
+            sys.stdout.flush()
 
     def finish(self) -> int:
         return _print_comparison(self._compared) if self._compared else int(self._failed)
