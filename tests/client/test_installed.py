@@ -89,7 +89,7 @@ def test_the_command_works_beside_another_programs_packages(programs: Path, tmp_
     (tmp_path / "app.py").write_text("raise ImportError('This is the app of the working directory.')\n")
     for command in ([programs / "askgraph"], [programs / "python", "-m", "askgraph"]):
         assert "Ask a question and stream the answer" in run(tmp_path, *command, "--help")
-    assert "__start__" in run(tmp_path, programs / "askgraph", "graph", "--format", "mermaid")
+    assert "--thread" in run(tmp_path, programs / "askgraph", "ask", "--help")
 
 
 def test_it_answers_in_an_empty_folder_on_servers_of_its_own(programs: Path, tmp_path: Path) -> None:
