@@ -100,6 +100,8 @@ class Lease:
     """Counts from 1."""
     stop_requested: bool = False
     """True where the run is to stop before it begins."""
+    unattended: bool = field(default=False, compare=False)
+    """True where a worker took the run from the queue, perhaps long after it was asked."""
 
 
 @dataclass(frozen=True, slots=True)

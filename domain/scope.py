@@ -62,6 +62,12 @@ class Scope:
         chosen = set(document_ids) if self.document_ids is None else set(document_ids) & set(self.document_ids)
         return replace(self, document_ids=tuple(chosen))
 
+    def limit(self, groups: frozenset[str] | None) -> "Scope":
+        """Return the part of the scope that an asker of these groups may read; None: all groups."""
+        if groups is None:
+            return self
+        return replace(self, groups=groups if self.groups is None else self.groups & groups)
+
     def admits(self, groups: Collection[str] | None) -> bool:
         """Return True if the asker may read a document of these groups. None: they are not known."""
         return admits(groups, self.groups)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self, cast
 from uuid import uuid4
 
+from app.access.authority import limit_rights
 from app.answering.cached_answers import serve_cached
 from app.answering.following import Broadcast, follow_elsewhere, note_followed
 from app.answering.parts import RunParts
@@ -155,8 +156,8 @@ class RunManager:
 
     async def resume(self, branch: Branch) -> AcceptedRun:
         """Start a run from a saved state. The answer cache is neither read nor written."""
-        values = branch.values
-        turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})  # type: ignore[literal-required]
+        values = limit_rights(branch.values, branch.caller.groups)
+        turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})
         request = RunRequest(
             values["run_id"],
             branch.thread_id,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.access.authority import Authority
 from app.access.limits import CallerLimits
 from app.answering.admission import Admission
 from app.answering.observing import Observe
@@ -37,3 +38,4 @@ class RunParts:
     """Returns the address of a trace, by its id; None while tracing is off."""
     admission: Admission
     limits: CallerLimits
+    authority: Authority

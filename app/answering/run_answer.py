@@ -11,6 +11,7 @@ from uuid import uuid4
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
+from app.access.authority import limit_rights
 from app.answering.cached_answers import (
     ANSWERED_BEFORE,
     CacheKey,
@@ -26,7 +27,7 @@ from app.answering.records import adopt, make_done
 from app.history.states import bring_up_to_date, read_values
 from app.history.thread_states import trace_id
 from domain.documents import Citation
-from domain.errors import AskgraphError, RunLost
+from domain.errors import AskgraphError, Forbidden, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent
 from domain.ports.answers import EncodedAnswer
@@ -85,22 +86,30 @@ class RunAnswer:
 
         Raises `GraphDrained` where the run's control was asked to drain, and `RunLost` after too many attempts.
         """
-        turn, parts = self.request.turn, self._parts
+        parts = self._parts
+        if self._lease.unattended:
+            groups = await parts.authority.read_groups(self.request.caller, self.request.workspace_id)
+            self.request = replace(self.request, turn=cast(TurnInput, limit_rights(self.request.turn, groups)))
+        turn = self.request.turn
         # A new thread has no state, and finding none takes as long as reading one.
         saved = None if self._begins_thread else await self._read_state()
         values = self._reached = self._read_values(saved)
         if self._lease.attempt > MAX_ATTEMPTS:
             raise RunLost
+        if values is not None and Scope.from_json(values["scope"]) != Scope.from_json(turn["scope"]):
+            # It holds what was found with more rights, and readers were shown it.
+            raise Forbidden("This was begun with rights that its asker does not have any more. Ask again.")
         if self._lease.attempt > 1:
             self._send_restart(values)
+        past = read_turns(self.request.history)[-REMEMBERED_TURNS:]
         if saved is not None:
             past = [each for each in read_turns(saved.values.get("turns")) if each["run_id"] != turn["run_id"]]
-            self.turns = list(await parts.threads.list_readable(Scope.from_json(turn["scope"]), past))
+        self.turns = list(await parts.threads.list_readable(Scope.from_json(turn["scope"]), past))
+        if saved is not None:
             if len(self.turns) < len(past) and values is None:
                 # What the asker may not read of the conversation stands in no state of their run.
                 await self._write_conversation()
         elif self.request.history:
-            self.turns = read_turns(self.request.history)[-REMEMBERED_TURNS:]
             # Saved like the end of an earlier run, so that the graph, history and replays find it there.
             await self._write_conversation()
         self.knows_turns = True

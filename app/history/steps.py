@@ -1,5 +1,6 @@
 """Shows the saved states of a thread, step by step."""
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any
@@ -129,9 +130,11 @@ class HistoryReader:
 
 def list_runs_of(state: StateSnapshot | SavedState) -> Set[str]:
     """Return the runs that stand in a state: the one that saved it and, before the first step of a question, the one
-    before."""
+    before; in the first state of a branch, the one that it copies."""
     values = state.values if isinstance(state.values, Mapping) else {}
-    return {str(each) for each in (values.get("run_id"), (state.metadata or {}).get("run_id")) if each}
+    metadata: Mapping[str, Any] = state.metadata or {}
+    copied = json.loads(metadata.get("forked_from") or "{}").get("run_id")
+    return {str(each) for each in (values.get("run_id"), metadata.get("run_id"), copied) if each}
 
 
 def id_of(state: StateSnapshot | SavedState) -> str:

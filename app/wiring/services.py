@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from app.access.authority import Authority
 from app.access.limits import CallerLimits
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
@@ -121,6 +122,7 @@ class Services:
             trace_url=self.runs.trace_url,
             admission=self.admission,
             limits=self.limits,
+            authority=Authority(self.keys),
         )
 
     @asynccontextmanager

@@ -132,7 +132,7 @@ class Debugger:
         run = await self.read(asker, run_id)
         async with self._count(caller) as used:
             modes = await self._parts.modes.list(asker.workspace_id, run.record.mode)
-            return await try_variants(run, self._parts, modes, sets=sets, models=models, used=used)
+            return await try_variants(run, self._parts, modes, asker.groups, sets=sets, models=models, used=used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what

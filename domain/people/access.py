@@ -13,6 +13,9 @@ Right = Literal["ask", "ingest", "debug", "admin"]
 adding and deleting documents, and making assistants. `debug`: lists of runs, their prompts and replies, why, what-if,
 differences and bundles; replays, costs and the cache. `admin`: erasing what others wrote."""
 
+KEY_PREFIX = "key:"
+"""How the names of callers begin who have a key; its id follows."""
+
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
 
@@ -85,7 +88,7 @@ class ApiKey:
 
     def as_caller(self) -> Caller:
         """Return who sends requests with this key."""
-        return Caller(f"key:{self.key_id}", self.workspaces, self.groups, self.rights, self.limits)
+        return Caller(f"{KEY_PREFIX}{self.key_id}", self.workspaces, self.groups, self.rights, self.limits)
 
 
 OWNER = Caller("owner")

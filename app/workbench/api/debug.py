@@ -242,7 +242,6 @@ async def replay(
         mode=body.mode,
         tape=body.tape,
         caller=caller,
-        groups=caller.groups,
     )
     replayed = await replayer.open(wanted)
     if isinstance(replayed, StrictReplay):

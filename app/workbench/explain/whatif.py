@@ -147,14 +147,15 @@ async def try_variants(
     run: SavedRun,
     parts: RunParts,
     modes: Mapping[str, Profile],
+    groups: frozenset[str] | None,
     *,
     sets: Sequence[Mapping[str, Any]] = (),
     models: bool = False,
     used: list[ModelUsage] | None = None,
 ) -> WhatIf:
-    """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, models
-    that are paid for are asked what the tape does not know; what they use is added to `used`, even where this ends
-    early.
+    """Try the variants of a run for a caller of these groups (None: all), and those that change the state as one of
+    `sets` says. With `models`, models that are paid for are asked what the tape does not know; what they use is added
+    to `used`, even where this ends early.
 
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
@@ -167,7 +168,7 @@ async def try_variants(
     found = list(_list_variants(run, path, modes, context, models=models))
     added = [Variant("set", _name_changes(each), each) for each in sets]
     variants = [*added, *found]
-    planned = [(variant, plan_variant(run, path, variant, modes)) for variant in variants]
+    planned = [(variant, plan_variant(run, path, variant, modes, groups)) for variant in variants]
     for variant, plan in planned:
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
@@ -332,14 +333,21 @@ def _drop_sources(run: SavedRun, place: int) -> Iterator[Variant]:
         yield Variant("source", label, changes, at=(place, Beginning("grade")))
 
 
-def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[str, Profile]) -> Start | None:
-    """Find where the variant begins; None where it changes nothing that a step reads."""
+def plan_variant(
+    run: SavedRun,
+    path: Sequence[str],
+    variant: Variant,
+    modes: Mapping[str, Profile],
+    groups: frozenset[str] | None,
+) -> Start | None:
+    """Find where the variant begins, for a caller of these groups (None: all); None where it changes nothing that a
+    step reads."""
     found = variant.at or _find_beginning(run, path, variant, modes)
     if found is None:
         return None
     place, beginning = found
     step, forced = (run.steps[place + 1], None) if beginning.decides else (run.steps[place], beginning.node)
-    return start_at(step, forced, variant.changes, variant.mode, modes)
+    return start_at(step, groups, forced, variant.changes, variant.mode, modes)
 
 
 def _find_beginning(

@@ -156,7 +156,7 @@ class Fleet:
         try:
             run = await self._runs.read_to_repeat(asker, each.summary.run_id)
             path = read_path(run)
-            start = plan_variant(run, path, variant, self._modes)
+            start = plan_variant(run, path, variant, self._modes, asker.groups)
         except (*_UNREADABLE, DatabaseUnavailable) as error:
             # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
             return _make_row(each, problem=f"its steps could not be read any more ({error.code})")

@@ -1,12 +1,13 @@
 """Runs again from a saved state. Every replay begins here: as a branch, strictly from a tape, or only to see the end.
 
-`start_at` makes the state that all of them run on from: the saved one, with changes made to it.
+`start_at` makes the state that all of them run on from: the saved one, with the rights of whoever asks for it now, and
+with changes made to it.
 """
 
 import asyncio
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
 from langgraph.types import Command, StateUpdate
 
+from app.access.authority import limit_rights
 from app.adapters.tracing.langsmith import untraced
 from app.answering.graph_pass import GraphPass
 from app.history.states import require_current
@@ -51,18 +53,21 @@ class Start:
 
 def start_at(
     step: SavedStep,
+    groups: frozenset[str] | None,
     forced: str | None = None,
     changes: Mapping[str, Any] = _NOTHING,
     mode: str | None = None,
     modes: Mapping[str, Profile] = _NOTHING,
 ) -> Start:
-    """Start from a saved state: with the node `forced`, in another mode, and with changes made.
+    """Start from a saved state for a caller of these groups (None: all): with the node `forced`, in another mode, and
+    with changes made.
 
     Raises `UnknownMode`, `QuestionError`, and `StateError` for a change that cannot be made or a state that this
     version cannot run.
     """
     values = change_values(step.values, changes, mode, modes)
     require_current(values, step.version)
+    values, step = limit_rights(values, groups), replace(step, values=limit_rights(step.values, groups))
     # The first state of a branch says which node made the one that it copies, and what follows it.
     after = step.node if step.node in STEPS or step.node == START else step.forked_as or FINAL_NODE
     return Start(step, values, after, forced or step.forked_to)

@@ -20,6 +20,7 @@ from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Branch, read_events
 from app.history.states import find_problem
+from app.history.steps import list_runs_of
 from app.history.thread_states import locate_states
 from app.workbench.replay.again import Start, begin_in_memory, begin_thread, start_at
 from app.workbench.replay.effects import INCIDENTAL, find_difference, find_first, find_unnoticed
@@ -67,8 +68,7 @@ class Replay:
     """Run on in this mode."""
     tape: TapeUse = "off"
     caller: Caller = OWNER
-    groups: frozenset[str] | None = None
-    """The asker's groups; see `Scope.groups`."""
+    """Who asks for it. It runs with their groups, at most those that the run had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,8 @@ class Replayer:
             raise StateError(
                 "A replay starts from one place: name a checkpoint, a node, or the node that it goes after."
             )
-        asker = Scope(replay.workspace_id, groups=replay.groups)
-        await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
+        asker = Scope(replay.workspace_id, groups=replay.caller.groups)
+        await self._parts.threads.require(replay.workspace_id, thread_id, asker.groups)
         with self._states.translating_errors():
             snapshot: StateSnapshot | None = None
             if replay.checkpoint_id is not None:
@@ -164,7 +164,8 @@ class Replayer:
             else:
                 assert run is not None
                 run_id = run.run_id
-            if run_id not in await self._parts.queue.list_readable(asker, [run_id], steps=True):
+            held = {run_id} if snapshot is None else {run_id, *list_runs_of(snapshot)}
+            if held - await self._parts.queue.list_readable(asker, held, steps=True):
                 raise UnknownRun(f"There is no run {run_id!r} in this workspace.")
             try:
                 steps = await read_steps(
@@ -177,7 +178,9 @@ class Replayer:
             place, forced = find_place(steps, replay)
         following = [each.node for each in steps[place + 1 :] if each.node in STEPS]
         modes = {} if replay.mode is None else await self._parts.modes.list(replay.workspace_id, replay.mode)
-        start = start_at(steps[place], forced, replay.changes, replay.mode, modes)
+        # A strict replay reads nothing but the tape, and repeats what was asked of it.
+        groups = None if replay.tape == "strict" else asker.groups
+        start = start_at(steps[place], groups, forced, replay.changes, replay.mode, modes)
         if replay.mode is not None:
             # Its filter may not go with the question's.
             scope_of(start.values)
@@ -210,14 +213,14 @@ class Replayer:
         self, workspace_id: str, thread_id: str, checkpoint_id: str, caller: Caller, *, mode: str | None = None
     ) -> AcceptedRun:
         """Go on from a saved state in a new branch. Raises what `open` raises."""
-        wanted = Replay(workspace_id, thread_id, checkpoint_id, mode=mode, caller=caller, groups=caller.groups)
+        wanted = Replay(workspace_id, thread_id, checkpoint_id, mode=mode, caller=caller)
         return cast(AcceptedRun, await self.open(wanted))
 
     async def branch(
         self, workspace_id: str, thread_id: str, checkpoint_id: str, caller: Caller, *, changes: Mapping[str, Any]
     ) -> Branch:
         """Make a branch from a changed state, for somebody to run it later. Raises what `open` raises."""
-        wanted = Replay(workspace_id, thread_id, checkpoint_id, changes=changes, caller=caller, groups=caller.groups)
+        wanted = Replay(workspace_id, thread_id, checkpoint_id, changes=changes, caller=caller)
         plan = await self.plan(wanted)
         with self._states.translating_errors():
             return await self._open_branch(plan)
@@ -241,8 +244,9 @@ class Replayer:
         # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
         renamed = dataclasses.replace(start, values=values)
         await begin_in_memory(self._graph, branch_id, renamed)
-        # It holds what the run was shown, before anybody runs it.
-        groups = start.values["scope"].get("groups")
+        # It holds what the run was shown, before anybody runs it: all that whoever made it may read.
+        own = replay.caller.groups
+        groups = start.values["scope"].get("groups") if own is None else sorted(own)
         await self._thread_store.claim(replay.workspace_id, branch_id, groups, copy_of=plan.thread_id)
         marks = {"forked_from": json.dumps(forked_from), "forked_as": start.after}
         marks |= {"forked_to": start.forced} if start.forced else {}

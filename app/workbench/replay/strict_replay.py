@@ -80,7 +80,8 @@ async def prepare_strict(run: SavedRun, graph: AnswerGraph, ports: Context, star
     if record.error == STOPPED:
         raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
     if start is None:
-        start = start_at(run.steps[find_taped(run.steps)])
+        # With the rights that the run had: it reads nothing but its tape.
+        start = start_at(run.steps[find_taped(run.steps)], None)
     await prepare_judgement(ports.judges)
     in_memory = await begin_in_memory(graph, record.thread_id, start)
     player = Player(tape, record.run_id, after=start.step.number)

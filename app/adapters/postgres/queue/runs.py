@@ -366,7 +366,7 @@ class PostgresRunQueue:
             row = await session.fetch_one(_TAKE, rescue=rescue, lease=leases.LEASE)
         if row is None:
             return None
-        lease = Lease(_read_request(row["request"]), row["attempt"], row["stop_requested"])
+        lease = Lease(_read_request(row["request"]), row["attempt"], row["stop_requested"], unattended=True)
         run_id = lease.request.run_id
         if lease.attempt > 1:
             logger.info("Run %s begins again: attempt %d.", run_id, lease.attempt)
