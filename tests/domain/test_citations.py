@@ -142,16 +142,6 @@ def test_the_result_does_not_depend_on_how_the_text_is_cut() -> None:
         assert [piece for piece in whole if isinstance(piece, int)] == list(found), text
 
 
-def test_text_goes_out_as_soon_as_it_cannot_be_a_marker() -> None:
-    stream = MarkerStream(IDS, "number")
-    assert stream.feed("Plain") == ["Plain"]
-    assert stream.feed(" [") == []
-    assert stream.feed("see") == [" [see"]
-    assert stream.feed(" [1") == []
-    assert stream.feed("]") == []
-    assert stream.feed(" x") == [" [1]", 1, " x"]
-
-
 def test_what_is_held_back_is_bounded() -> None:
     for start in (" [1", "`code", "[cite:"):
         stream = MarkerStream(IDS, "number")
@@ -224,16 +214,15 @@ SOURCE = Source(
 )
 
 
-def test_a_citation_of_a_whole_source() -> None:
-    citation = cite(SOURCE)
-    assert (citation["start"], citation["end"], citation["page"]) == (100, 140, 1)
-    assert citation["text"] == SOURCE["text"]
-
-
-def test_a_citation_of_a_span_has_the_place_of_that_span() -> None:
-    citation = cite(SOURCE, [(117, 129)])
-    assert (citation["marker"], citation["text"], citation["page"]) == (3, "Second line.", 1)
-    assert cite(SOURCE, [(130, 140)])["page"] == 2
+@pytest.mark.parametrize(
+    ("spans", "text", "page"),
+    [([], SOURCE["text"], 1), ([(117, 129)], "Second line.", 1), ([(130, 140)], "Third one.", 2)],
+)
+def test_a_citation_of_a_span_has_the_place_of_that_span(spans: list[tuple[int, int]], text: str, page: int) -> None:
+    citation = cite(SOURCE, spans) if spans else cite(SOURCE)
+    start, end = (spans or [(100, 140)])[0]
+    assert (citation["marker"], citation["text"], citation["page"]) == (3, text, page)
+    assert (citation["start"], citation["end"]) == (start, end)
 
 
 def test_a_citation_has_a_box_for_each_line_of_what_it_quotes() -> None:
@@ -250,14 +239,9 @@ def test_a_citation_has_a_box_for_each_line_of_what_it_quotes() -> None:
     assert sum(box["width"] for box in boxes if box["y"] == 14.0) < 44.0 / 2
 
 
-def test_a_citation_without_pages_has_no_box() -> None:
-    citation = cite({**SOURCE, "lines": [], "page": None}, [(100, 116)])
-    assert (citation["page"], citation["text"]) == (None, "First line here.")
-    assert citation["boxes"] == []
-
-
-def test_a_citation_says_where_the_document_came_from() -> None:
-    assert cite({**SOURCE, "source": "hr/manual.md"})["source"] == "hr/manual.md"
+def test_a_citation_has_the_boxes_and_the_path_that_its_source_has() -> None:
+    citation = cite({**SOURCE, "lines": [], "page": None, "source": "hr/manual.md"}, [(100, 116)])
+    assert (citation["page"], citation["boxes"], citation["source"]) == (None, [], "hr/manual.md")
     assert "source" not in cite(SOURCE)
 
 
@@ -302,28 +286,6 @@ def test_each_marker_knows_what_it_rests_on() -> None:
     # Markers that rest on the same need no telling apart, nor does code.
     same = cite_by_marker("Masts are blue [1]. Masts are blue [1].\n```\n[1]\n```", whole[:1], [first])
     assert same == whole[:1]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A [1] b.\n```\ncode [2]\n``\n```\nafter [2].",
-        "~~~\n[1]\n~~~ \n[2] x",
-        "a ~ b [1] ~~ c\n  ``` py\nx [1]\n  ````\n[3]",
-        "inline `[1]` and ``a ` [2]`` and `open [3]",
-        "escaped \\[1] and [1]\\",
-        "[Source 2] [source: 3] [sources 1, 2] [ cite:aa-1 ] [citations 1–3] [SOURCE 1]",
-        "[Sourcery 2] [see 1] [1](link) [^2] [1\n] [a1] [2 b] [1/2] [x",
-        "text\n\n   ```\n[1]\n```\n[1]",
-        "```not `a` fence [1]\n[2]",
-        "`` `[1] ``  [2]\t[3]   ",
-    ],
-)
-def test_a_text_in_single_characters_comes_out_as_it_does_whole(text: str) -> None:
-    whole = run(text)
-    assert run(text, cuts=list(range(1, len(text)))) == whole
-    for cut in range(1, len(text)):
-        assert run(text, cuts=[cut]) == whole
 
 
 def test_what_can_be_no_marker_is_not_held_back() -> None:

@@ -42,15 +42,10 @@ def test_an_empty_policy_keeps_everything() -> None:
     assert Policy.parse("keep").older_than is None
 
 
-@pytest.mark.parametrize("text", ["90", "acme=", "acme=soon", "7d,acme=3m"])
+@pytest.mark.parametrize("text", ["90", "acme=", "7d,acme=3m"])
 def test_a_policy_that_names_no_span_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueError, match=r"(?s).+(90d).*(acme=7d).*(keep)"):
+    with pytest.raises(ValueError, match=rf"(?s)'{text.rpartition(',')[2]}'.+(90d).*(acme=7d).*(keep)"):
         Policy.parse(text)
-
-
-def test_a_refusal_names_the_part_that_is_wrong() -> None:
-    with pytest.raises(ValueError, match="'acme=soon'"):
-        Policy.parse("7d,acme=soon")
 
 
 def test_spans_become_times_before_now() -> None:

@@ -53,49 +53,6 @@ def test_a_sum_with_an_unknown_price_is_unknown(costs: list[float | None], total
     assert add_costs(costs) == total
 
 
-def test_a_question_begins_with_nothing_known() -> None:
-    assert blank_question() == {
-        "standalone_question": "",
-        "route": "needs_retrieval",
-        "route_reason": "",
-        "language": "en",
-        "subject": "",
-        "focus": [],
-        "outline": [],
-        "unclear": False,
-        "choices": [],
-        "listed": [],
-        "found": [],
-        "task": "look_up",
-        "corrected_question": "",
-        "query": "",
-        "queries": [],
-        "queries_tried": [],
-        "long_forms": {},
-        "retries": 0,
-        "candidates": [],
-        "sources": [],
-        "set_aside": [],
-        "work": [],
-        "confidence": 0.0,
-        "level": "none",
-        "missing": [],
-        "graded_by": "",
-        "judgement": None,
-        "answerer": "",
-        "answered_by": "",
-        "failure": None,
-        "degraded": [],
-        "outcome": None,
-        "outcome_reasons": [],
-        "framing": {"opening": 0, "closing": 0},
-        "answer": "",
-        "citations": [],
-        "verification": {"status": "skipped", "claims": []},
-        "steps": [],
-    }
-
-
 def test_blank_questions_share_nothing() -> None:
     one, other = blank_question(), blank_question()
     for name, value in dict(one).items():

@@ -18,7 +18,6 @@ from domain.library.where import (
     is_key,
     read_value,
 )
-from domain.scope import Scope
 
 KEYS = st.one_of(
     st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True),
@@ -98,15 +97,6 @@ def test_the_forms_of_the_command_line_and_of_the_api_are_equal() -> None:
         }
     )
     assert str(written) == "path^=hr/ and region in (eu, us) and team=legal and year>=2024 and year<2026"
-
-
-def test_equal_scopes_have_equal_json() -> None:
-    one = Scope("w", ("b", "a", "b"), Where.parse("x=1 and y in (2, 1, 2)"))
-    other = Scope("w", ("a", "b"), Where.parse("y in (1, 2) and x=1.0"))
-    assert one == other
-    assert json.dumps(one.to_json()) == json.dumps(other.to_json())
-    assert Scope.from_json(one.to_json()) == one
-    assert Scope("w").to_json() == {"workspace_id": "w", "document_ids": None}
 
 
 def test_text_and_number_and_boolean_are_different_values() -> None:

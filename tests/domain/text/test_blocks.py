@@ -132,22 +132,8 @@ def test_where_blocks_end(text: str, expected: list[str]) -> None:
 
 
 LINES = [
-    "word word.",
-    "Word: ",
-    "- a",
-    "  - b",
-    "1. c",
-    "# d",
-    "a | b",
-    "--- | ---",
-    "```",
-    "> e",
-    ": f",
-    "",
-    "  g",
-    "|",
-    "~~~x",
-]
+    "word word.", "Word: ", "- a", "  - b", "1. c", "# d", "a | b", "--- | ---", "```", "> e", ": f", "", "  g", "|", "~~~x",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -113,16 +113,6 @@ def cite(answer: str) -> dict[str, tuple[int, ...]]:
         "To reset it [1]:\n\n1. Support by telephone\n2. Two users",
         "Plans and what they have [1]\n\nplan | has\n--- | ---\nSupport by telephone | yes\nTwo users | no",
         "Support by telephone [1]\n: Two users",
-    ],
-)
-def test_the_marker_of_a_lead_in_a_caption_or_a_term_covers_its_block(answer: str) -> None:
-    for statement, markers in cite(answer).items():
-        assert markers == (1,), statement
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
         "The plan has two parts [1].\n\n- Support by telephone\n- Two users",
         "The prices stand in this table, which was last changed by the shop in the spring of the year: [1]\n\n"
         "plan | has\n--- | ---\nSupport by telephone | yes\nTwo users | no",
@@ -132,6 +122,6 @@ def test_the_marker_of_a_lead_in_a_caption_or_a_term_covers_its_block(answer: st
         "- Support by telephone [1]\n  - Two users\n  - One line",
     ],
 )
-def test_the_marker_above_or_below_covers_a_block_without_any(answer: str) -> None:
+def test_the_marker_of_a_lead_in_a_caption_or_a_term_or_below_covers_its_block(answer: str) -> None:
     for statement, markers in cite(answer).items():
         assert markers == (1,), statement

@@ -66,30 +66,7 @@ def test_a_scheme_that_is_not_known_passes_in_no_link_even_where_the_texts_have_
 
 
 PIECES = st.sampled_from(
-    [
-        "!",
-        "[",
-        "]",
-        "(",
-        ")",
-        " ",
-        "a",
-        ".b",
-        "@",
-        "mailto:",
-        "9.9.9.9",
-        "http",
-        "s",
-        "://",
-        "evil.example",
-        "/x",
-        "www.",
-        "\n",
-        '"',
-        "=",
-        "//",
-        "1",
-    ]
+    [*'![]() a\n"=1', ".b", "@", "mailto:", "9.9.9.9", "http", "s", "://", "evil.example", "/x", "www.", "//"]
 )
 
 

@@ -40,18 +40,8 @@ def test_prose(text: str, expected: list[str]) -> None:
 
 def test_headings_items_and_rows_are_sentences_of_their_own() -> None:
     text = "# Warranty\nIt lasts 24 months.\n\n- one\n- two. Really.\n1. first\n2. second\n\n| a | b |\n|---|---|\n| 1 | 2 |"
-    assert pieces(text) == [
-        "# Warranty",
-        "It lasts 24 months.",
-        "- one",
-        "- two.",
-        "Really.",
-        "1. first",
-        "2. second",
-        "| a | b |",
-        "|---|---|",
-        "| 1 | 2 |",
-    ]
+    lines = text.replace("\n\n", "\n").replace("two. Really.", "two.\nReally.").split("\n")
+    assert pieces(text) == lines
 
 
 def test_a_row_is_one_sentence() -> None:
@@ -75,28 +65,7 @@ def test_what_is_kept_together_moves_no_sentence() -> None:
 
 def test_only_white_space_lies_outside() -> None:
     choice = random.Random(7)
-    alphabet = [
-        "word",
-        "Word",
-        ".",
-        "!",
-        "?",
-        " ",
-        "  ",
-        "\n",
-        "\n\n",
-        "- ",
-        "1. ",
-        "|",
-        "\t",
-        '"',
-        "e.g.",
-        "U.S.",
-        "[1]",
-        "…",
-        "。",
-        "#",
-    ]
+    alphabet = ["word", "Word", " ", "  ", "\n", "\n\n", "- ", "1. ", "\t", "e.g.", "U.S.", "[1]", *'.!?|"…。#']
     for _ in range(3000):
         text = "".join(choice.choices(alphabet, k=choice.randint(0, 40)))
         position = 0
@@ -108,28 +77,24 @@ def test_only_white_space_lies_outside() -> None:
         assert not text[position:].strip()
 
 
-def split(text: str) -> list[str]:
-    return [text[start:end] for start, end in split_sentences(text)]
-
-
 @pytest.mark.parametrize("word", ["etc", "inc", "ltd", "co", "corp", "al"])
 def test_some_abbreviations_may_close_a_sentence(word: str) -> None:
-    assert split(f"It was made by Acme, {word}. The price is low.") == [
+    assert pieces(f"It was made by Acme, {word}. The price is low.") == [
         f"It was made by Acme, {word}.",
         "The price is low.",
     ]
-    assert split(f"It was made by Acme {word}. Lindqvist alone.") == [f"It was made by Acme {word}. Lindqvist alone."]
+    assert pieces(f"It was made by Acme {word}. Lindqvist alone.") == [f"It was made by Acme {word}. Lindqvist alone."]
 
 
 @pytest.mark.parametrize("text", ["He met J. Smith there.", "It is of the U.S. Navy."])
 def test_an_initial_closes_nothing_before_a_name(text: str) -> None:
-    assert len(split(text)) == 1
+    assert len(pieces(text)) == 1
 
 
 def test_an_initial_closes_a_sentence_before_a_word_that_begins_one() -> None:
-    assert split("It is made in the U.S. The price is low.") == ["It is made in the U.S.", "The price is low."]
-    assert split("This is plan B. The price is low.") == ["This is plan B.", "The price is low."]
+    assert pieces("It is made in the U.S. The price is low.") == ["It is made in the U.S.", "The price is low."]
+    assert pieces("This is plan B. The price is low.") == ["This is plan B.", "The price is low."]
     # A whole word in capitals is no initial, nor is a longer one with full stops.
-    assert len(split("It was sold by NASA. Lindqvist bought it.")) == 2
-    assert len(split("See www.x. Lindqvist wrote it.")) == 1
-    assert len(split("See example.com. Lindqvist wrote it.")) == 2
+    assert len(pieces("It was sold by NASA. Lindqvist bought it.")) == 2
+    assert len(pieces("See www.x. Lindqvist wrote it.")) == 1
+    assert len(pieces("See example.com. Lindqvist wrote it.")) == 2
