@@ -11,15 +11,6 @@ KIN = "Copper contacts in brine: what corrodes them."
 COLOUR = "The sensors of the Falke are painted blue."
 
 
-async def test_every_candidate_has_the_scores_of_both_legs(services: Services) -> None:
-    for name, text in (("a", CAUSE), ("b", KIN)):
-        await services.library.ingestion.add("default", f"{name}.md", text.encode())
-    candidates = ((await ask_for_state(services, "Why do the sensors of the Falke fail?"))[1])["candidates"]
-    assert len(candidates) == 2
-    assert all(candidate["dense"] is not None for candidate in candidates)
-    assert candidates[0]["lexical"] > candidates[1]["lexical"] == 0
-
-
 async def test_what_the_best_says_besides_the_question_lifts_others(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

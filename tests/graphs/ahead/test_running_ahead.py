@@ -1,4 +1,4 @@
-"""When a step that ran ahead is taken for the graph's own."""
+"""What runs ahead is foreseen, and when it is taken for the graph's own."""
 
 import asyncio
 from dataclasses import replace
@@ -80,3 +80,27 @@ async def test_another_step_is_taken_over_where_its_input_is_equal(
     )
     assert ahead.fits({**state, **change}) == fits
     await asyncio.wait([ahead.task])
+
+
+READ = {**GIVEN, "route": "needs_retrieval", "query": "q (words)"}
+"""What route and grade say without a model."""
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "following"),
+    [
+        ("route", {}, "retrieve"),
+        ("route", {"standalone_question": "other"}, None),
+        ("route", {"route": "conversational"}, None),
+        ("retrieve", {}, "rerank"),
+        ("rerank", {}, "grade"),
+        ("grade", {"confidence": PROFILE.grade.sufficient}, "generate"),
+        # A model usually finds them sufficient, whatever the local judgement says.
+        ("grade", {"confidence": 0.0}, "generate"),
+        ("grade", {"confidence": 0.0, "sources": []}, None),
+    ],
+)
+def test_what_follows_is_foreseen(name: str, fields: dict[str, Any], following: str | None) -> None:
+    state, foresee = make_state("q", PROFILE, **{**READ, **fields}), STEPS[name].foresee
+    ahead = foresee(state) if foresee else {}
+    assert (None if ahead is None else find_next(name, state | dict(ahead))) == following
