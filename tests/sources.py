@@ -1,6 +1,7 @@
-"""A source as rerank hands it on, for tests of what is done with sources."""
+"""A source as rerank hands it on and a turn as it is remembered, for tests of what is done with them."""
 
 from domain.documents import Source
+from domain.state import Route, Turn
 
 
 def make_source(
@@ -34,3 +35,22 @@ def make_source(
     if path:
         source["source"] = path
     return source
+
+
+def make_turn(
+    question: str = "How many days?",
+    *,
+    run_id: str = "r",
+    route: Route = "needs_retrieval",
+    standalone: str = "",
+    answer: str = "24 months.",
+) -> Turn:
+    return Turn(
+        run_id=run_id,
+        question=question,
+        standalone_question=standalone or question,
+        route=route,
+        answer=answer,
+        documents=["Handbook"],
+        outcome="answered",
+    )

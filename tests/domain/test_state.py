@@ -1,39 +1,30 @@
 import pytest
 
 from domain.outcome import find_claimed, judge_answer
-from domain.state import REMEMBERED_TURNS, Turn, add_costs, blank_question, read_turns, remember
-
-
-def make_turn(run_id: str, answer: str = "30 days [1].") -> Turn:
-    return Turn(
-        run_id=run_id,
-        question="How many days?",
-        standalone_question="How many days?",
-        route="needs_retrieval",
-        answer=answer,
-        documents=["Handbook"],
-        outcome="answered",
-    )
+from domain.state import REMEMBERED_TURNS, add_costs, blank_question, read_turns, remember
+from tests.sources import make_turn
 
 
 def test_a_turn_joins_the_conversation_at_its_end() -> None:
-    assert [turn["run_id"] for turn in remember([make_turn("a")], make_turn("b"))] == ["a", "b"]
+    assert [turn["run_id"] for turn in remember([make_turn(run_id="a")], make_turn(run_id="b"))] == ["a", "b"]
 
 
 def test_a_run_that_answers_again_replaces_its_own_turn() -> None:
-    turns = remember([make_turn("a", "cut"), make_turn("b")], make_turn("a", "whole"))
-    assert [(turn["run_id"], turn["answer"]) for turn in turns] == [("b", "30 days [1]."), ("a", "whole")]
+    turns = remember(
+        [make_turn(run_id="a", answer="cut"), make_turn(run_id="b")], make_turn(run_id="a", answer="whole")
+    )
+    assert [(turn["run_id"], turn["answer"]) for turn in turns] == [("b", "24 months."), ("a", "whole")]
 
 
 def test_the_oldest_turns_are_forgotten() -> None:
-    turns = [make_turn(str(number)) for number in range(REMEMBERED_TURNS)]
-    kept = remember(turns, make_turn("new"))
+    turns = [make_turn(run_id=str(number)) for number in range(REMEMBERED_TURNS)]
+    kept = remember(turns, make_turn(run_id="new"))
     assert len(kept) == REMEMBERED_TURNS == 12
     assert (kept[0]["run_id"], kept[-1]["run_id"]) == ("1", "new")
 
 
 def test_turns_of_another_shape_are_forgotten_and_the_others_read() -> None:
-    turn = make_turn("a")
+    turn = make_turn(run_id="a")
     damaged = {**turn, "documents": "Handbook"}
     stopped = {**turn, "run_id": "b", "stopped": True}
     assert read_turns([turn, damaged, "text", None, stopped]) == [turn, stopped]

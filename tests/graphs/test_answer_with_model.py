@@ -27,6 +27,7 @@ from tests.asking import (
     serve_models,
     with_graph,
 )
+from tests.nodes.nodes_alone import make_state
 from tests.wire.openai import OpenAIServer
 
 
@@ -176,20 +177,11 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
         server.behaviour.faults = [None, "stall_before"]
         context = services.make_context()
         context.ledger.model_deadline = asyncio.get_running_loop().time() + 3
+        kept = {name: state[name] for name in ("citations", "sources", "scope", "profile")}
         update = await verify(
-            {
-                "standalone_question": "How long is the warranty of the Falke?",
-                "language": "en",
-                "answer": answer,
-                "outcome": "answered",
-                "outcome_reasons": [],
-                "framing": {"opening": 0, "closing": 0},
-                "citations": state["citations"],
-                "answered_by": "model",
-                "sources": state["sources"],
-                "scope": state["scope"],
-                "profile": state["profile"],
-            },
+            make_state(
+                "How long is the warranty of the Falke?", answer=answer, answered_by="model", outcome="answered", **kept
+            ),
             Runtime(context=context),
         )
     reasons = [claim["reason"] for claim in update["verification"]["claims"]]

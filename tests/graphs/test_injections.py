@@ -21,12 +21,11 @@ from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.documents import Source
 from domain.profile import MODES
-from domain.scope import Scope
-from domain.state import blank_question
 from graphs.answer import build_answer_graph
 from nodes.prompting.messages import show_sources
 from tests.asking import QUESTION
 from tests.conftest import create_database
+from tests.nodes.nodes_alone import make_state
 from tests.sources import make_source
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -76,19 +75,14 @@ async def run(services: Services, server: OpenAIServer, document: dict[str, Any]
     context = replace(context, models=replace(context.models, judge=None))
     graph = build_answer_graph(InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t", "workspace_id": "default"}}
-    state = blank_question() | {
-        "run_id": "r",
-        "question": QUESTION,
-        "standalone_question": QUESTION,
+    changes = {
         "corrected_question": QUESTION,
-        "scope": Scope("default").to_json(),
         "mode": "thorough",
-        "profile": MODES["thorough"].model_dump(),
-        "turns": [],
         "sources": sources,
         "confidence": 0.9,
         "level": "high",
     }
+    state = make_state(QUESTION, MODES["thorough"], **changes)
     await graph.aupdate_state(config, state, as_node="grade")
     streamed = ""
     async for event in graph.astream(None, config, context=context, stream_mode="custom"):

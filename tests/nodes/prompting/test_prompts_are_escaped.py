@@ -20,7 +20,7 @@ from domain.ports.models import Message, ModelReply, Tool, ToolCall, UsageSink
 from domain.ports.pictures import CitedPage, Picture
 from domain.profile import MODES
 from domain.scope import Scope
-from domain.state import Turn, WorkCall, WorkRound, blank_question
+from domain.state import WorkCall, WorkRound
 from domain.text.injections import gives_orders
 from graphs.answer import STEPS
 from nodes.context import Context, Models
@@ -35,7 +35,8 @@ from nodes.route.step import route
 from nodes.sources.expansion import expand
 from nodes.verify.step import verify
 from nodes.work.step import work
-from tests.sources import make_source
+from tests.nodes import nodes_alone
+from tests.sources import make_source, make_turn
 from tests.unit_scorers import make_unit_scorer
 
 CONTROL = [
@@ -133,15 +134,6 @@ def make_hostile_source(number: int) -> Source:
 
 
 def make_state(**changes: Any) -> Any:
-    turn = Turn(
-        run_id="before",
-        question=HOSTILE,
-        standalone_question=HOSTILE,
-        route="needs_retrieval",
-        answer=HOSTILE,
-        documents=[HOSTILE],
-        outcome="answered",
-    )
     claim = Claim(
         text=f"{HOSTILE} [1].",
         start=0,
@@ -153,28 +145,23 @@ def make_state(**changes: Any) -> Any:
         reason=HOSTILE,
         score=0.1,
     )
-    return {
-        **blank_question(),
-        "run_id": "now",
-        "scope": Scope("default").to_json(),
+    said = {
         "mode": "thorough",
         "profile": MODES["thorough"].model_dump(),
-        "question": HOSTILE,
-        "standalone_question": HOSTILE,
         "corrected_question": HOSTILE,
         "asked_on": HOSTILE,
         "query": HOSTILE,
         "queries_tried": [HOSTILE, f"{HOSTILE} again"],
         "missing": [HOSTILE],
-        "turns": [turn],
+        "turns": [{**make_turn(HOSTILE, answer=HOSTILE), "documents": [HOSTILE]}],
         "sources": [make_hostile_source(1), make_hostile_source(2)],
         "confidence": 0.9,
         "level": "high",
         "answer": f"{HOSTILE} [1].",
         "answered_by": "recorder",
         "verification": Verification(status="unsupported", claims=[claim]),
-        **changes,
     }
+    return nodes_alone.make_state(HOSTILE, **said | changes)
 
 
 class WordCounter:

@@ -3,12 +3,12 @@
 from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
-from domain.scope import DEFAULT_SCOPE
 from domain.state import Task
 from nodes.reading.scoring import choose_sources
-from nodes.rerank.step import RerankInput, RerankUpdate, rerank
-from nodes.retrieve.step import RetrieveInput, retrieve
+from nodes.rerank.step import RerankUpdate, rerank
+from nodes.retrieve.step import retrieve
 from tests.asking import QUESTION
+from tests.nodes.nodes_alone import make_state
 
 GUIDE = "# Guide\n\n" + "\n\n".join(
     f"## Part {number}\n\n{' '.join([f'Part {number} of the guide is about the colour {colour} and its uses.'] * 30)}"
@@ -20,25 +20,8 @@ async def search(
     services: Services, query: str, *queries: str, task: Task = "look_up", **state: object
 ) -> RerankUpdate:
     runtime = Runtime(context=services.make_context())
-    given = {
-        "question": query,
-        "standalone_question": query,
-        "query": query,
-        "queries": list(queries),
-        "queries_tried": [],
-        "long_forms": {},
-        "retries": 0,
-        "focus": [],
-        "language": "en",
-        "task": task,
-        "sources": [],
-        "found": [],
-        "scope": DEFAULT_SCOPE.to_json(),
-        "profile": services.modes["standard"].model_dump(),
-        **state,
-    }
-    found = await retrieve(RetrieveInput(**given), runtime)  # type: ignore[typeddict-item]
-    return await rerank(RerankInput(**{**given, **found}), runtime)  # type: ignore[typeddict-item]
+    given = make_state(query, services.modes["standard"], query=query, queries=list(queries), task=task, **state)
+    return await rerank({**given, **await retrieve(given, runtime)}, runtime)
 
 
 async def test_each_further_query_brings_sources_of_its_own(services: Services) -> None:

@@ -9,8 +9,8 @@ from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
 from domain.documents import Candidate
-from domain.scope import Scope
-from nodes.retrieve.step import RetrieveInput, retrieve
+from nodes.retrieve.step import retrieve
+from tests.nodes.nodes_alone import make_state
 
 
 class Counting:
@@ -30,19 +30,8 @@ BACKGROUND = "(Falke warranty)"
 
 
 async def search(services: Services, query: str, question: str, standalone: str = "") -> list[Candidate]:
-    state = RetrieveInput(
-        question=question,
-        standalone_question=standalone or question,
-        query=query,
-        queries_tried=[],
-        queries=[],
-        focus=[],
-        long_forms={},
-        language="en",
-        retries=0,
-        scope=Scope.within("default", None).to_json(),
-        profile=services.modes["standard"].model_dump(),
-    )
+    changes = {"standalone_question": standalone or question, "query": query}
+    state = make_state(question, services.modes["standard"], **changes)
     return (await retrieve(state, Runtime(context=services.make_context())))["candidates"]
 
 
@@ -87,19 +76,7 @@ async def test_a_retry_asks_neither_for_abbreviations_nor_for_what_is_indexed_ag
     context = services.make_context()
     first, second = Counting(context.library), Counting(context.library)
     question = "What is the MTBF of a pump?"
-    state = RetrieveInput(
-        question=question,
-        standalone_question=question,
-        query=question,
-        queries_tried=[],
-        queries=[],
-        focus=[],
-        long_forms={},
-        retries=0,
-        language="en",
-        scope=Scope.within("default", None).to_json(),
-        profile=services.modes["standard"].model_dump(),
-    )
+    state = make_state(question, services.modes["standard"], query=question)
     found = await retrieve(state, Runtime(context=replace(context, library=cast(Any, first))))
     again = state | {"retries": 1, "long_forms": found["long_forms"], "queries_tried": found["queries_tried"]}
     repeated = await retrieve(again, Runtime(context=replace(context, library=cast(Any, second))))

@@ -4,21 +4,8 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.outcome import Framing
-from domain.state import Route, Turn
 from nodes.route.local.standalone import LocalRewriter, add_background, make_standalone
-
-
-def turn(question: str, route: Route = "needs_retrieval", standalone: str = "") -> Turn:
-    return Turn(
-        run_id="r",
-        question=question,
-        standalone_question=standalone or question,
-        route=route,
-        answer="24 months.",
-        documents=[],
-        outcome="answered",
-    )
-
+from tests.sources import make_turn as turn
 
 WARRANTY = [turn("How long is the warranty of the Lindenhof W2?")]
 
@@ -86,7 +73,7 @@ def test_an_independent_question_is_left_alone(question: str) -> None:
 
 def test_without_a_conversation_nothing_is_added() -> None:
     assert make_standalone("How long is it valid?", []) == "How long is it valid?"
-    assert make_standalone("How long is it valid?", [turn("Hello", "conversational")]) == "How long is it valid?"
+    assert make_standalone("How long is it valid?", [turn("Hello", route="conversational")]) == "How long is it valid?"
 
 
 def test_words_that_the_question_has_are_not_repeated() -> None:
@@ -100,7 +87,7 @@ def test_a_chain_of_follow_ups_keeps_the_topic() -> None:
 
 
 def test_small_talk_in_between_is_passed_over() -> None:
-    assert "Lindenhof" in make_standalone("And what about it?", [*WARRANTY, turn("Thanks!", "conversational")])
+    assert "Lindenhof" in make_standalone("And what about it?", [*WARRANTY, turn("Thanks!", route="conversational")])
 
 
 def test_context_is_bounded() -> None:
@@ -118,7 +105,7 @@ def test_a_search_takes_along_what_the_last_two_questions_were_about() -> None:
     ]
     assert add_background("Who repairs a funnel?", turns) == "Who repairs a funnel? (long warranty Lindenhof W2 Amsel)"
     assert add_background("Is the warranty of the Amsel long?", turns[1:2]) == "Is the warranty of the Amsel long?"
-    assert add_background("Who repairs a funnel?", [*turns[:1], turn("Hello", "conversational")]).endswith(
+    assert add_background("Who repairs a funnel?", [*turns[:1], turn("Hello", route="conversational")]).endswith(
         "(sells Falke)"
     )
     assert add_background("Who repairs a funnel?", []) == "Who repairs a funnel?"

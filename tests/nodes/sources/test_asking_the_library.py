@@ -3,20 +3,15 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from app.answering.requests import collect, read_events
-from domain.documents import Candidate, ListedDocument, Match, Passage
-from domain.errors import DatabaseUnavailable, EmbedderUnavailable
-from domain.execution.streams import StreamedEvent
+from domain.documents import Candidate, Match, Passage
+from domain.errors import EmbedderUnavailable
 from domain.library.where import Where
 from domain.profile import DocumentKnobs, Profile
 from domain.scope import Scope
 from nodes.context import profile_of, scope_of
 from nodes.ranking.links import find_linked, place_linked
-from nodes.sources.neighbours import ABOVE, BELOW, widen_sources
 from nodes.sources.search import score_across_legs
-from nodes.sources.titles import list_recent
 from nodes.writing.missing import find_missing_names
-from tests.sources import make_source
 
 SCOPE = Scope("w", ("d",))
 EMBEDDING: Any = object()
@@ -57,16 +52,6 @@ async def test_each_leg_scores_what_only_the_other_found() -> None:
         ("score_dense", SCOPE, EMBEDDING, ["c"]),
         ("score_lexical", SCOPE, "text", ["a"]),
     ]
-
-
-async def test_documents_are_listed_in_scope_and_done_without() -> None:
-    state = {"scope": SCOPE.to_json(), "profile": Profile(name="own").model_dump()}
-    listed = [ListedDocument("1", "A", "a.md")]
-    library = Library(list_recent=listed)
-    assert await list_recent(state, cast(Any, SimpleNamespace(library=library)), 3) == listed
-    assert library.asked == [("list_recent", SCOPE, 3)]
-    broken = Library(list_recent=DatabaseUnavailable())
-    assert await list_recent(state, cast(Any, SimpleNamespace(library=broken)), 3) is None
 
 
 def test_scope_and_profile_are_read_from_the_state() -> None:
@@ -160,23 +145,3 @@ def test_where_all_are_linked_none_is_held_back() -> None:
     ranked = [(passage(name, "", ""), score) for name, score in zip("abcde", [0.9, 0.8, 0.7, 0.5, 0.5], strict=True)]
     # As relevant as the least relevant candidate is relevant enough.
     assert [p.chunk_id for p, _ in place_linked(ranked, {"e"}, 4)] == list("abced")
-
-
-async def test_sources_are_read_with_what_stands_around_them() -> None:
-    beside = Passage("c2", 1, "d", "Handbook", "second half.", 16, 28)
-    library = Library(read_around=[beside])
-    cut, spare = make_source("The first half,"), make_source("Whole. It is", number=2)
-    spare["document_id"] = "e"
-    [widened] = await widen_sources([cut, spare], 1, SCOPE, cast(Any, library))
-    assert library.asked == [("read_around", SCOPE, ["c1", "c2"], {"before": ABOVE, "after": BELOW})]
-    assert widened["text"] == "The first half, second half."
-
-
-async def test_a_stream_is_read_to_its_end() -> None:
-    events: list[Any] = [{"type": "thinking", "step": "route"}, {"type": "error", "code": "c", "message": "m"}]
-
-    async def stream() -> Any:
-        for number, event in enumerate(events):
-            yield StreamedEvent.of(event, f"1-{number + 1}")
-
-    assert await collect(read_events(stream())) == (events[-1], events)

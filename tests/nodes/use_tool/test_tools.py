@@ -9,7 +9,8 @@ from langgraph.runtime import Runtime
 from app.wiring.services import Services
 from domain.scope import DEFAULT_SCOPE, Scope
 from domain.state import WorkCall, WorkRound
-from nodes.use_tool.step import UseToolInput, UseToolUpdate, use_tool
+from nodes.use_tool.step import UseToolUpdate, use_tool
+from tests.nodes.nodes_alone import make_state
 
 LONG = "# Guide\n\n" + "\n\n".join(
     f"## Chapter {number}\n\n{' '.join(f'Sentence {number}.{each} of the guide says little.' for each in range(40))}"
@@ -25,16 +26,11 @@ async def use(
         WorkCall(id=str(number), problem="", result="", sources=[], **call)  # type: ignore[typeddict-item]
         for number, call in enumerate(calls)
     ]
-    given = UseToolInput(
-        sources=[],
-        work=[WorkRound(text="", calls=asked)],
-        listed=[],
-        found=[],
-        scope=scope.to_json(),
-        profile=services.modes["research"].model_dump(),
+    given = make_state(
+        profile=services.modes["research"], work=[WorkRound(text="", calls=asked)], scope=scope.to_json()
     )
     runtime = Runtime(context=services.make_context(), stream_writer=events.append)
-    return await use_tool({**given, **state}, runtime), events  # type: ignore[typeddict-item]
+    return await use_tool({**given, **state}, runtime), events
 
 
 def search(*queries: str, **arguments: Any) -> dict[str, Any]:

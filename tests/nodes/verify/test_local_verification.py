@@ -4,6 +4,7 @@ import pytest
 
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
+from nodes.reading.words import read_keys
 from nodes.verify.local import LocalVerifier
 from tests.sources import make_source
 
@@ -43,16 +44,19 @@ async def test_what_the_source_says_is_supported(claim: str) -> None:
     assert 0.0 <= outcome.score <= 1.0
 
 
+def test_words_are_compared_by_stem() -> None:
+    assert read_keys("Rooms Twenty the Don’t") == ["room", "20", "the", "don't"]
+    assert read_keys("1,200 rooms") == ["1200", "room"]
+
+
 OPPOSITE = "The source says the opposite."
+SPEAKER = "It speaks of the speaker, who is not the source."
 
 
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
-        (
-            "The warranty lasts 24 months from the date of purchase [1].",
-            "The source does not mention 24.",
-        ),
+        ("The warranty lasts 24 months from the date of purchase [1].", "The source does not mention 24."),
         ("Water damage is covered.", OPPOSITE),
         ("Sales did not increase in 2023.", OPPOSITE),
         ("Sales decreased by 5% to $3.2 billion in 2023.", OPPOSITE),
@@ -60,7 +64,7 @@ OPPOSITE = "The source says the opposite."
         ("Sales increased by 5% to $3.2 billion in 2021.", "The source does not mention 2021."),
         ("Some employees receive a laptop before the first day.", OPPOSITE),
         ("All employees receive a laptop after the first day.", OPPOSITE),
-        ("I believe that the warranty lasts 12 months.", "It speaks of the speaker, who is not the source."),
+        ("I believe that the warranty lasts 12 months.", SPEAKER),
         (
             "Keller increased purchase sales before machine employees.",
             "The source has these words, but says something else.",
@@ -78,6 +82,7 @@ async def test_only_the_cited_sources_count() -> None:
     claim = "The warranty lasts 12 months."
     assert (await check(claim, [other])).verdict == "unsupported"
     assert (await check(claim, [other, MANUAL])).verdict == "supported"
+    assert (await check(claim, [source("", title="")])).verdict == "unsupported"
     nothing = await check(claim, [])
     assert (nothing.verdict, nothing.reason, nothing.score) == ("unsupported", "It cites no source.", 0.0)
 
@@ -116,3 +121,35 @@ async def test_an_invention_among_quotations_is_found_and_lowers_the_whole() -> 
     outcomes, score = await LocalVerifier().verify([(text, [MANUAL]) for text in [*quotes, invention]])
     assert [outcome.verdict for outcome in outcomes] == ["supported", "supported", "unsupported"]
     assert score < (await LocalVerifier().verify([(text, [MANUAL]) for text in quotes]))[1]
+
+
+@pytest.mark.parametrize(
+    ("claim", "said", "reason"),
+    [
+        ("The lease lasts twelve months.", "The lease lasts 12 months.", ""),
+        ("The house has nine rooms.", "The house has a hall and a kitchen.", ""),
+        ("Sales of coffee increased and decreased in Basel.", "Sales of coffee increased in Basel.", ""),
+        ("Sales decreased for other firms.", "Sales of coffee increased in Basel.", ""),
+        ("Dogs are not allowed indoors.", "Dogs are allowed indoors.", OPPOSITE),
+        ("Dogs are allowed indoors.", "Dogs aren't allowed indoors.", OPPOSITE),
+        ("Dogs are not allowed indoors.", "Dogs are never allowed indoors.", ""),
+        ("My lease lasts 12 months.", "The lease lasts 12 months.", SPEAKER),
+        ("My lease lasts 12 months.", "My lease lasts 12 months.", ""),
+    ],
+)
+async def test_a_contradiction_is_told_to_the_reader(claim: str, said: str, reason: str) -> None:
+    [check], _ = await LocalVerifier().verify([(claim, [make_source(said, title="")])])
+    assert check.reason == reason if reason else check.reason not in (OPPOSITE, SPEAKER)
+
+
+async def test_words_that_stand_apart_support_less_than_neighbours() -> None:
+    scores = []
+    for said in (
+        "In the mill rents of rooms rise with tenants, says he.",
+        "The mill by the river in the valley rents tents, rooms, boats, bikes and cars to guests, friends, tenants.",
+        "The mill is old. He rents boats. It has rooms. Nobody likes tenants.",
+    ):
+        [check], _ = await LocalVerifier().verify([("The mill has rooms and tenants.", [make_source(said, title="")])])
+        scores.append(check.score)
+    near, apart, scattered = scores
+    assert near > 0.5 > apart > scattered == 0

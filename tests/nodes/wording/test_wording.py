@@ -85,19 +85,6 @@ def test_caveat_and_admission() -> None:
     assert ENGLISH.open([missing, Uncited(code="uncited")]) == ENGLISH.close([low, Uncited(code="uncited")]) == ""
 
 
-@pytest.mark.parametrize(
-    ("statements", "rewritten", "withdrawn", "text"),
-    [
-        (0, 0, 0, "The answer was withdrawn because it cites no source."),
-        (1, 0, 1, "1 of 1 statement withdrawn: the sources do not say so."),
-        (3, 0, 2, "2 of 3 statements withdrawn: the sources do not say so."),
-        (3, 1, 0, "1 of 3 statements rewritten from the sources; 0 withdrawn."),
-    ],
-)
-def test_corrections(statements: int, rewritten: int, withdrawn: int, text: str) -> None:
-    assert ENGLISH.correct(statements=statements, rewritten=rewritten, withdrawn=withdrawn) == text
-
-
 def test_questions_are_no_templates() -> None:
     assert "“{query}”" in ENGLISH.abstain([found("{query}")])
 
@@ -108,8 +95,3 @@ def test_a_profile_has_a_language_and_may_have_a_sentence_of_its_own() -> None:
     assert wording_of(german, "de") == read_catalogue("de")
     assert wording_of(own, "en").abstain([found()]) == "Not in our files."
     assert wording_of(own, "en").caveat == ENGLISH.caveat
-
-
-def test_documents_without_vectors_are_counted() -> None:
-    assert read_catalogue("de").warn_of_unembedded(1).startswith("1 Dokument wird")
-    assert read_catalogue("de").warn_of_unembedded(1200).startswith("1,200 Dokumente werden")

@@ -37,47 +37,31 @@ def test_a_citation_shows_what_its_statements_rest_on() -> None:
     assert len([event for event in events if event["type"] == "citation"]) == 2
 
 
-def listen(*pieces: str) -> AbstentionListener:
+@pytest.mark.parametrize(
+    ("pieces", "heard", "length", "at_the_end"),
+    [
+        (["No answer here."], True, 15, (True, 15)),
+        ([" No ans", "wer here. But"], True, 16, (True, 16)),
+        (["No answer here.", " More"], True, 15, (True, 15)),
+        (["No answer"], None, 0, (False, 0)),
+        (["No answer "], None, 0, (False, 0)),
+        (["No answers"], False, 0, (False, 0)),
+        (["Yes.", "No answer here."], False, 0, (False, 0)),
+        ([], None, 0, (False, 0)),
+        # Without its full stop it is known at the end.
+        (["No answer here"], None, 0, (True, 14)),
+        ([" No answer here "], None, 0, (True, 16)),
+    ],
+)
+def test_an_abstention_is_recognised_at_the_beginning(
+    pieces: list[str], heard: bool | None, length: int, at_the_end: tuple[bool, int]
+) -> None:
     listener = AbstentionListener("No answer here.")
     for piece in pieces:
         listener.feed(piece)
-    return listener
-
-
-@pytest.mark.parametrize(
-    ("pieces", "heard", "length"),
-    [
-        (["No answer here."], True, 15),
-        ([" No ans", "wer here. But"], True, 16),
-        (["No answer here.", " More"], True, 15),
-        (["No answer"], None, 0),
-        (["No answer "], None, 0),
-        (["No answers"], False, 0),
-        (["Yes.", "No answer here."], False, 0),
-        ([], None, 0),
-    ],
-)
-def test_an_abstention_is_recognised_at_the_beginning(pieces: list[str], heard: bool | None, length: int) -> None:
-    listener = listen(*pieces)
-    assert listener.heard_abstention is heard
-    assert listener.length == length
-
-
-@pytest.mark.parametrize(
-    ("pieces", "heard", "length"),
-    [
-        (["No answer here"], True, 14),
-        ([" No answer here "], True, 16),
-        (["No answer"], False, 0),
-        ([""], False, 0),
-        (["No answer here."], True, 15),
-        (["Yes"], False, 0),
-    ],
-)
-def test_a_reply_that_ends_without_its_full_stop_abstains_too(pieces: list[str], heard: bool, length: int) -> None:
-    listener = listen(*pieces)
-    listener.finish()
     assert (listener.heard_abstention, listener.length) == (heard, length)
+    listener.finish()
+    assert (listener.heard_abstention, listener.length) == at_the_end
 
 
 def test_what_is_written_is_sent() -> None:
