@@ -1,7 +1,6 @@
 """The contract of `Library`. An adapter's tests inherit from the class and provide the fixtures `library` and
 `documents`, both over the same empty store."""
 
-import asyncio
 from uuid import uuid4
 
 import numpy as np
@@ -104,11 +103,6 @@ class LibraryContract:
         assert {m.document_id for m in matches} == {document.id}
         assert matches[0].score == pytest.approx(0.9 / np.hypot(0.9, 0.3), abs=0.1)
         assert matches[0].score > matches[1].score
-
-    async def test_dense_similarity_of_the_same_vector_is_one(self, library: Library, documents: DocumentStore) -> None:
-        await store(documents, "a", "falke.md", [WARRANTY])
-        [match] = await library.search_dense(Scope("a"), vector_of(WARRANTY), 5)
-        assert match.score == pytest.approx(1, abs=1e-5)
 
     async def test_lexical_search_ranks_by_shared_rare_terms(self, library: Library, documents: DocumentStore) -> None:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
@@ -409,8 +403,3 @@ class LibraryContract:
         assert [text[chunk.start : chunk.end] for chunk in chunks] == [WARRANTY, BATTERY, INTERLEUKIN]
         assert await library.read_texts(Scope("a", (other.id,)), [document.id]) == []
         assert await library.read_texts(Scope("b"), [document.id]) == []
-
-    async def test_many_searches_at_once(self, library: Library, documents: DocumentStore) -> None:
-        await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
-        found = await asyncio.gather(*(library.search_lexical(Scope("a"), "battery", 1) for _ in range(40)))
-        assert len({matches[0].chunk_id for matches in found}) == 1

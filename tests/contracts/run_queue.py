@@ -128,10 +128,6 @@ class RunQueueContract:
         assert await queue.list_turns(Scope("a"), "thread-1", 2, "nothing") == []
         assert await queue.list_turns(Scope("b"), "thread-1", 2) == []
 
-    async def test_a_thread_is_free_again_after_the_end(self, queue: RunQueue) -> None:
-        assert await end(queue, await begin(queue))
-        assert await end(queue, await begin(queue))
-
     async def test_a_second_run_of_the_thread_waits(self, queue: RunQueue, other: RunQueue) -> None:
         lease = await begin(queue)
         second, third = request(), request()

@@ -187,14 +187,6 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
     ]
 
 
-async def test_chosen_documents_limit_the_search(services: Services, library: dict[str, str]) -> None:
-    chosen = (library["Amsel manual"],)
-    done, events = await ask_for_events(services, "How long does the battery last?", scope=Scope("default", chosen))
-    assert "9 months" in done["answer"]
-    shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
-    assert {c["document_id"] for c in shown} == set(chosen)
-
-
 async def test_a_filter_limits_the_search(services: Services, library: dict[str, str]) -> None:
     """Each document alone would answer; the filter says which."""
     ingestion = services.library.ingestion

@@ -100,22 +100,9 @@ async def test_each_answers_in_its_own_way(stocked: Services) -> None:
     assert abs(states["disclosures"]["confidence"] - weighted) < 1e-3
 
 
-async def test_disclosures_has_words_of_its_own_for_not_knowing(stocked: Services) -> None:
-    done, _ = await ask_for_state(stocked, "Who won the football world cup of 1954?", mode="disclosures")
-    assert done["answer"] == "I could not find this in the documents that were disclosed."
-    assert done["citations"] == []
-
-
 @pytest.mark.parametrize(("name", "least"), [("workspace", 12), ("disclosures", 16)])
 async def test_thresholds_fit_the_model_that_ships(stocked: Services, name: str, least: int) -> None:
     """At the original numbers workspace answered 1 of these and disclosures 7."""
     async with stocked.make_run_manager() as turns:
         ended = [(await collect(await turns.ask(Ask(question, mode=name))))[0] for question in QUESTIONS]
     assert sum(done["type"] == "done" and done["outcome"] in ANSWERS for done in ended) >= least
-
-
-async def test_disclosures_answers_with_a_caveat_when_unsure(stocked: Services) -> None:
-    done, state = await ask_for_state(stocked, "How much does the station weigh?", mode="disclosures")
-    knobs = stocked.modes["disclosures"].grade
-    assert knobs.caveat <= state["confidence"] < knobs.sufficient
-    assert done["outcome"] == "answered_with_caveat"

@@ -12,7 +12,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from app.evaluation.sets import read_sets
 from app.settings import Settings
 from app.workbench.replay.bundle import read_bundle
 from tests.page.conftest import Service
@@ -249,18 +248,6 @@ async def test_what_a_variant_flips_is_taken_over_into_the_form(page: Page, aske
     await expect(page.get_by_label("Only search anew")).to_be_checked()
     await page.get_by_role("button", name="Show what it would do").click()
     await expect(page.locator(".fleet [role=status]")).to_contain_text("would be replayed")
-
-
-async def test_a_run_becomes_a_test_case(page: Page, asked: Asked, tmp_path: Path) -> None:
-    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
-    await page.get_by_label("A right answer holds").fill("3 years\nthree years")
-    async with page.expect_download() as downloading:
-        await page.get_by_role("link", name="Download case-").click()
-    file = tmp_path / "case.jsonl"
-    await (await downloading.value).save_as(file)
-    [read] = read_sets([str(file)], workspace="gauges", limit=None)
-    [question] = read.questions
-    assert (question.question, question.answers) == (QUESTION, ("3 years", "three years"))
 
 
 async def test_the_run_says_what_its_reader_said_and_back_stays_in_it(page: Page, asked: Asked) -> None:

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.scripted import WAIT, Script, ask, citation, document, done, event, ingestion, send
+from tests.page.scripted import WAIT, Script, ask, citation, claim, document, done, event, ingestion, send
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -25,16 +25,7 @@ LOOK = """async (theme) => {
 }"""
 SIZES = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 
-CLAIM = {
-    "text": "It is.",
-    "start": 0,
-    "end": 6,
-    "markers": [1],
-    "verdict": "unsupported",
-    "reason": "No.",
-    "score": 0.2,
-}
-CHECKED = {"status": "unsupported", "claims": [CLAIM]}
+CHECKED = {"status": "unsupported", "claims": [claim("It is.", verdict="unsupported", reason="No.", score=0.2)]}
 TEXT = (
     "## Result\n\nIt is [1].\n\n| a | b |\n|---|---|\n| c | d [2] |\n\n```python\ncode = 1\n```\n\n$$x^2$$\n\n> quote"
 )

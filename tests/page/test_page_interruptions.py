@@ -37,16 +37,6 @@ async def read_answer(page: Page, service: Service) -> tuple[str, str]:
     return " ".join(shown.split()), " ".join(stored.split())
 
 
-async def test_a_reload_goes_on_with_the_answer(page: Page, slow_service: Service) -> None:
-    await page.goto(slow_service.address)
-    begun = await begin_answer(page, "How long is the warranty of the Falke?")
-    await page.reload()
-    await expect(page.locator(".answer")).to_contain_text(begun[:20])
-    shown, stored = await read_answer(page, slow_service)
-    assert shown == stored
-    await expect(page.locator(".turn .note")).to_have_count(0)
-
-
 async def test_an_answer_outlives_the_process_that_gives_it(page: Page, slow_service: Service) -> None:
     await page.goto(slow_service.address)
     await begin_answer(page, "Which cells does the battery of the Falke take?")

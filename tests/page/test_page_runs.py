@@ -49,12 +49,6 @@ async def test_the_network_goes_and_comes_back(page: Page, script: Script) -> No
     await expect(page.locator(".note")).to_have_count(0)
 
 
-async def test_text_is_neither_lost_nor_doubled_on_the_way(page: Page, script: Script) -> None:
-    await page.goto(await script(tokens("one "), [*tokens("two", first=2), WAIT]))
-    await send(page, "q")
-    await expect(page.locator(".answer")).to_have_text("one two")
-
-
 async def test_a_server_that_stays_away_is_given_up_and_can_be_tried_again(page: Page, script: Script) -> None:
     await page.goto(await script(tokens("one "), [*tokens("two", first=2), done("one two", [])]))
     await page.clock.install()

@@ -119,18 +119,6 @@ async def test_conversations_are_listed_renamed_found_and_deleted(page: Page, si
     await expect(page.locator(".left-panel")).to_contain_text("No conversation has these words.")
 
 
-async def test_what_the_documents_do_not_say_is_not_answered(page: Page, site: str) -> None:
-    await page.goto(site)
-    await ask(page, "Which composer wrote the opera Fidelio?")
-    await expect(page.locator(".answer")).to_contain_text("The documents do not answer this.")
-    await expect(page.locator(".facts summary")).to_have_text("Not in the documents")
-    assert await page.locator(".marker, .turn > .chips").count() == 0
-    before = await page.locator(".turn").all_text_contents()
-    await page.reload()
-    await expect(page.locator(".turn")).to_have_count(1)
-    assert await page.locator(".turn").all_text_contents() == before
-
-
 async def test_where_an_answer_may_stand_opens_at_its_place(page: Page, site: str) -> None:
     await page.goto(site)
     await ask(page, "Who invented the lithium cells and the weather?")
@@ -139,18 +127,6 @@ async def test_where_an_answer_may_stand_opens_at_its_place(page: Page, site: st
     await expect(page.locator(".facts summary")).to_have_text("Nothing sure in the documents")
     await page.locator(".answer .marker").first.click()
     await expect(page.locator("mark").first).to_contain_text("lithium cells")
-
-
-async def test_the_same_question_comes_from_the_cache(page: Page, site: str) -> None:
-    await page.goto(site)
-    question = "How long does the battery of the Falke last?"
-    await ask(page, question)
-    await page.get_by_role("button", name="New conversation").click()
-    await expect(page.locator(".turn")).to_have_count(0)
-    await ask(page, question)
-    await expect(page.locator(".facts summary")).to_contain_text("from the cache")
-    await expect(page.locator(".answer")).to_contain_text("14 months")
-    await expect(page.locator(".turn > .chips .chip").first).to_be_visible()
 
 
 async def test_files_are_added_and_stay_harmless(page: Page, site: str) -> None:

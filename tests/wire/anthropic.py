@@ -87,10 +87,7 @@ class AnthropicServer(faults.ModelServer):
     def _check_headers(self, request: Request) -> Response | None:
         if "anthropic-version" not in request.headers:
             return _refuse(400, "invalid_request_error", "anthropic-version: header is required")
-        expected = self.behaviour.api_key
-        if expected is not None and request.headers.get("x-api-key") != expected:
-            return _refuse(*_REFUSALS["unauthorized"])
-        return None
+        return None if self.behaviour.accepts(request, "x-api-key", "") else _refuse(*_REFUSALS["unauthorized"])
 
     def _check_model(self, name: str) -> Response | None:
         if self.behaviour.models and name not in self.behaviour.models:

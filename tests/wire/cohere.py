@@ -74,10 +74,7 @@ class CohereServer(faults.ModelServer):
         return JSONResponse({"name": name, "endpoints": ["rerank"], "finetuned": False, "context_length": 4096})
 
     def _check_key(self, request: Request) -> Response | None:
-        expected = self.behaviour.api_key
-        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
-            return _refuse(401, "invalid api token")
-        return None
+        return None if self.behaviour.accepts(request) else _refuse(401, "invalid api token")
 
     def _check_model(self, name: Any) -> Response | None:
         if name not in self.behaviour.models:

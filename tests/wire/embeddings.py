@@ -66,13 +66,12 @@ class EmbeddingsServer(faults.ModelServer):
         self.requests.append(body)
         behaviour = self.behaviour
         fault = behaviour.take_fault()
-        expected = behaviour.api_key
-        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
+        if not self.behaviour.accepts(request):
             fault = "unauthorized"
         if fault == "stall":
             self.stalled.set()
         await asyncio.sleep(behaviour.stall if fault == "stall" else behaviour.seconds)
-        if refusal := _fail(fault, behaviour.retry_after) or self._check(body):
+        if refusal := fail(fault, behaviour.retry_after) or self._check(body):
             return refusal
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         native = DIMENSIONS.get(body["model"], behaviour.dimension)
@@ -96,19 +95,19 @@ class EmbeddingsServer(faults.ModelServer):
     def _check(self, body: Json) -> Response | None:
         texts = [body["input"]] if isinstance(body.get("input"), str) else body.get("input")
         if not isinstance(body.get("model"), str) or not isinstance(texts, list) or not texts:
-            return _refuse(400, "you must provide a model parameter and an input")
+            return refuse(400, "you must provide a model parameter and an input")
         if any(not isinstance(text, str) or not text for text in texts):
-            return _refuse(400, "'$.input' is invalid: it cannot hold an empty string.")
+            return refuse(400, "'$.input' is invalid: it cannot hold an empty string.")
         if len(texts) > self.behaviour.most_inputs:
-            return _refuse(400, f"'$.input' is invalid: the array has more than {self.behaviour.most_inputs} elements.")
+            return refuse(400, f"'$.input' is invalid: the array has more than {self.behaviour.most_inputs} elements.")
         longest = self.behaviour.longest_input
         if longest is not None and any(len(text) > longest for text in texts):
-            return _refuse(400, f"This model's maximum context length is {longest} tokens.", "context_length_exceeded")
+            return refuse(400, f"This model's maximum context length is {longest} tokens.", "context_length_exceeded")
         if "dimensions" in body:
             if not self.behaviour.takes_dimensions:
-                return _refuse(400, "This model does not support specifying dimensions.")
+                return refuse(400, "This model does not support specifying dimensions.")
             if not 1 <= body["dimensions"] <= DIMENSIONS.get(body["model"], 4096):
-                return _refuse(400, "Invalid value for 'dimensions'.")
+                return refuse(400, "Invalid value for 'dimensions'.")
         return None
 
 
@@ -128,23 +127,38 @@ def _encode(vector: Vector) -> str:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode()
 
 
-def _fail(fault: Fault | None, retry_after: float) -> Response | None:
+REFUSALS = {
+    "rate_limit": (429, "Rate limit reached for requests.", "rate_limit_exceeded"),
+    "no_quota": (429, "You exceeded your current quota.", "insufficient_quota"),
+    "server_error": (500, "The server had an error while processing your request.", "server_error"),
+    "unauthorized": (401, "Incorrect API key provided.", "invalid_api_key"),
+    "forbidden": (403, "You are not allowed to use this model.", "forbidden"),
+    "context_length": (400, "This model's maximum context length is 10 tokens.", "context_length_exceeded"),
+    "policy": (400, "The prompt triggered the content management policy.", "content_filter"),
+}
+"""Status, message and code of the faults that are refusals, of chats too."""
+
+
+def fail(fault: str | None, retry_after: float) -> Response | None:
+    """Reply as a server with this fault does before it looks at what it is asked; None: it looks."""
     if fault == "malformed":
         return Response('{"data": [{"emb', media_type="application/json")
-    refusals: dict[str, tuple[int, str, str]] = {
-        "rate_limit": (429, "Rate limit reached for requests.", "rate_limit_exceeded"),
-        "no_quota": (429, "You exceeded your current quota.", "insufficient_quota"),
-        "server_error": (500, "The server had an error while processing your request.", "server_error"),
-        "unauthorized": (401, "Incorrect API key provided.", "invalid_api_key"),
-    }
-    if fault in refusals:
-        status, message, code = refusals[fault]
-        return _refuse(status, message, code, {"retry-after": str(retry_after)})
-    return None
+    if fault not in REFUSALS:
+        return None
+    status, message, code = REFUSALS[fault]
+    return refuse(status, message, code, headers={"retry-after": str(retry_after)})
 
 
-def _refuse(status: int, message: str, code: str | None = None, headers: dict[str, str] | None = None) -> Response:
-    error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+def refuse(
+    status: int,
+    message: str,
+    code: str | None = None,
+    *,
+    param: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """Make an error of OpenAI's API."""
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from tests.wire.serving import serve_app
 
@@ -31,6 +32,10 @@ class Behaviour:
     def take_fault(self) -> Any:
         """Return the fault of the request that has come."""
         return self.faults.pop(0) if self.faults else self.fault
+
+    def accepts(self, request: Request, header: str = "authorization", scheme: str = "Bearer ") -> bool:
+        """Return True where the request has the valid key, or any will do."""
+        return self.api_key is None or request.headers.get(header) == f"{scheme}{self.api_key}"
 
 
 class ModelServer:

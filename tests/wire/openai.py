@@ -32,7 +32,7 @@ from starlette.routing import Route
 from app.adapters.chat.tokens import O200kCounter
 from tests.wire import embeddings, faults
 from tests.wire.answers import act_on, reply_to
-from tests.wire.embeddings import EmbeddingsServer
+from tests.wire.embeddings import REFUSALS, EmbeddingsServer, fail, refuse
 from tests.wire.faults import Json, serve
 
 Fault = Literal[
@@ -129,7 +129,7 @@ class OpenAIServer(faults.ModelServer):
     async def _behave(self, request: Request) -> Response:
         for name, value in (await request.json()).items():
             if name not in {f.name for f in fields(Behaviour)}:
-                return _refuse(400, f"There is no behaviour {name!r}.")
+                return refuse(400, f"There is no behaviour {name!r}.")
             setattr(self.behaviour, name, value)
         return JSONResponse({})
 
@@ -145,15 +145,12 @@ class OpenAIServer(faults.ModelServer):
         if self.behaviour.fault == "stall_before":
             await asyncio.sleep(self.behaviour.stall)
         if not self.behaviour.lists_models:
-            return _refuse(404, "Not found.")
+            return refuse(404, "Not found.")
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in self.behaviour.models]
         return JSONResponse({"object": "list", "data": listed})
 
     def _check_key(self, request: Request) -> Response | None:
-        expected = self.behaviour.api_key
-        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
-            return _refuse(401, "Incorrect API key provided.", "invalid_api_key")
-        return None
+        return None if self.behaviour.accepts(request) else refuse(*REFUSALS["unauthorized"])
 
     async def _complete(self, request: Request) -> Response:
         body = await request.json()
@@ -206,20 +203,20 @@ class OpenAIServer(faults.ModelServer):
 
     def _check_body(self, body: Json) -> Response | None:
         if not isinstance(body.get("model"), str) or not body.get("messages"):
-            return _refuse(400, "You must provide a model and messages.")
+            return refuse(400, "You must provide a model and messages.")
         if self.behaviour.models and body["model"] not in self.behaviour.models:
-            return _refuse(404, f"The model `{body['model']}` does not exist.", "model_not_found")
+            return refuse(404, f"The model `{body['model']}` does not exist.", "model_not_found")
         if self.behaviour.fixed_temperature and body.get("temperature", 1) != 1:
             message = "Unsupported value: 'temperature' does not support this value with this model."
-            return _refuse(400, message, "unsupported_value", param="temperature")
+            return refuse(400, message, "unsupported_value", param="temperature")
         if not self.behaviour.knows_completion_tokens and "max_completion_tokens" in body:
-            return _refuse(422, "max_completion_tokens: Extra inputs are not permitted")
+            return refuse(422, "max_completion_tokens: Extra inputs are not permitted")
         if not self.behaviour.sees and "image_url" in json.dumps(body["messages"]):
-            return _refuse(400, "image input is not supported")
+            return refuse(400, "image input is not supported")
         called: set[str] = set()
         for message in body["messages"]:
             if message["role"] == "tool" and message.get("tool_call_id") not in called:
-                return _refuse(
+                return refuse(
                     400, "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
                 )
             called |= {call["id"] for call in message.get("tool_calls") or []}
@@ -227,42 +224,25 @@ class OpenAIServer(faults.ModelServer):
         if response_format is None or self.behaviour.ignores_format:
             return None
         if response_format["type"] not in self.behaviour.formats:
-            return _refuse(
+            return refuse(
                 400, f"response_format {response_format['type']!r} is not supported.", param="response_format"
             )
         if response_format["type"] == "json_object":
             if not any("json" in str(message["content"]).lower() for message in body["messages"]):
-                return _refuse(400, "'messages' must contain the word 'json' to use 'response_format' json_object.")
+                return refuse(400, "'messages' must contain the word 'json' to use 'response_format' json_object.")
             return None
         described = json.dumps(response_format["json_schema"]["schema"])
         for keyword in _REFUSED_KEYWORDS:
             if f'"{keyword}":' in described:
-                return _refuse(400, f"Invalid schema for response_format: '{keyword}' is not permitted.")
+                return refuse(400, f"Invalid schema for response_format: '{keyword}' is not permitted.")
         if response_format["json_schema"].get("strict") and '"additionalProperties": false' not in described:
-            return _refuse(400, "Invalid schema for response_format: 'additionalProperties' must be false.")
+            return refuse(400, "Invalid schema for response_format: 'additionalProperties' must be false.")
         return None
 
     async def _fail_early(self, fault: Fault | None) -> Response | None:
         if fault == "stall_before":
             await asyncio.sleep(self.behaviour.stall)
-        if fault == "rate_limit":
-            wait = {"retry-after": str(self.behaviour.retry_after)}
-            return _refuse(429, "Rate limit reached.", "rate_limit_exceeded", headers=wait)
-        if fault == "malformed":
-            return Response('{"choices": [{"mess', media_type="application/json")
-        refusals: dict[str, tuple[int, str, str]] = {
-            "no_quota": (429, "You exceeded your current quota.", "insufficient_quota"),
-            "server_error": (500, "The server had an error.", "server_error"),
-            "unauthorized": (401, "Incorrect API key provided.", "invalid_api_key"),
-            "forbidden": (403, "You are not allowed to use this model.", "forbidden"),
-            "context_length": (400, "This model's maximum context length is 10 tokens.", "context_length_exceeded"),
-            "policy": (400, "The prompt triggered the content management policy.", "content_filter"),
-        }
-        if fault in refusals:
-            wait = {"retry-after": str(self.behaviour.retry_after)}
-            status, message, code = refusals[fault]
-            return _refuse(status, message, code, headers=wait)
-        return None
+        return fail(fault, self.behaviour.retry_after)
 
     async def _stream(
         self, number: int, reply: "_Reply", fault: Fault | None, with_usage: bool
@@ -388,18 +368,6 @@ def _count_prompt(body: Json) -> int:
 
 def _event(data: Json) -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
-
-
-def _refuse(
-    status: int,
-    message: str,
-    code: str | None = None,
-    *,
-    param: str | None = None,
-    headers: dict[str, str] | None = None,
-) -> Response:
-    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
-    return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
 def serve_openai(**behaviour: Any) -> AbstractAsyncContextManager[OpenAIServer]:

@@ -47,13 +47,6 @@ class TestLateInteractionReranker(RerankerContract):
         return LateInteractionReranker(embedder, Shelf({}))
 
 
-async def test_the_answer_scores_highest_and_scores_are_fractions(embedder: OnnxEmbedder) -> None:
-    reranker = LateInteractionReranker(embedder, Shelf({}))
-    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
-    assert 0 <= unrelated < related < answer <= 1
-    assert answer > 0.6
-
-
 async def test_stored_vectors_give_the_same_scores_as_the_text(embedder: OnnxEmbedder) -> None:
     texts = [embedding_text(p.title, p.heading_path, p.text) for p in PASSAGES]
     encoded = await LateInteractionEncoder(embedder).encode(texts)

@@ -60,15 +60,6 @@ async def test_text_past_the_window_is_cut(embedder: OnnxEmbedder) -> None:
     np.testing.assert_allclose(cut, longer, atol=1e-5)
 
 
-async def test_texts_that_share_a_run_or_are_repeated_have_the_vectors_they_have_alone(embedder: OnnxEmbedder) -> None:
-    texts = [f"{PARIS} {'It is old. ' * number}" for number in range(12)]
-    alone = np.array([await embedder.embed_query(text) for text in texts])
-    together = await embedder.embed_passages([*texts, texts[0]])
-    np.testing.assert_allclose(together, [*alone, alone[0]], atol=1e-5)
-    np.testing.assert_array_equal(await embedder.embed_passages(texts[::-1]), together[-2::-1])
-    assert (await embedder.embed_passages([])).shape == (0, embedder.dimension)
-
-
 async def test_a_query_is_answered_while_passages_are_embedded(embedder: OnnxEmbedder) -> None:
     bulk = asyncio.create_task(embedder.embed_passages([f"{PARIS} {number} " * 10 for number in range(40)]))
     await asyncio.sleep(0)

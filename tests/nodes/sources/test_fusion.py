@@ -42,12 +42,6 @@ def test_the_lexical_weight_decides_between_the_legs() -> None:
     assert ids(fuse(dense, lexical, RetrievalKnobs(fusion="weighted", dense_weight=0.1)))[0] == "b"
 
 
-def test_reciprocal_rank_is_the_published_formula() -> None:
-    found = {c["chunk_id"]: c["score"] for c in fuse(DENSE, LEXICAL, RetrievalKnobs(fusion="rrf", rrf_k=60))}
-    assert found["a"] == pytest.approx(1 / 61 + 1 / 63)
-    assert found["e"] == pytest.approx(1 / 62)
-
-
 def test_absence_from_a_leg_counts_as_its_lowest_score() -> None:
     found = {c["chunk_id"]: c["score"] for c in fuse(leg(a=0.8, b=0.4), leg(c=5.0), RetrievalKnobs())}
     assert found["b"] == pytest.approx(found["c"])
