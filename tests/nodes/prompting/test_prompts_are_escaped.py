@@ -161,7 +161,7 @@ def make_state(**changes: Any) -> Any:
         "answered_by": "recorder",
         "verification": Verification(status="unsupported", claims=[claim]),
     }
-    return nodes_alone.make_state(HOSTILE, **said | changes)
+    return {**nodes_alone.make_state(HOSTILE), **said, **changes}
 
 
 class WordCounter:

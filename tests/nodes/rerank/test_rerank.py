@@ -1,7 +1,5 @@
 """rerank: sources of several queries and several searches."""
 
-from typing import Any
-
 from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
@@ -23,8 +21,8 @@ async def search(
 ) -> RerankUpdate:
     runtime = Runtime(context=services.make_context())
     given = make_state(query, services.modes["standard"], query=query, queries=list(queries), task=task, **state)
-    found: Any = await retrieve(given, runtime)
-    return await rerank({**given, **found}, runtime)
+    given |= await retrieve(given, runtime)
+    return await rerank(given, runtime)
 
 
 async def test_each_further_query_brings_sources_of_its_own(services: Services) -> None:
