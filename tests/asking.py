@@ -87,8 +87,7 @@ def with_graph(services: Services, graph: AnswerGraph) -> Services:
     """The same services, with another graph over the same saved states."""
     states = services.runs.states
     return replace(
-        services,
-        runs=replace(services.runs, states=ThreadStates(graph, states._flush, states.translating_errors)),
+        services, runs=replace(services.runs, states=ThreadStates(graph, states._flush, states.translating_errors))
     )
 
 

@@ -97,17 +97,6 @@ async def test_health_says_what_is_wrong_now_and_asks_nobody(settings: Settings)
     assert (body["models"], body["status"]) == ("ok", "ok")
 
 
-async def test_a_limit_of_a_minute_is_not_waited_for(settings: Settings) -> None:
-    async with (
-        serve_openai(model_faults={"gpt-4.1-mini": "rate_limit"}, retry_after=60) as server,
-        open_with(settings, server, model_fallbacks=("gpt-4.1",), model_timeout=60.0) as services,
-    ):
-        done = await ask(services, mode="fast")
-    assert "36 months" in done["answer"]
-    assert list_asked(server).count("gpt-4.1-mini") == 1
-    assert [used["model"] for used in done["usage"] if used["node"] == "generate"] == ["gpt-4.1"]
-
-
 async def test_claude_writes_while_another_provider_judges_and_takes_over(settings: Settings) -> None:
     async with serve_openai() as server, serve_anthropic() as claude:
         changes = {

@@ -8,8 +8,7 @@ from domain.ports.answers import AnswerCache, AnswerCounts, AnswerKey, EncodedAn
 
 KEY = AnswerKey("a", "digest", "corpus 1")
 ANSWER = EncodedAnswer(
-    b'[{"type":"sources","citations":[{"heading_path":["Gr\xc3\xb6\xc3\x9fe"]}]}]',
-    b'{"answer":"\xf0\x9f\x8f\x9b"}',
+    b'[{"type":"sources","citations":[{"heading_path":["Gr\xc3\xb6\xc3\x9fe"]}]}]', b'{"answer":"\xf0\x9f\x8f\x9b"}'
 )
 
 

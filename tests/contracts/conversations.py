@@ -60,7 +60,7 @@ ANSWER = RunRecord(
             "output_tokens": 40,
             "cost": 0.002,
             "estimated": False,
-        },
+        }
     ],
     cost=0.002,
     timings={"retrieve": 12.5, "total": 80.25},
@@ -116,13 +116,7 @@ class RunLogContract:
 
 def spend(node: str, model: str, cost: float | None, calls: int = 1, *, estimated: bool = False) -> Usage:
     return Usage(
-        node=node,
-        model=model,
-        calls=calls,
-        input_tokens=1000,
-        output_tokens=50,
-        cost=cost,
-        estimated=estimated,
+        node=node, model=model, calls=calls, input_tokens=1000, output_tokens=50, cost=cost, estimated=estimated
     )
 
 

@@ -100,10 +100,7 @@ class OriginalStoreContract:
 
         for turn in range(10):
             going, _ = await documents.replace("a", content(f"going-{turn}.md"))
-            await asyncio.gather(
-                documents.delete("a", going.id),
-                documents.replace("a", content(f"staying-{turn}.md")),
-            )
+            await asyncio.gather(documents.delete("a", going.id), documents.replace("a", content(f"staying-{turn}.md")))
             assert await read(originals) == b"file"
             [staying] = await documents.list("a")
             await documents.delete("a", staying.id)

@@ -65,10 +65,7 @@ class Provider:
     @asynccontextmanager
     async def open(self, timeout: float = 10, **behaviour: Any) -> AsyncIterator[tuple[Server, Connections, ChatModel]]:
         """A server that behaves so, and the model on it."""
-        async with (
-            self.serve(**behaviour) as server,
-            connect(server, self.model, timeout) as (connections, model),
-        ):
+        async with self.serve(**behaviour) as server, connect(server, self.model, timeout) as (connections, model):
             yield server, connections, model
 
 

@@ -52,11 +52,7 @@ SHOWN = Shown(
 
 
 async def end(
-    queue: RunQueue,
-    lease: Lease,
-    state: RunState = "failed",
-    tape: bytes | None = None,
-    lineage: Lineage = NO_LINEAGE,
+    queue: RunQueue, lease: Lease, state: RunState = "failed", tape: bytes | None = None, lineage: Lineage = NO_LINEAGE
 ) -> bool:
     return await queue.end(lease, state, FAILED, ENDED_ID, record_of(lease), tape, SHOWN, lineage)
 

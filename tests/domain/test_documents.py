@@ -1,15 +1,6 @@
 import pytest
 
-from domain.documents import (
-    Box,
-    Chunk,
-    DocumentReport,
-    IngestReport,
-    Line,
-    Passage,
-    embedding_text,
-    name_place,
-)
+from domain.documents import Box, Chunk, DocumentReport, IngestReport, Line, Passage, embedding_text, name_place
 
 BOX = Box(x=10, y=20, width=30, height=2)
 LINES = (Line(0, 5, 3, BOX), Line(6, 9, 4, BOX))

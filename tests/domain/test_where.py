@@ -20,16 +20,14 @@ from domain.library.where import (
 )
 
 KEYS = st.one_of(
-    st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True),
-    st.text(min_size=1, max_size=MAX_KEY).filter(is_key),
+    st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True), st.text(min_size=1, max_size=MAX_KEY).filter(is_key)
 )
 TEXTS = st.one_of(
     st.sampled_from(["legal", "2024", "true", "and", "in", "", "a b", 'say "hi"', "it's", "\\", "2024-05-01", "hr/"]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40),
 )
 NUMBERS = st.one_of(
-    st.integers(-LARGEST_INTEGER, LARGEST_INTEGER),
-    st.floats(-LARGEST_INTEGER, LARGEST_INTEGER, allow_nan=False),
+    st.integers(-LARGEST_INTEGER, LARGEST_INTEGER), st.floats(-LARGEST_INTEGER, LARGEST_INTEGER, allow_nan=False)
 )
 SCALARS = st.one_of(TEXTS, NUMBERS, st.booleans())
 CONDITIONS = st.one_of(

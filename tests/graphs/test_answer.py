@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,10 @@ import pytest
 from app.wiring.judges import build_local_judges
 from app.wiring.services import Services
 from domain.documents import Source
-from domain.errors import (
-    DatabaseUnavailable,
-    EmbedderUnavailable,
-    UnknownDocument,
-    UnknownMode,
-)
-from domain.library.similarity import Scale
+from domain.errors import DatabaseUnavailable, EmbedderUnavailable, UnknownDocument, UnknownMode
 from domain.library.where import Where
-from domain.ports.embedding import Vector
 from domain.ports.judgement import Grade
 from domain.ports.library import Library
-from domain.ports.models import UsageSink
 from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.runs import FIRST_TOKEN
 from domain.scope import Scope
@@ -224,23 +217,15 @@ async def test_a_thread_of_the_same_name_in_another_workspace_is_another(
     assert second["citations"] == []
 
 
-class BrokenEmbedder:
-    """An embedder whose model has gone."""
+async def fail_to_embed(*_: Any, **__: Any) -> Any:
+    raise EmbedderUnavailable
 
-    name = "broken"
-    dimension = 384
-    is_local = True
-    problem: str | None = None
-    scale: Scale | None = None
 
-    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
-        raise EmbedderUnavailable
-
-    async def embed_passages(self, texts: object, sink: UsageSink | None = None) -> Vector:
-        raise EmbedderUnavailable
-
-    async def embed_query_tokens(self, text: str) -> Vector:
-        raise EmbedderUnavailable
+BROKEN: Any = SimpleNamespace(
+    name="broken", dimension=384, is_local=True, problem=None, scale=None,
+    embed_query=fail_to_embed, embed_passages=fail_to_embed, embed_query_tokens=fail_to_embed,
+)  # fmt: skip
+"""An embedder whose model has gone."""
 
 
 async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
@@ -248,8 +233,8 @@ async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning
 ) -> None:
     broken = replace(
         services,
-        library=replace(services.library, embedder=BrokenEmbedder()),
-        models=replace(services.models, judges=build_local_judges(BrokenEmbedder(), DownUnitScorer())),
+        library=replace(services.library, embedder=BROKEN),
+        models=replace(services.models, judges=build_local_judges(BROKEN, DownUnitScorer())),
     )
     done, _ = await ask_for_events(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]

@@ -8,11 +8,7 @@ import pytest
 from domain.execution.budget import Budget
 from domain.profile import GradeKnobs, Profile, ResearchKnobs
 from domain.state import AnswerState, ExecutedStep, Failure, Task, Usage, blank_question
-from graphs.decisions import (
-    decide_remedy,
-    decide_retry,
-    decide_sufficiency,
-)
+from graphs.decisions import decide_remedy, decide_retry, decide_sufficiency
 from nodes.prompting.answerers import LOCAL
 
 SUFFICIENT, CAVEAT, MAX_RETRIES = 0.6, 0.4, 2

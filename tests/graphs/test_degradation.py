@@ -163,25 +163,6 @@ async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
     assert done["answered_by"] == "local"
 
 
-@pytest.mark.parametrize(
-    ("budget", "said"),
-    [(Budget(dollars=0), "$0"), (Budget(tokens=0), "0 tokens"), (Budget(seconds=0.0001), "0.0001 seconds")],
-)
-async def test_every_limit_counts_and_is_named(settings: Settings, budget: Budget, said: str) -> None:
-    async with serve(settings) as (services, server):
-        done, _ = await ask_for_events(services, profile=own_mode("thorough", budget=budget))
-    assert "36 months" in done["answer"]
-    assert {each["code"] for each in done["degraded"]} == {"over_budget"}
-    for each in done["degraded"]:
-        assert each["message"].endswith(f": The run has spent its budget of {said}.")
-    assert {(each["node"], each["instead"]) for each in done["degraded"]} >= {
-        ("generate", "local"),
-        ("verify", "local"),
-    }
-    assert len(server.requests) <= 1
-    assert done["verification"]["status"] == "supported"
-
-
 async def test_over_budget_nothing_more_is_searched_for(settings: Settings) -> None:
     question = "Which colour does the roof of the town hall of Malmo have?"
     async with serve(settings) as (services, _):

@@ -91,18 +91,6 @@ async def run(services: Services, server: OpenAIServer, document: dict[str, Any]
     return Outcome(streamed, final["answer"], final["sources"], server.requests[0]["messages"])
 
 
-async def test_nothing_but_our_own_tags_opens_a_source_or_a_message(outcomes: list[Outcome]) -> None:
-    clean = outcomes[0].prompt[0]
-    for outcome in outcomes:
-        [system, user] = outcome.prompt
-        assert system == clean
-        shown, _, question = user["content"].rpartition("\n\n")
-        assert question == f"Question: {QUESTION}"
-        assert re.findall(r'<source number="(\d+)" title="[^"<>]*">\n', shown) == ["1", "2"]
-        assert len(re.findall(r"<\W*source|＜\W*source", shown, re.IGNORECASE)) == 4
-        assert not re.search(r"<\|(?!\|)|\[/?INST\]|<</?SYS>>|<(start|end)_of_turn>|</?s>", shown)
-
-
 async def test_look_alikes_of_our_tags_are_not_shown_as_tags() -> None:
     for text in ("<ѕоurсе number", "<so\u200burce number", "＜source number", "< / \u2060Ｓource"):
         assert not re.search("[<＜](?=.{0,4}[ѕsｓＳ])", show_sources([make_source(text)])[30:-9]), text

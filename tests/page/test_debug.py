@@ -296,9 +296,7 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
         client.stream("POST", "/api/chat", json={"question": "How long is the warranty?"}) as first,
         # It waits for the first one, so that the page is there before it begins.
         client.stream(
-            "POST",
-            "/api/chat",
-            json={"question": "Who handles the claims?", "thread_id": first.headers["X-Thread-Id"]},
+            "POST", "/api/chat", json={"question": "Who handles the claims?", "thread_id": first.headers["X-Thread-Id"]}
         ) as second,
     ):
         await page.goto(f"{slow_service.address}/debug/runs/{second.headers['X-Run-Id']}")

@@ -50,11 +50,7 @@ async def house(servers: Servers, template: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 0)
     async with create_database(servers, template) as url:
         settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
-        async with (
-            open_services(settings) as services,
-            run_app(make_app(services)) as app,
-            serve_app(app) as address,
-        ):
+        async with open_services(settings) as services, run_app(make_app(services)) as app, serve_app(app) as address:
             for source, (metadata, text) in PAPERS.items():
                 await services.library.ingestion.add("default", source, text.encode(), metadata=metadata)
             yield House(address, services)

@@ -54,11 +54,7 @@ async def test_a_reader_signs_in_asks_and_signs_out(
 async def test_a_reader_signs_in_at_an_identity_provider(page: Page, servers: Servers, template: str) -> None:
     async with create_database(servers, template) as url, serve_oidc() as provider:
         settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, **provider.settings)
-        async with (
-            open_services(settings) as services,
-            run_app(make_app(services)) as app,
-            serve_app(app) as address,
-        ):
+        async with open_services(settings) as services, run_app(make_app(services)) as app, serve_app(app) as address:
             await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
             # Another site than the provider's, 127.0.0.1: which cookies a browser sends depends on that.
             here = address.replace("127.0.0.1", "localhost")

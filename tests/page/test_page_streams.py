@@ -137,10 +137,7 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
                 event("content", token="It is 30 [1]."),
                 event("verification", status="unsupported", claims=[wrong]),
                 event(
-                    "correction",
-                    reason="1 of 1 statement rewritten.",
-                    answer="It is 25 [1].",
-                    citations=[citation(1)],
+                    "correction", reason="1 of 1 statement rewritten.", answer="It is 25 [1].", citations=[citation(1)]
                 ),
                 done("It is 25 [1].", [citation(1)], confidence=0.7, outcome="answered_with_caveat"),
             ]

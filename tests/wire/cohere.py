@@ -61,10 +61,7 @@ class CohereServer(faults.ModelServer):
         super().__init__()
         self.behaviour = behaviour
         self.app = Starlette(
-            routes=[
-                Route("/v2/rerank", self._rerank, methods=["POST"]),
-                Route("/v1/models/{model}", self._describe),
-            ]
+            routes=[Route("/v2/rerank", self._rerank, methods=["POST"]), Route("/v1/models/{model}", self._describe)]
         )
 
     async def _describe(self, request: Request) -> Response:

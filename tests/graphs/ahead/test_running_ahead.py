@@ -12,7 +12,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.profile import GradeKnobs, Profile
 from graphs.answer import STEPS, find_next
 from graphs.node import Node
-from graphs.speculation import Ahead
+from graphs.speculation import Ahead, Speculation
 from nodes.context import Context
 from nodes.generate.step import GenerateInput
 from nodes.grade.step import GradeInput
@@ -104,3 +104,9 @@ def test_what_follows_is_foreseen(name: str, fields: dict[str, Any], following: 
     state, foresee = make_state("q", PROFILE, **{**READ, **fields}), STEPS[name].foresee
     ahead = foresee(state) if foresee else {}
     assert (None if ahead is None else find_next(name, state | dict(ahead))) == following
+
+
+async def test_nothing_runs_ahead_where_no_model_is_waited_for(embedder: OnnxEmbedder) -> None:
+    speculation, node = Speculation(), Node(STEPS["route"], 1, partial(find_next, "route"))
+    speculation.begin("route", make_state("q", PROFILE), make_runtime(embedder, []), {"route": node})
+    assert speculation._following is None

@@ -227,10 +227,7 @@ async def test_of_questions_and_answers_the_answer_is_quoted_under_its_question(
 async def test_a_heading_that_asks_comes_with_its_answer(embedder: OnnxEmbedder) -> None:
     text = "#### Does insurance cover us abroad?\n\n- It does not.\n- Buy your own.\n\n#### Who pays?\n\nNobody. It is free."
     quotes = await quotes_of("Is my insurance valid abroad?", [source(1, text)], embedder)
-    assert (quotes[0].text, quotes[0].heading) == (
-        "- It does not.\n- Buy your own.",
-        "Does insurance cover us abroad?",
-    )
+    assert (quotes[0].text, quotes[0].heading) == ("- It does not.\n- Buy your own.", "Does insurance cover us abroad?")
 
 
 async def test_a_quote_stands_under_its_section_unless_it_says_its_name(embedder: OnnxEmbedder) -> None:

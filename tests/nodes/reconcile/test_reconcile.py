@@ -284,10 +284,5 @@ async def test_tables_and_lists_stay_whole(
 ) -> None:
     kept = next(text for text in ("Lunch | 9", "- Lunch at 9") if text in answer)
     claims = [make_claim(answer, kept, "supported"), make_claim(answer, wrong, "unsupported")]
-    update, _ = await run(
-        embedder,
-        answer,
-        judge=Judge([rewrite], sources=(1,)),
-        claims=claims,
-    )
+    update, _ = await run(embedder, answer, judge=Judge([rewrite], sources=(1,)), claims=claims)
     assert cast(ReconcileUpdate, update)["answer"] == left

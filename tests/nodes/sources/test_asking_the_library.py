@@ -48,10 +48,7 @@ async def test_each_leg_scores_what_only_the_other_found() -> None:
     dense, lexical = [match("a"), match("b")], [match("b"), match("c")]
     scored = await score_across_legs(dense, lexical, SCOPE, EMBEDDING, "text", cast(Any, library))
     assert scored == ([*dense, match("c", 0.1)], [*lexical, match("a", 0.2)])
-    assert library.asked == [
-        ("score_dense", SCOPE, EMBEDDING, ["c"]),
-        ("score_lexical", SCOPE, "text", ["a"]),
-    ]
+    assert library.asked == [("score_dense", SCOPE, EMBEDDING, ["c"]), ("score_lexical", SCOPE, "text", ["a"])]
 
 
 def test_scope_and_profile_are_read_from_the_state() -> None:
