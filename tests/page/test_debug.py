@@ -98,6 +98,14 @@ async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, aske
     entries = page.locator(".runs a")
     await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
     await expect(page.locator(".failures")).to_contain_text("kept, and judged not to answer")
+    await page.get_by_label("Words").fill("FIDELIO composer")
+    await page.get_by_label("Words").press("Enter")
+    await expect(entries).to_have_count(1)
+    await page.get_by_label("When").select_option("yesterday")
+    await expect(page.locator(".list-page")).to_contain_text("No run of yesterday is like that.")
+    await page.get_by_label("When").select_option("7d")
+    await page.get_by_label("Words").fill("")
+    await page.get_by_label("Words").press("Enter")
     await page.get_by_label("Outcome").select_option("abstained")
     await expect(entries).to_have_count(1)
     await expect(entries).to_contain_text("Fidelio")
@@ -121,28 +129,6 @@ async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, aske
     await page.go_back()
     await page.get_by_label("Outcome").select_option("")
     await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
-
-
-async def test_runs_are_found_by_words_and_by_day(page: Page, asked: Asked) -> None:
-    await page.goto(asked.at("/debug"))
-    entries = page.locator(".runs a")
-    await page.get_by_label("Words").fill("FIDELIO composer")
-    await page.get_by_label("Words").press("Enter")
-    await expect(entries).to_have_count(1)
-    # One bar a day: it leads to that day, here today.
-    await page.locator("[data-period]").first.locator("rect").last.click()
-    await expect(page.get_by_label("First day")).to_have_value(
-        await page.evaluate("new Date().toLocaleDateString('sv')")
-    )
-    await expect(entries).to_have_count(1)
-    await page.get_by_label("When").select_option("yesterday")
-    await expect(page.locator(".list-page")).to_contain_text("No run of yesterday is like that.")
-    await page.get_by_label("When").select_option("7d")
-    await page.get_by_label("Words").fill("")
-    await page.get_by_label("Words").press("Enter")
-    await page.get_by_role("group", name="How they ended").get_by_role("button", name="abstained").click()
-    await expect(page.get_by_label("Outcome")).to_have_value("abstained")
-    await expect(entries).to_have_count(1)
 
 
 async def test_a_slow_answer_about_earlier_filters_changes_nothing(page: Page, asked: Asked) -> None:

@@ -11,7 +11,6 @@ import pytest
 from app.api.pages import FILES, POLICY, WEB
 from tests.page.scripted import Script
 
-CSS = FILES["base.css"].content.decode()
 OURS = {path: file.content.decode() for path, file in FILES.items() if not path.startswith("vendor/")}
 SCRIPTS = {path for path in FILES if path.endswith(".js")}
 
@@ -29,7 +28,6 @@ def follow_imports(path: str) -> set[str]:
 
 
 IMPORT = re.compile(r'^import [^"]*"(\.[^"]+)";$', re.MULTILINE)
-COLOURS = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)]
 
 
 def test_nothing_is_loaded_from_elsewhere_or_inserted_as_markup() -> None:
@@ -68,31 +66,3 @@ async def test_files_are_sent_compressed_once_and_never_as_something_else(script
             assert (known.status_code, known.content) == (304, b"")
         for path in ("/web/", "/web/tsconfig.json", "/web/vendor/README.md", "/web/..%2fapi%2fpages.py"):
             assert (await client.get(path)).status_code == 404, path
-
-
-@pytest.mark.parametrize("colours", COLOURS, ids=["light", "dark"])
-def test_text_stands_out_from_what_is_behind_it(colours: dict[str, str]) -> None:
-    pairs = [(text, behind) for text in ("ink", "soft", "accent", "bad") for behind in ("ground", "sheet", "tint")]
-    pairs += [
-        ("on-accent", "accent"),
-        ("bad", "bad-tint"),
-        ("warn", "warn-tint"),
-        ("good", "ground"),
-        ("warn", "ground"),
-        ("ground", "ink"),
-    ]
-    poor = {pair: round(r, 2) for pair in pairs if (r := contrast(colours[pair[0]], colours[pair[1]])) < 4.5}
-    assert not poor
-    assert contrast(colours["edge"], colours["sheet"]) >= 3
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.2, contrast ratio."""
-    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def luminance(colour: str) -> float:
-    channels = [byte / 255 for byte in bytes.fromhex(colour[1:])]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

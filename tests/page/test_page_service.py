@@ -129,26 +129,6 @@ async def test_where_an_answer_may_stand_opens_at_its_place(page: Page, site: st
     await expect(page.locator("mark").first).to_contain_text("lithium cells")
 
 
-async def test_files_are_added_and_stay_harmless(page: Page, site: str) -> None:
-    hostile = '<img src="x" onerror="window.hurt = true">'
-    name = "<img src=x onerror=window.hurt=true>.txt"
-    text = f"The Zeisig anemometer {hostile} is painted bright orange by the workshop in Lund."
-    files: list[FilePayload] = [
-        {"name": name, "mimeType": "text/plain", "buffer": text.encode()},
-        {"name": "picture.gif", "mimeType": "image/gif", "buffer": b"GIF89a\0\0"},
-    ]
-    await page.goto(site)
-    await page.get_by_role("tab", name="Library").click()
-    await page.locator("#files").set_input_files(files)
-    await expect(page.locator(".arrival.failed")).to_contain_text("picture.gif")
-    await expect(page.locator(".left .entry").get_by_text("onerror")).to_be_visible()
-    await ask(page, "What colour is the Zeisig anemometer painted?")
-    await expect(page.locator(".answer")).to_contain_text("bright orange")
-    await expect(page.locator(".answer")).to_contain_text("onerror")
-    assert await page.locator("img").count() == 0
-    assert await page.evaluate("() => window.hurt") is None
-
-
 async def test_dropped_files_are_added_and_can_be_chosen(page: Page, site: str) -> None:
     await page.goto(site)
     text = json.dumps("The Drossel barograph weighs 740 grams and stands in room B204.")

@@ -2,11 +2,9 @@
 authorization code and PKCE, where Ann agrees at once.
 
 From https://openid.net/specs/openid-connect-discovery-1_0.html, openid-connect-core-1_0.html (3.1), RFC 6749 (4.1, 4.4)
-and RFC 7636. Runs by itself too:
-``python -m tests.wire.oidc --port 8300``; ``curl -d 'sub=ann&scope=ask&workspaces=default' .../token`` gives a token.
+and RFC 7636.
 """
 
-import argparse
 import hashlib
 import secrets
 import time
@@ -17,7 +15,6 @@ from html import escape
 from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
-import uvicorn
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key
 from joserfc.jws import JWSRegistry
@@ -151,17 +148,3 @@ async def serve_oidc() -> AsyncIterator[OidcProvider]:
     provider = OidcProvider()
     async with serve_app(provider.app) as provider.issuer:
         yield provider
-
-
-def main() -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description="an OpenID Connect provider on loopback")
-    parser.add_argument("--port", type=int, default=8300)
-    port = parser.parse_args().port
-    provider = OidcProvider()
-    provider.issuer = f"http://127.0.0.1:{port}"
-    uvicorn.run(provider.app, host="127.0.0.1", port=port, log_level="warning", ws="none", lifespan="off")
-
-
-if __name__ == "__main__":
-    main()
