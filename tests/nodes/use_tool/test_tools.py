@@ -30,7 +30,7 @@ async def use(
         profile=services.modes["research"], work=[WorkRound(text="", calls=asked)], scope=scope.to_json()
     )
     runtime = Runtime(context=services.make_context(), stream_writer=events.append)
-    return await use_tool({**given, **state}, runtime), events
+    return await use_tool(given | state, runtime), events
 
 
 def search(*queries: str, **arguments: Any) -> dict[str, Any]:
