@@ -14,31 +14,20 @@ RELEVANCE = [0.9, 0.88, 0.6, 0.1]
 SAYING = directions(0, 2, 80, 90)
 
 
-def test_relevance_alone_keeps_the_order() -> None:
-    assert diversify(RELEVANCE, SAYING, 4, 1.0) == [0, 1, 2, 3]
-
-
-def test_what_says_the_same_as_a_chosen_one_comes_later() -> None:
-    assert diversify(RELEVANCE, SAYING, 3, 0.7) == [0, 2, 1]
-
-
-def test_difference_alone_takes_the_farthest() -> None:
-    assert diversify(RELEVANCE, SAYING, 2, 0.0) == [0, 3]
-
-
-def test_each_choice_maximises_the_formula_of_its_authors() -> None:
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
+def test_each_choice_maximises_the_formula_of_its_authors(share: float) -> None:
     draw = np.random.default_rng(4)
     embeddings = draw.normal(size=(30, 8)).astype(np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     relevance = draw.random(30).tolist()
-    chosen = diversify(relevance, embeddings, 6, 0.6)
+    chosen = diversify(relevance, embeddings, 6, share)
     assert len(set(chosen)) == 6
     for step, choice in enumerate(chosen):
         before = chosen[:step]
 
         def gain(index: int, before: list[int] = before) -> float:
             nearest = max((float(embeddings[index] @ embeddings[other]) for other in before), default=0.0)
-            return 0.6 * float(relevance[index]) - 0.4 * max(nearest, 0.0)
+            return share * float(relevance[index]) - (1 - share) * max(nearest, 0.0)
 
         best = max(gain(index) for index in range(30) if index not in before)
         assert gain(choice) == pytest.approx(best, abs=1e-6)

@@ -46,11 +46,6 @@ async def test_a_computed_figure_cites_the_rows_it_was_computed_from(services: S
     assert list(found.listed) == [staff]
 
 
-async def test_arithmetic_has_no_source(services: Services) -> None:
-    found = await calculate(services, "SELECT 12 * 4.5 AS total")
-    assert (found.text, list(found.sources)) == ("total\n---\n54", [])
-
-
 async def test_a_wrong_query_is_a_problem_that_says_what_there_is(services: Services, staff: str) -> None:
     with pytest.raises(ToolProblem) as caught:
         await calculate(services, "SELECT sum(staff) FROM t1", staff)
