@@ -52,18 +52,22 @@ async def test_the_stream_shows_sources_before_the_answer_and_ends_with_done(
     assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
 
 
-@pytest.mark.parametrize("question", ["Hello!", "Thank you very much", "What can you do?"])
-async def test_small_talk_never_touches_the_index(services: Services, library: dict[str, str], question: str) -> None:
+@pytest.mark.parametrize(
+    ("question", "route", "step"),
+    [
+        ("Hello!", "conversational", "converse"),
+        ("Thank you very much", "conversational", "converse"),
+        ("What can you do?", "conversational", "converse"),
+        ("play some jazz music", "out_of_scope", "decline"),
+    ],
+)
+async def test_what_is_not_for_the_documents_never_touches_the_index(
+    services: Services, library: dict[str, str], question: str, route: str, step: str
+) -> None:
     done, events = await ask_for_events(services, question)
-    assert (done["route"], steps_of(events)) == ("conversational", ["route", "converse"])
+    assert (done["route"], steps_of(events)) == (route, ["route", step])
     assert (done["citations"], done["confidence"]) == ([], 0.0)
     assert done["answer"]
-
-
-async def test_what_no_document_can_do_is_declined(services: Services, library: dict[str, str]) -> None:
-    done, events = await ask_for_events(services, "play some jazz music")
-    assert (done["route"], steps_of(events)) == ("out_of_scope", ["route", "decline"])
-    assert done["citations"] == []
 
 
 async def test_what_a_passage_has_the_words_of_is_searched_for(services: Services, library: dict[str, str]) -> None:
@@ -129,12 +133,6 @@ async def test_thorough_verifies_every_claim(services: Services, library: dict[s
     for claim in done["verification"]["claims"]:
         assert done["answer"][claim["start"] : claim["end"]] == claim["text"]
         assert claim["verdict"] == "supported"
-
-
-async def test_fast_neither_reranks_nor_retries(services: Services, library: dict[str, str]) -> None:
-    done, events = await ask_for_events(services, "Who won the football world cup of 1954?", mode="fast")
-    assert "reformulate" not in steps_of(events)
-    assert done["mode"] == "fast"
 
 
 async def test_a_follow_up_is_answered_in_context(services: Services, library: dict[str, str]) -> None:

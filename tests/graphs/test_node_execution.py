@@ -146,18 +146,15 @@ async def test_a_step_is_announced_and_filed() -> None:
     assert cast(Any, run).__name__ == "grade"
 
 
-async def test_what_a_step_resets_is_what_its_own_is_added_to() -> None:
-    run = instrument(make_node(Seen({"steps": [], "degraded": []})), {})
-    state = cast(Any, {"steps": [EARLIER], "degraded": [DEGRADED]})
-    update = await run(state, make_runtime(make_context(), []))
-    assert [step["node"] for step in update["steps"]] == ["grade"]
-    assert update["degraded"] == [DEGRADED]
-
-
-async def test_a_state_without_steps_gets_its_first() -> None:
-    update = await instrument(make_node(Seen()), {})(cast(Any, {}), make_runtime(make_context(), []))
-    assert [step["node"] for step in update["steps"]] == ["grade"]
-    assert update["degraded"] == [DEGRADED]
+@pytest.mark.parametrize(
+    ("update", "state"),
+    [({"steps": [], "degraded": []}, {"steps": [EARLIER], "degraded": [DEGRADED]}), ({}, {})],
+    ids=["what the step resets", "a state without any"],
+)
+async def test_what_a_step_resets_is_what_its_own_is_added_to(update: dict[str, Any], state: Any) -> None:
+    filed = await instrument(make_node(Seen(update)), {})(state, make_runtime(make_context(), []))
+    assert [step["node"] for step in filed["steps"]] == ["grade"]
+    assert filed["degraded"] == [DEGRADED]
 
 
 @pytest.mark.parametrize(
