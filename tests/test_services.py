@@ -42,7 +42,7 @@ def list_asked(server: OpenAIServer) -> list[str]:
 def end_pauses(services: Services) -> None:
     """As if time had passed: open circuits let somebody try."""
     for model in services.models.chat.named.values():
-        model.circuit._context.ttl = -1  # type: ignore[attr-defined]
+        model.circuit._opened_at = float("-inf")  # type: ignore[attr-defined]
 
 
 async def test_a_provider_that_is_down_is_asked_no_more_and_answers_again_when_it_is_back(settings: Settings) -> None:
