@@ -1,7 +1,4 @@
-"""The sample library: documents of a team that does not exist, for trying the service out.
-
-The PDF and the Word file are made by ``python tests/ingest/sample_library.py``.
-"""
+"""The sample library: documents of a team that does not exist, for trying the service out."""
 
 from pathlib import Path
 

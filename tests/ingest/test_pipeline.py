@@ -103,21 +103,6 @@ async def test_a_content_is_shared_and_a_name_is_not(ingestion: Ingestion, store
     assert "tipping bucket" not in (await store.get_text(TEAM, str(mine.document_id)) or "")
 
 
-async def test_one_of_many_equal_uploads_at_once_adds_the_document(
-    ingestion: Ingestion, store: PostgresDocumentStore
-) -> None:
-    reports = await asyncio.gather(*(ingestion.add(TEAM, "guide.md", GUIDE.encode()) for _ in range(20)))
-    assert sorted(report.status for report in reports) == ["added", *["unchanged"] * 19]
-    assert [document.revision for document in await store.list(TEAM)] == [1]
-
-
-async def test_another_workspace_gets_its_own(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
-    one = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
-    other = await ingestion.add("other", "guide.md", GUIDE.encode())
-    assert other.status == "added"
-    assert other.document_id != one.document_id
-
-
 async def test_a_change_writes_only_what_changed(ingestion: Ingestion, pool: Pool) -> None:
     first = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     before = await read_chunks(pool, first.document_id)
@@ -253,21 +238,6 @@ async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion,
     assert not await ingestion.delete(TEAM, report.document_id)
 
 
-async def test_token_vectors_are_stored_with_an_encoder(
-    store: PostgresDocumentStore,
-    embedder: OnnxEmbedder,
-    cache: RedisAnswerCache,
-    parsers: ParserWorkers,
-    pool: Pool,
-) -> None:
-    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache, parsers)
-    await ingestion.add(TEAM, "guide.md", GUIDE.encode())
-    async with borrow(pool, ALL_WORKSPACES) as connection:
-        rows = await (await connection.execute("SELECT length(tokens) AS size FROM chunk_tokens")).fetchall()
-    assert len(rows) == 3
-    assert all(row["size"] > 0 for row in rows)
-
-
 async def test_a_cut_table_is_found_by_its_caption_and_shown_with_its_header(
     ingestion: Ingestion, pool: Pool, store: PostgresDocumentStore
 ) -> None:
@@ -326,14 +296,6 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
     assert len(report.failed) == 3
     assert report.chunks == 3
     assert report.seconds > 0
-
-
-async def test_copies_in_a_folder_are_documents_of_their_own(ingestion: Ingestion, tmp_path: Path) -> None:
-    for number in range(4):
-        (tmp_path / f"{number}.md").write_text("# A\n\nThe same text.")
-    reports = (await ingestion.add_paths(TEAM, [tmp_path])).documents
-    assert [report.status for report in reports] == ["added"] * 4
-    assert len({report.document_id for report in reports}) == 4
 
 
 async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp_path: Path) -> None:

@@ -50,6 +50,14 @@ def measure(text: str, size: float = 12) -> float:
     return pdf.get_string_width(text)
 
 
+def read_pages(*pages: Callable[[FPDF], None]) -> ParsedDocument:
+    return read_document("a.pdf", make_pdf(*pages))
+
+
+def read_page(*steps: Callable[[FPDF], None]) -> ParsedDocument:
+    return read_pages(draw_all(*steps))
+
+
 def check_lines(document: ParsedDocument) -> None:
     """Lines hold all of the text, in order."""
     reached = 0
@@ -79,9 +87,7 @@ def check_box(
 
 def test_boxes_are_where_the_text_was_drawn() -> None:
     first, second = "The rain gauge holds four litres.", "Snow is measured apart."
-    document = read_document(
-        "a.pdf", make_pdf(draw_all(write(60, 100, first), write(300, 700, second)), write(60, 50, "Next"))
-    )
+    document = read_pages(draw_all(write(60, 100, first), write(300, 700, second)), write(60, 50, "Next"))
     assert document.text == f"{first}\n\n{second}\n\nNext"
     assert document.pages == 2
     assert [line.page for line in document.lines] == [1, 1, 2]
@@ -132,7 +138,7 @@ def draw_rows(rows: Sequence[tuple[str, ...]], columns: tuple[float, ...]) -> Ca
 
 def test_cells_of_a_row_stay_on_one_line_and_apart() -> None:
     rows = [("Quantity", "2024", "2025"), ("Rain in mm", "812", "790"), ("Days with snow", "31", "(12)")]
-    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 240, 420))))
+    document = read_pages(draw_rows(rows, (60, 240, 420)))
     assert document.text.split("\n") == [" | ".join(row) for row in (rows[0], ("---",) * 3, *rows[1:])]
     check_lines(document)
     assert len(document.lines) == 3
@@ -141,7 +147,7 @@ def test_cells_of_a_row_stay_on_one_line_and_apart() -> None:
 
 def test_signs_belong_to_their_figure() -> None:
     rows = [("Sales", "$", "1,200", "(", "40", ")", "12", "%"), ("Costs", "$", "900", "(", "30", ")", "8", "%")]
-    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 160, 200, 280, 310, 350, 420, 460))))
+    document = read_pages(draw_rows(rows, (60, 160, 200, 280, 310, 350, 420, 460)))
     assert document.text.split("\n") == ["Sales | $ 1,200 | ( 40 ) | 12 %", "Costs | $ 900 | ( 30 ) | 8 %"]
 
 
@@ -149,7 +155,7 @@ def test_a_cell_that_almost_fills_its_column_is_parted_from_the_next() -> None:
     full = "A label as wide as its column"
     edge = 60 + measure(full) + 10
     rows = [("Short", "one"), (full, "two"), ("Brief", "three")]
-    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, edge))))
+    document = read_pages(draw_rows(rows, (60, edge)))
     assert document.text.split("\n") == ["Short | one", f"{full} | two", "Brief | three"]
 
 
@@ -159,19 +165,14 @@ def centre(x: float, y: float, text: str) -> Callable[[FPDF], None]:
 
 def test_the_lines_of_a_header_are_one_row_that_names_every_column() -> None:
     """They are drawn cell by cell, as reports do, and what spans columns is said in each."""
-    document = read_document(
-        "a.pdf",
-        make_pdf(
-            draw_all(
-                write(60, 60, "Rain was measured by hand at each of the three stations (in mm):"),
-                centre(275, 96, "Summer 2024"), centre(455, 96, "Summer 2025"),
-                write(60, 126, "Station"),
-                *(centre(x, y, line) for x in (230, 410) for y, line in ((112, "Mean of a"), (126, "day"))),
-                *(centre(x, y, line) for x in (320, 500) for y, line in ((112, "Longest"), (126, "shower"))),
-                *(centre(x, 146, cell) for x, cell in ((230, "2.5"), (320, "31.0"), (410, "2.0"), (500, "28.5"))),
-                write(60, 146, "Harbour"),
-            )
-        ),
+    document = read_page(
+        write(60, 60, "Rain was measured by hand at each of the three stations (in mm):"),
+        centre(275, 96, "Summer 2024"), centre(455, 96, "Summer 2025"),
+        write(60, 126, "Station"),
+        *(centre(x, y, line) for x in (230, 410) for y, line in ((112, "Mean of a"), (126, "day"))),
+        *(centre(x, y, line) for x in (320, 500) for y, line in ((112, "Longest"), (126, "shower"))),
+        *(centre(x, 146, cell) for x, cell in ((230, "2.5"), (320, "31.0"), (410, "2.0"), (500, "28.5"))),
+        write(60, 146, "Harbour"),
     )  # fmt: skip
     caption, header, rule, row = document.text.replace("\n\n", "\n").split("\n")
     assert caption.endswith("(in mm):")
@@ -193,7 +194,7 @@ def test_a_title_and_labels_are_no_header() -> None:
         write(60, 92, "Water"),
         *draw_cells([("Rain in mm", "812", "790"), ("Days with snow", "31", "12")], (60, 300, 450), 108),
     ]  # fmt: skip
-    text = read_document("a.pdf", make_pdf(draw_all(*steps))).text
+    text = read_page(*steps).text
     assert text.endswith("| | 2024 | 2025 |\n--- | --- | ---\nWater\nRain in mm | 812 | 790\nDays with snow | 31 | 12")
 
 
@@ -207,7 +208,7 @@ def draw_cells(
 
 def test_cells_stay_in_their_columns_where_others_are_empty() -> None:
     rows = [("Rain", "1.5", "2.5", "3.5"), ("Snow", "", "", "4.5"), ("Hail", "0.5", "", ""), ("", "2.0", "2.5", "8.0")]
-    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 200, 300, 400), 100)))).text
+    text = read_page(*draw_cells(rows, (60, 200, 300, 400), 100)).text
     assert text.split("\n") == [
         "Rain | 1.5 | 2.5 | 3.5",
         "Snow |  |  | 4.5",
@@ -230,7 +231,7 @@ def test_rules_part_cells_of_several_lines() -> None:
         ("Head", "Decides what is spent, and reports to the board every month", "Whoever the board names for it"),
         ("Keeper", "Empties the gauges", ""),
     ]
-    document = read_document("a.pdf", make_pdf(draw_ruled(rows)))
+    document = read_pages(draw_ruled(rows))
     assert document.text.split("\n") == [
         "Role | Duty | Stands in", "--- | --- | ---", *(" | ".join(row).rstrip() for row in rows[1:]),
     ]  # fmt: skip
@@ -240,7 +241,7 @@ def test_rules_part_cells_of_several_lines() -> None:
 
 def test_rules_part_words_however_near_they_stand() -> None:
     rows = [("Number", "Date"), ("1", "2024"), ("2", "2025")]
-    text = read_document("a.pdf", make_pdf(draw_ruled(rows, width=104, col_widths=(1, 1), padding=0))).text
+    text = read_pages(draw_ruled(rows, width=104, col_widths=(1, 1), padding=0)).text
     assert text.split("\n") == ["Number | Date", "--- | ---", "1 | 2024", "2 | 2025"]
 
 
@@ -253,7 +254,7 @@ def test_a_cell_may_span_rows() -> None:
             pdf.rect(x, y, width, height)
             pdf.text(x + 5, y + 18, text)
 
-    document = read_document("a.pdf", make_pdf(draw))
+    document = read_pages(draw)
     assert document.text.split("\n") == ["Harbour | Rain | by hand", "| | Snow | by scale |"]
 
 
@@ -263,12 +264,12 @@ def test_boxes_that_share_no_side_are_no_table() -> None:
             pdf.rect(x, y, 100, 40)
             pdf.text(x + 20, y + 25, text)
 
-    assert "|" not in read_document("a.pdf", make_pdf(draw)).text
+    assert "|" not in read_pages(draw).text
 
 
 def test_a_row_of_words_above_the_first_figures_is_no_header() -> None:
     rows = [("Support", "Basic", "Full"), ("Reached by", "mail", "telephone"), ("Gauges", "10", "50")]
-    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 300, 400), 100, pitch=20)))).text
+    text = read_page(*draw_cells(rows, (60, 300, 400), 100, pitch=20)).text
     assert text.split("\n")[2:] == ["Reached by | mail | telephone", "Gauges | 10 | 50"]
 
 
@@ -280,7 +281,7 @@ def test_a_row_of_words_above_the_first_figures_is_no_header() -> None:
 def test_a_header_names_at_least_half_of_the_columns(names: tuple[str, ...], is_header: bool) -> None:
     rows = [(place, *(f"{n}.5" for n in range(1, len(names)))) for place in ("Harbour", "Summit")]
     columns = (60, 200, 290, 380, 470)
-    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells([names, *rows], columns, 100, pitch=20)))).text
+    text = read_page(*draw_cells([names, *rows], columns, 100, pitch=20)).text
     assert "Spring" in text
     assert ("---" in text) == is_header
 
@@ -288,15 +289,15 @@ def test_a_header_names_at_least_half_of_the_columns(names: tuple[str, ...], is_
 def test_the_lines_of_a_label_belong_to_its_row() -> None:
     rows = [("Rain", "1.5", "2"), ("hail", "2.5", "3"), ("Fog", "3.5", "4")]
     steps = draw_cells(rows, (60, 300, 400), 100, pitch=32)
-    text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], write(60, 118, "Snow and"), *steps[3:]))).text
+    text = read_page(*steps[:3], write(60, 118, "Snow and"), *steps[3:]).text
     assert text.split("\n") == ["Rain | 1.5 | 2", "Snow and hail | 2.5 | 3", "Fog | 3.5 | 4"]
-    text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], write(60, 118, "Other:"), *steps[3:]))).text
+    text = read_page(*steps[:3], write(60, 118, "Other:"), *steps[3:]).text
     assert text.split("\n") == ["Rain | 1.5 | 2", "Other:", "hail | 2.5 | 3", "Fog | 3.5 | 4"]
 
 
 def test_amounts_are_parted_however_near_they_stand() -> None:
     rows = [("Sales", "$ 3,226.8 $ 2,729.4"), ("Costs", "$ 762.7 $ 650.0")]
-    text = read_document("a.pdf", make_pdf(draw_all(*draw_cells(rows, (60, 300), 100)))).text
+    text = read_page(*draw_cells(rows, (60, 300), 100)).text
     assert text.split("\n") == ["Sales | $ 3,226.8 | $ 2,729.4", "Costs | $ 762.7 | $ 650.0"]
     label = "Cost of what was sold"
     steps = draw_cells([("Sales", "3,226", "5"), ("Wages", "650", "7")], (60, 250, 320), 100)
@@ -306,7 +307,7 @@ def test_amounts_are_parted_however_near_they_stand() -> None:
         write(250, 132, "762"),
         write(320, 132, "9"),
     ]
-    text = read_document("a.pdf", make_pdf(draw_all(*steps, *last))).text
+    text = read_page(*steps, *last).text
     assert text.split("\n")[-1] == f"{label} | $ 762 | 9"
 
 
@@ -317,19 +318,19 @@ def test_a_gap_in_running_text_is_no_cell() -> None:
         [(60, "The paragraph goes on here until the margin is reached once more.")],
     ]
     steps = [write(x, 100 + 14 * n, text) for n, line in enumerate(lines) for x, text in line]
-    assert "|" not in read_document("a.pdf", make_pdf(draw_all(*steps))).text
+    assert "|" not in read_page(*steps).text
 
 
 def test_markers_and_section_numbers_are_no_cells() -> None:
     rows = [("-", "Rain is measured"), ("-", "Snow is weighed"), ("2.1", "Wind is felt"), ("(a)", "and so is hail")]
-    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 120))))
+    document = read_pages(draw_rows(rows, (60, 120)))
     assert document.text.split() == " ".join(" ".join(row) for row in rows).split()
 
 
 def test_columns_of_text_at_the_same_height_are_not_read_across() -> None:
     left = [write(60, 100, "Jane Falke reads the gauges"), write(60, 114, "of the harbour every day")]
     right = [write(340, 102, "Otto Reiher weighs the snow")]
-    document = read_document("a.pdf", make_pdf(draw_all(*left, *right)))
+    document = read_page(*left, *right)
     assert "every day\n\nOtto" in document.text
     check_box(find(document, "Otto").box, 340, 102, measure("Otto Reiher weighs the snow"))
 
@@ -338,7 +339,7 @@ def test_the_further_lines_of_a_cell_belong_to_its_row() -> None:
     rows = [("Jane Falke", "51", "Reads the gauges of the harbour since May"), ("Otto", "49", "Weighs the snow")]
     steps = draw_cells(rows, (60, 200, 260), 100, pitch=60)
     further = [write(260, 114, "and those of the airport"), write(260, 128, "since June")]
-    text = read_document("a.pdf", make_pdf(draw_all(*steps[:3], *further, *steps[3:]))).text
+    text = read_page(*steps[:3], *further, *steps[3:]).text
     assert text.replace("\n\n", "\n").split("\n") == [
         "Jane Falke | 51 | Reads the gauges of the harbour since May and those of the airport since June",
         "Otto | 49 | Weighs the snow",
@@ -350,7 +351,7 @@ def test_lines_set_tightly_stay_apart() -> None:
         write(60, 100 + 9 * n, text)
         for n, text in enumerate(["One", "two", "three", "four is the longest of these lines"])
     ]
-    document = read_document("a.pdf", make_pdf(draw_all(*steps)))
+    document = read_page(*steps)
     assert document.text == "One\ntwo\nthree\nfour is the longest of these lines"
     assert len(document.lines) == 4
 
@@ -359,7 +360,7 @@ def test_columns_are_read_one_after_the_other() -> None:
     left = ["Rain falls from clouds", "when drops grow heavy"]
     right = ["Snow falls when the", "air is below freezing"]
     steps = [write(x, 100 + 14 * n, text) for x, column in ((60, left), (320, right)) for n, text in enumerate(column)]
-    text = read_document("a.pdf", make_pdf(draw_all(*steps))).text
+    text = read_page(*steps).text
     assert text.split() == " ".join([*left, *right]).split()
 
 
@@ -371,7 +372,7 @@ def test_a_paragraph_is_one_line_of_text_and_lists_are_not() -> None:
     ]
     items = ["- first item", "- second item"]
     steps = [write(60, 100 + 14 * n, text) for n, text in enumerate([*lines, *items])]
-    document = read_document("a.pdf", make_pdf(draw_all(*steps)))
+    document = read_page(*steps)
     assert document.text == " ".join(lines) + "\n" + "\n".join(items)
     assert len(document.lines) == 5
     check_lines(document)
@@ -386,7 +387,7 @@ def test_broken_words_are_put_together() -> None:
         "400 for more.",
     ]
     steps = [write(60, 100 + 14 * n, text) for n, text in enumerate(lines)]
-    document = read_document("a.pdf", make_pdf(draw_all(*steps)))
+    document = read_page(*steps)
     assert " ".join(document.text.split()) == (
         "The barometer is a well-known part; this barometer drifts in long-term use, see WS-400 for more."
     )
@@ -400,9 +401,7 @@ def test_larger_type_makes_headings_and_running_titles_do_not() -> None:
         ]
         return draw_all(write(60, 40, "Running title", 16), write(60, 100, heading, 24), write(60, 160, sub, 16), *body)
 
-    document = read_document(
-        "a.pdf", make_pdf(page(1, "Rain", "Buckets"), page(2, "Snow", "Rulers"), page(3, "Wind", "Vanes"))
-    )
+    document = read_pages(page(1, "Rain", "Buckets"), page(2, "Snow", "Rulers"), page(3, "Wind", "Vanes"))
     assert [section.heading_path for section in document.sections] == [
         (),
         ("Rain",),
@@ -425,20 +424,15 @@ def write_strong(x: float, y: float, text: str) -> Callable[[FPDF], None]:
 
 def test_bold_lines_that_stand_alone_are_headings() -> None:
     body = [write(60, 100 + 14 * n, f"Body text, line {n}, is set in the same size.") for n in range(4)]
-    document = read_document(
-        "a.pdf",
-        make_pdf(
-            draw_all(
-                write_strong(60, 60, "Rain and snow"), *body,
-                write_strong(60, 200, "A sentence in bold type is no heading."),
-                write(60, 214, "1. An item with a"), write_strong(60, 228, "bold end of its own"),
-                write_strong(60, 260, "Balance"), write(60, 274, "in euros and cents"),
-                write(60, 320, "Cash"), write(300, 320, "500"), write(400, 320, "400"),
-                write_strong(60, 334, "Total"), write_strong(300, 334, "900"), write_strong(400, 334, "700"),
-                write_strong(60, 348, "Debt"),
-                write(60, 362, "Loans"), write(300, 362, "300"), write(400, 362, "200"),
-            )
-        ),
+    document = read_page(
+        write_strong(60, 60, "Rain and snow"), *body,
+        write_strong(60, 200, "A sentence in bold type is no heading."),
+        write(60, 214, "1. An item with a"), write_strong(60, 228, "bold end of its own"),
+        write_strong(60, 260, "Balance"), write(60, 274, "in euros and cents"),
+        write(60, 320, "Cash"), write(300, 320, "500"), write(400, 320, "400"),
+        write_strong(60, 334, "Total"), write_strong(300, 334, "900"), write_strong(400, 334, "700"),
+        write_strong(60, 348, "Debt"),
+        write(60, 362, "Loans"), write(300, 362, "300"), write(400, 362, "200"),
     )  # fmt: skip
     assert [section.heading_path for section in document.sections] == [("Rain and snow",), ("Balance",)]
     assert "# Balance\n\nin euros and cents" in document.text
@@ -446,19 +440,19 @@ def test_bold_lines_that_stand_alone_are_headings() -> None:
 
 def test_many_bold_lines_in_a_row_are_cells() -> None:
     header = [write_strong(60, 60 + 30 * n, text) for n, text in enumerate(("Stores", "Opened", "Stores", "Closed"))]
-    document = read_document("a.pdf", make_pdf(draw_all(*header, write(60, 200, "Twenty stores were opened."))))
+    document = read_page(*header, write(60, 200, "Twenty stores were opened."))
     assert [section.heading_path for section in document.sections] == [()]
 
 
 def test_a_page_of_few_lines_has_no_running_titles() -> None:
-    document = read_document("a.pdf", make_pdf(*(write(60, 100, f"This is page {n}") for n in range(1, 7))))
+    document = read_pages(*(write(60, 100, f"This is page {n}") for n in range(1, 7)))
     assert [section.end - section.start for section in document.sections] == [len(document.text)]
 
 
 def test_many_centred_bold_lines_are_headings() -> None:
     titles = ["Falke Weather", "Balance", "In thousands", "Not audited", "May"]
     drawn = [write_strong(300 - measure(text) * 0.53, 60 + 15 * n, text) for n, text in enumerate(titles)]
-    document = read_document("a.pdf", make_pdf(draw_all(*drawn, write(60, 300, "The balance follows on this page."))))
+    document = read_page(*drawn, write(60, 300, "The balance follows on this page."))
     assert [section.heading_path for section in document.sections] == [(" ".join(titles),)]
 
 
@@ -469,15 +463,10 @@ def test_double_spaced_lines_of_a_sentence_go_together_and_rows_too() -> None:
         "that stands behind the house.",
     ]
     rows = [("Rain", "1.5", "2.5"), ("Snow", "3.5", "4.5")]
-    document = read_document(
-        "a.pdf",
-        make_pdf(
-            draw_all(
-                *(write(60, 60 + 26 * n, line) for n, line in enumerate(lines)),
-                write(60, 150, "A new paragraph stands here."),
-                *(write(60 + 200 * k, 250 + 25 * n, cell) for n, row in enumerate(rows) for k, cell in enumerate(row)),
-            )
-        ),
+    document = read_page(
+        *(write(60, 60 + 26 * n, line) for n, line in enumerate(lines)),
+        write(60, 150, "A new paragraph stands here."),
+        *(write(60 + 200 * k, 250 + 25 * n, cell) for n, row in enumerate(rows) for k, cell in enumerate(row)),
     )
     assert document.text == " ".join(lines) + "\n\nA new paragraph stands here.\n\nRain | 1.5 | 2.5\nSnow | 3.5 | 4.5"
 
@@ -491,7 +480,7 @@ def test_running_titles_and_page_numbers_belong_to_no_section() -> None:
             write(300, 780, f"Page {number + 2}"),
         )
 
-    document = read_document("a.pdf", make_pdf(*map(page, range(1, 6))))
+    document = read_pages(*map(page, range(1, 6)))
     check_lines(document)
     assert document.text.count("Annual report") == 5
     searched = "".join(document.text[section.start : section.end] for section in document.sections)
@@ -510,7 +499,7 @@ def test_a_table_of_contents_belongs_to_no_section() -> None:
         draw_all(write(60, 100, f"{n + 1}. {name}", 16), write(60, 140, f"How {name.lower()} is measured by hand."), *counts[4 * (n < 3) :])
         for n, name in enumerate(chapters)
     ]  # fmt: skip
-    document = read_document("a.pdf", make_pdf(draw_all(write(60, 60, "What is in here"), *contents), *bodies))
+    document = read_pages(draw_all(write(60, 60, "What is in here"), *contents), *bodies)
     held = "".join(document.text[section.start : section.end] for section in document.sections)
     assert "....." in document.text
     assert "....." not in held
@@ -533,7 +522,7 @@ def test_the_title_is_one_that_a_person_wrote(metadata: str, title: str) -> None
 
 
 def test_pages_without_text_are_counted() -> None:
-    document = read_document("a.pdf", make_pdf(write(60, 100, "One"), lambda pdf: None, write(60, 100, "Three")))
+    document = read_pages(write(60, 100, "One"), lambda pdf: None, write(60, 100, "Three"))
     assert document.pages == 3
     assert [line.page for line in document.lines] == [1, 3]
 
