@@ -113,12 +113,6 @@ async def test_metadata_that_cannot_be_stored_is_refused(client: httpx.AsyncClie
     assert (await client.get("/api/documents", params={"workspace": "w"})).json()["documents"] == []
 
 
-async def test_a_body_that_is_not_json_is_refused(client: httpx.AsyncClient) -> None:
-    response = await client.post("/api/chat", content=b"\xff\xfe", headers={"Content-Type": "application/json"})
-    assert response.status_code in (400, 422)
-    assert response.json()["error"]["code"]
-
-
 async def test_documents_are_added_listed_read_and_deleted(client: httpx.AsyncClient) -> None:
     files = [
         ("files", ("note.txt", b"The Drossel sonde weighs 412 grams.", "text/plain")),
@@ -213,14 +207,6 @@ async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[s
     assert ("Retry-After" in response.headers) == retryable
     body = {"code": code, "message": "It failed.", "retryable": retryable}
     assert json.loads(bytes(response.body)) == {"error": body}
-
-
-async def test_a_cached_turn_is_in_the_history_at_once(client: httpx.AsyncClient) -> None:
-    await client.post("/api/chat?stream=false", json=QUESTION)
-    again = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
-    assert again["cached"]
-    steps = (await client.get(f"/api/threads/{again['thread_id']}/history")).json()["steps"]
-    assert [s["node"] for s in steps] == ["cache"]
 
 
 async def test_history_and_replay(client: httpx.AsyncClient) -> None:
@@ -319,15 +305,6 @@ async def test_metrics_count_runs_as_their_records_do(client: httpx.AsyncClient)
 async def test_unknown_paths_and_methods_have_the_same_error_shape(client: httpx.AsyncClient) -> None:
     assert (await client.get("/nonsense")).json()["error"]["code"] == "not_found"
     assert (await client.put("/api/chat")).json()["error"]["code"] == "method_not_allowed"
-
-
-async def test_many_questions_at_once(client: httpx.AsyncClient) -> None:
-    questions = [f"How long is the warranty of the {name}? ({n})" for n in range(8) for name in ("Falke", "Amsel")]
-    answers = await asyncio.gather(
-        *(client.post("/api/chat?stream=false", json={"question": question}) for question in questions)
-    )
-    for question, answer in zip(questions, answers, strict=True):
-        assert ("36 months" if "Falke" in question else "24 months") in answer.json()["answer"]
 
 
 async def test_two_files_of_one_name_do_not_replace_each_other(client: httpx.AsyncClient) -> None:

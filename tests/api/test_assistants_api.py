@@ -5,9 +5,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.access.authentication import Authenticator
-from domain.people.access import RIGHTS, Caller
-
 URL = "/api/assistants"
 WHOLE = {
     "name": "desk",
@@ -70,6 +67,7 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
         ({"budget": {"dollars": 100}}, 422, "Extra inputs"),
         ({"models": {"timeout": 3}}, 422, "Extra inputs"),
         ({"mode": "none"}, 422, "There is no mode 'none'"),
+        ({"mode": "disclosures"}, 422, "ships and is off"),
         ({"instructions": "x" * 2001}, 422, "at most 2000"),
         ({"length": "endless"}, 422, "'brief' or 'detailed'"),
         ({"language": "tlh"}, 422, "'auto'"),
@@ -86,28 +84,3 @@ async def test_what_is_wrong_is_said(client: httpx.AsyncClient, fields: dict[str
     refused = await make(client, **fields)
     assert (refused.status_code, said in refused.text) == (status, True), refused.text
     assert (await client.get(URL)).json() == {"assistants": []}
-
-
-async def test_a_name_is_taken_in_whatever_case(client: httpx.AsyncClient) -> None:
-    assert (await make(client)).status_code == 201
-    refused = await make(client, name="DESK")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "name_taken")
-
-
-async def test_who_adds_documents_makes_assistants_and_who_asks_uses_them(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = Caller("key:1", rights=RIGHTS - {"ask"})
-
-    async def identify(authenticator: Authenticator, credential: str | None) -> Caller:
-        return caller
-
-    monkeypatch.setattr(Authenticator, "identify", identify)
-    made = (await make(client)).json()
-    assert made["created_by"] == "key:1"
-    caller = Caller("key:2", rights=frozenset({"ask"}))
-    assert (await client.get(URL)).json() == {"assistants": [made]}
-    assert (await make(client, name="other")).status_code == 403
-    assert (await client.delete(f"{URL}/{made['assistant_id']}")).status_code == 403
-    answer = await client.post("/api/chat?stream=false", json={"question": "Hello!", "mode": "desk"})
-    assert answer.json()["mode"] == "desk@1"

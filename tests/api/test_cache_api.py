@@ -1,36 +1,9 @@
 """Cached answers over HTTP."""
 
-from collections.abc import AsyncIterator
-
 import httpx
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
-from starlette.requests import Request
-from starlette.responses import Response
 
-from app.serving.application import make_app
-from app.wiring.services import Services
 from askgraph.frames import read_frames
 from tests.asking import QUESTION
-from tests.http_client import open_client
-
-
-async def refuse_without_key(request: Request, call_next: RequestResponseEndpoint) -> Response:
-    if request.headers.get("authorization") != "Bearer key":
-        return Response("Who are you?", 401)
-    return await call_next(request)
-
-
-async def test_a_cached_answer_is_given_behind_every_middleware(services: Services, library: dict[str, str]) -> None:
-    app = make_app(services)
-    app.add_middleware(BaseHTTPMiddleware, dispatch=refuse_without_key)
-    key = {"Authorization": "Bearer key"}
-    async with open_client(app) as client:
-        for cached in (False, True):
-            answer = await client.post("/api/chat?stream=false", json={"question": QUESTION}, headers=key)
-            assert answer.json()["cached"] == cached
-        for query in ("", "?stream=true", "?stream=false"):
-            refused = await client.post(f"/api/chat{query}", json={"question": QUESTION})
-            assert (refused.status_code, refused.text) == (401, "Who are you?")
 
 
 async def test_hits_and_misses_are_counted(client: httpx.AsyncClient) -> None:
@@ -54,15 +27,3 @@ async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClien
     assert streamed.headers["content-type"].startswith("text/event-stream")
     *_, last = read_frames([streamed.content])
     assert last.type == "done"
-
-
-async def test_a_question_in_pieces_is_read_to_its_end(client: httpx.AsyncClient) -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        yield b'{"question": '
-        yield f'"{QUESTION}"}}'.encode()
-
-    for cached in (False, True):
-        answer = await client.post(
-            "/api/chat?stream=false", content=pieces(), headers={"Content-Type": "application/json"}
-        )
-        assert answer.json()["cached"] == cached

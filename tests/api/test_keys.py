@@ -110,55 +110,6 @@ async def test_who_may_not_is_refused_before_the_body_is_read(client: httpx.Asyn
         assert (await client.post("/api/documents", content=never(), headers=sent)).status_code == status
 
 
-ALLOWED: dict[Right, set[str]] = {
-    "ask": {
-        *("GET /api/documents", "POST /api/chat", "GET /api/graph", "GET /api/threads/none/history"),
-        "DELETE /api/threads/none",
-    },
-    "ingest": {"POST /api/documents", "DELETE /api/documents/none", "GET /api/ingestions/none"},
-    "debug": {"GET /api/graph", "GET /api/costs", "GET /api/cache"},
-    "admin": {"DELETE /api/threads/none"},
-}
-
-
-async def test_a_right_allows_its_routes_and_no_others(client: httpx.AsyncClient, services: Services) -> None:
-    for right, allowed in ALLOWED.items():
-        _, header = await make(services, right)
-        open_to = set()
-        for route in set[str]().union(*ALLOWED.values()):
-            method, path = route.split()
-            if (await client.request(method, path, headers=header)).status_code != 403:
-                open_to.add(route)
-        assert open_to == allowed, right
-        if right == "ingest":
-            everywhere = await client.delete("/api/documents/none?everywhere=true", headers=header)
-            assert everywhere.status_code == 403
-
-
-async def test_another_workspace_does_not_exist(
-    client: httpx.AsyncClient, services: Services, library: dict[str, str]
-) -> None:
-    _, header = await make(services, "ask", "ingest", workspaces=frozenset({"legal"}))
-    document = library["Station handbook"]
-    said = set()
-    for workspace in ("default", "nowhere"):
-        for response in (
-            await client.get(f"/api/documents/{document}", params={"workspace": workspace}, headers=header),
-            await client.post("/api/chat", json=QUESTION | {"workspace": workspace}, headers=header),
-            await client.post(
-                "/api/documents", files={"files": ("a.md", b"# A")}, params={"workspace": workspace}, headers=header
-            ),
-        ):
-            assert response.status_code == 404
-            said.add(response.text.replace(workspace, "W"))
-    assert len(said) == 1
-    # The only workspace of the key need not be named.
-    assert (await client.get("/api/documents", headers=header)).json() == {"documents": []}
-    added = await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, headers=header)
-    assert added.status_code == 200
-    assert [document.source for document in await services.library.documents.list("legal")] == ["a.md"]
-
-
 async def test_keys_end(client: httpx.AsyncClient, services: Services) -> None:
     revoked, header = await make(services, "ask")
     assert (await client.get("/api/documents", headers=header)).status_code == 200

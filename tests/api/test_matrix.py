@@ -494,3 +494,12 @@ async def test_open_endpoints_answer_anybody(service: Service) -> None:
     for name, status in OPEN.items():
         method, path = name.split()
         assert (await service.client.request(method, path)).status_code == status
+
+
+async def test_one_right_suffices(service: Service) -> None:
+    """The last test, because what is asked here is listed to the others."""
+    for name in NAMES:
+        in_workspace = frozenset({"mine"}) if name in IN_A_WORKSPACE else None
+        for right in ENDPOINTS[name].instead | {ENDPOINTS[name].right}:
+            service.caller = Caller("tester", in_workspace, rights=frozenset({right}))
+            assert (await service.send(name, never(), "mine"))[0] not in (401, 403), (name, right)

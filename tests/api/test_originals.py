@@ -149,26 +149,10 @@ async def test_files_in_a_bucket_are_served_missed_and_erased(settings: Settings
     assert bucket.list_objects() == []
 
 
-async def test_a_file_that_vanished_from_the_bucket_is_missing(settings: Settings, bucket: Bucket) -> None:
-    in_bucket = settings.model_copy(update={"originals": f"s3://{BUCKET}"})
-    async with open_services(in_bucket) as services, open_client(make_app(services)) as client:
-        document = await add(client, "notes.md", NOTES)
-        [kept] = bucket.list_objects()
-        kept.unlink()
-        response = await client.get(f"/api/documents/{document}/file")
-        assert (response.status_code, response.json()["error"]["code"]) == (404, "missing_original")
-
-
 async def test_a_service_without_its_bucket_does_not_start(settings: Settings, bucket: Bucket) -> None:
     with pytest.raises(ConfigurationError, match="There is no bucket"):
         async with open_services(settings.model_copy(update={"originals": "s3://elsewhere"})):
             pass
-
-
-async def test_a_deleted_document_has_no_file(client: httpx.AsyncClient) -> None:
-    document = await add(client, "notes.md", NOTES)
-    assert (await client.delete(f"/api/documents/{document}")).status_code == 204
-    assert (await client.get(f"/api/documents/{document}/file")).status_code == 404
 
 
 async def test_the_text_comes_in_blocks_with_their_places(client: httpx.AsyncClient) -> None:
