@@ -10,10 +10,8 @@ from app.settings import Settings
 from app.wiring.services import Services
 from domain.assistants import Assistant, Draft
 from domain.errors import (
-    AskgraphError,
     AssistantError,
     FilterError,
-    NameTaken,
     UnknownAssistant,
     UnknownDocument,
     UnknownMode,
@@ -202,26 +200,6 @@ async def test_a_deployments_own_limits_hold_in_its_assistants(teams: Services) 
     taken = replace(services, modes={"own": own, "desk": own}).workspace_modes
     assert await taken.find("default", "desk") is own
     assert (await taken.find("default", "desk@1")).name == "desk@1"
-
-
-@pytest.mark.parametrize(
-    ("setup", "problem", "said"),
-    [
-        ({"name": "Standard"}, NameTaken, "'Standard' is the name of a mode"),
-        ({"mode": "none"}, UnknownMode, "no mode 'none'"),
-        ({"mode": "disclosures"}, UnknownMode, "ships and is off"),
-        ({"filter": {"tema": "sales"}}, FilterError, "No document that you may read passes the filter tema=sales"),
-        ({"filter": {"team": {"like": "sales"}}}, FilterError, "'like', which does not exist"),
-        ({"document_ids": ["00000000-0000-0000-0000-000000000000"]}, UnknownDocument, "no document"),
-        ({"models": {"large": "gpt-9"}}, AssistantError, "No language model is connected here"),
-    ],
-)
-async def test_what_cannot_answer_is_refused(
-    teams: Services, setup: dict[str, Any], problem: type[AskgraphError], said: str
-) -> None:
-    with pytest.raises(problem, match=said):
-        await save(teams, **{"name": "desk", **setup})
-    assert await teams.runs.assistants.list("default") == []
 
 
 async def test_an_assistant_takes_the_models_that_are_connected(settings: Settings) -> None:

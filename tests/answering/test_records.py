@@ -68,35 +68,6 @@ USAGE = [used("route"), used("generate", 0.2)]
 TIMINGS = {"route": 1.01, "retrieve": 5.0, "generate": 4.0, "total": 12.35}
 
 
-def test_the_last_event_has_all_of_the_turn() -> None:
-    assert make_done(make_state(), "t", 12.345678, "https://trace") == {
-        "type": "done",
-        "run_id": "r",
-        "thread_id": "t",
-        "answer": "36 months [1].",
-        "citations": [CITATION],
-        "outcome": "answered",
-        "abstained": False,
-        "outcome_reasons": [{"code": "low_confidence"}],
-        "framing": {"opening": 1, "closing": 2},
-        "route": "needs_retrieval",
-        "mode": "fast",
-        "standalone_question": "How long is it?",
-        "confidence": 0.8,
-        "verification": {"status": "supported", "claims": []},
-        "cached": False,
-        "stopped": False,
-        "usage": USAGE,
-        "cost": 0.3,
-        "timings": TIMINGS,
-        "warnings": ["slow", "other"],
-        "answered_by": "m",
-        "degraded": [DEGRADED],
-        "prompts": {"route": VERSIONS["route"], "generate": VERSIONS["generate"]},
-        "trace_url": "https://trace",
-    }
-
-
 def test_the_last_event_says_that_a_turn_was_stopped_or_abstained() -> None:
     assert make_done(make_state(), "t", 1.0, None, stopped=True)["stopped"] is True
     assert make_done(make_state(outcome="abstained"), "t", 1.0, None)["abstained"] is True

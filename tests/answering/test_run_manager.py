@@ -209,25 +209,6 @@ async def test_a_stop_ends_the_model_call_and_keeps_the_text_so_far(
     assert [turn["question"] for turn in await read_turns(process, started.thread_id)] == [QUESTION, OTHER]
 
 
-async def test_a_run_that_has_ended_is_not_stopped(process: Process) -> None:
-    started = await process.turns.start(Ask(QUESTION))
-    await finish(process, started)
-    assert (await process.turns.stop("default", started.run_id)).state == "done"
-
-
-async def test_a_second_question_of_a_thread_waits_for_the_first(process: Process, model: OpenAIServer) -> None:
-    slow(model)
-    first = await process.turns.start(Ask(QUESTION))
-    second = await process.turns.start(Ask(OTHER, thread_id=first.thread_id))
-    waiting = await process.services.runs.queue.get("default", second.run_id)
-    assert waiting is not None
-    assert waiting.state == "queued"
-    model.behaviour.rate = 0
-    (one, _), (two, _) = await asyncio.gather(finish(process, first), finish(process, second))
-    assert one["type"] == two["type"] == "done"
-    assert [turn["question"] for turn in await read_turns(process, first.thread_id)] == [QUESTION, OTHER]
-
-
 async def test_of_questions_that_come_at_once_the_thread_keeps_each_turn_in_the_order_of_its_answers(
     process: Process, other: Process
 ) -> None:
