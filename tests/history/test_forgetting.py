@@ -205,16 +205,6 @@ async def test_nothing_of_a_forgotten_thread_is_left(services: Services, documen
         await services.make_forgetting().forget_thread("other", other["thread_id"])
 
 
-async def test_the_api_erases_a_document_everywhere(services: Services, document_id: str) -> None:
-    await ask(services, QUESTION, mode="thorough")
-    async with open_client(make_app(services)) as client:
-        erased = (await client.delete(f"/api/documents/{document_id}", params={"everywhere": True})).json()
-        assert erased["found"] == {}
-        assert erased["erased"]["documents"] == 1
-        again = await client.delete(f"/api/documents/{document_id}", params={"everywhere": True})
-        assert again.status_code == 404
-
-
 async def test_the_api_says_what_may_have_been_meant_and_shows_what_would_go(
     services: Services, document_id: str
 ) -> None:
@@ -250,14 +240,6 @@ async def ask_twice(services: Services) -> tuple[str, Done]:
     second = await ask(services, "And who keeps its key?", thread_id=first["thread_id"])
     assert report.document_id is not None
     return report.document_id, second
-
-
-async def test_what_a_later_turn_took_from_an_erased_answer_goes_with_it(services: Services) -> None:
-    document_id, second = await ask_twice(services)
-    assert "safe combination" in second["standalone_question"]
-    erasure = await services.make_forgetting().forget_document("default", document_id)
-    assert not erasure.found
-    assert find(await dump(services), document_id, *TOLD) == []
 
 
 @pytest.mark.parametrize("killed_in", ["delete_document", "eraser", "files"])

@@ -11,10 +11,8 @@ from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 
-from app.access.authentication import Authenticator
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.people.access import RIGHTS, Caller
 from tests.asking import QUESTION
 from tests.http_client import run_app
 from tests.protocols.test_agent_server import Served, read, say
@@ -224,30 +222,3 @@ async def test_what_an_assistant_already_names_need_not_be_there_any_more(served
     assert (changed["context"], changed["description"]) == (context, "For nobody.")
     values: Any = await served.client.runs.wait(None, "desk", input=say(QUESTION))
     assert values["outcome"] == "abstained"
-
-
-async def test_assistants_are_of_a_workspace_and_made_by_who_adds_documents(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caller = Caller("key:1", frozenset({"mine"}), rights=frozenset({"ask"}))
-
-    async def identify(authenticator: Authenticator, credential: str | None) -> Caller:
-        return caller
-
-    assistants = served.client.assistants
-    made = await assistants.create("fast", name="desk")
-    key = made["assistant_id"]
-    monkeypatch.setattr(Authenticator, "identify", identify)
-    assert await assistants.count() == len(served.services.modes)
-    with pytest.raises(httpx.HTTPStatusError, match="404 Not Found"):
-        await served.client.runs.wait(None, key, input=say(QUESTION))
-    with refusing(403, "ingest"):
-        await assistants.create("fast", name="mine")
-    caller = Caller("key:1", frozenset({"mine"}), rights=RIGHTS - {"ask"})
-    with refusing(404, "There is no assistant"):
-        await assistants.delete(key)
-    # An id of another workspace is free here.
-    assert (await assistants.create("fast", name="mine", assistant_id=key))["name"] == "mine"
-    await assistants.delete(key)
-    assert await served.services.assistants.read("default", key)
-    assert await served.services.runs.assistants.list("mine") == []
