@@ -1,15 +1,13 @@
 """What a run is started with: its question, its configuration and the address of its answer."""
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from app.answering.cached_answers import CacheKey, digest
-from app.answering.requests import AcceptedRun, Ask
-from app.history.costs import parse_since
+from app.answering.requests import Ask
 from app.history.thread_states import configure_run, trace_id
 from domain.errors import InputError, QuestionError
 from domain.library.where import Where
@@ -39,10 +37,6 @@ def test_a_question_becomes_the_graphs_input() -> None:
     }
     with pytest.raises(QuestionError):
         Ask("  ").as_turn(RUN, MODES["fast"])
-
-
-def test_an_accepted_run_says_nothing_of_its_events() -> None:
-    assert "broadcast" not in repr(AcceptedRun("r", "t", "w"))
 
 
 def test_a_run_is_configured() -> None:
@@ -83,34 +77,6 @@ def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
     )
     assert CacheKey.of(make_turn(), [], "machine").conversation == digest([])
     assert key.at("c") == AnswerKey("team", key.digest(), "c")
-
-
-def test_every_field_is_part_of_the_digest() -> None:
-    key = CacheKey.of(make_turn(), [], "machine")
-    others = [replace(key, scope=Scope("other")), replace(key, scope=replace(SCOPE, groups=frozenset({"a"})))] + [
-        replace(key, **cast(Any, {name: "other"}))
-        for name in ("question", "conversation", "mode", "profile", "machine", "prompts")
-    ]
-    assert len({one.digest() for one in [key, *others]}) == 9
-    assert len(key.digest()) == 64
-
-
-def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    assert digest(["a", "b"]) != digest(["b", "a"])
-
-
-def test_costs_are_counted_from_a_span_or_a_time() -> None:
-    assert abs(datetime.now(UTC) - timedelta(days=7) - parse_since("7d")) < timedelta(minutes=1)
-    assert parse_since(" 2026-11-01 ") == datetime(2026, 11, 1, tzinfo=UTC)
-    assert parse_since("2026-11-01T10:00+02:00") == datetime(2026, 11, 1, 8, tzinfo=UTC)
-    assert parse_since("2026-11-01").tzinfo is UTC
-
-
-@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "999999w"])
-def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="2026-11-01"):
-        parse_since(text)
 
 
 def test_a_question_may_have_its_own_threshold_and_limit() -> None:

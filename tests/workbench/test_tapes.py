@@ -26,7 +26,7 @@ from app.workbench.tapes.observing import Tapes
 from app.workbench.tapes.tape import Tape
 from app.workbench.tapes.tape_codec import pack, unpack
 from app.workbench.tapes.tapes import decode_tape
-from domain.errors import NotOnTape, StateError, UnknownRun, UnknownTape
+from domain.errors import StateError, UnknownRun, UnknownTape
 from domain.events import Done, Event, Failed
 from domain.execution.budget import Budget
 from graphs.answer import build_answer_graph
@@ -338,7 +338,3 @@ def test_arrays_come_back_bit_by_bit(shape: tuple[int, ...]) -> None:
 def test_workspaces_without_tapes_are_named_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASKGRAPH_UNTAPED_WORKSPACES", "legal, hr")
     assert read_settings().untaped_workspaces == {"legal", "hr"}
-
-
-def test_what_is_not_on_a_tape_is_an_error_of_the_request() -> None:
-    assert NotOnTape().code == "not_on_tape"

@@ -134,30 +134,6 @@ async def test_a_permanent_error_ends_the_ingestion(
     assert await read_contents(pool) == [None]
 
 
-async def test_another_worker_ingests_the_file_of_a_dead_one(
-    start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=0.6))
-    begun = asyncio.Event()
-
-    async def hang(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
-        begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
-        return DocumentReport(source, "added")
-
-    accepted = await ingestions.accept("a", "f.md", CONTENT)
-    dead, living = start(hang), start(ingest)
-    async with work(dead):
-        await begun.wait()
-        fall_silent(dead)
-        async with work(living):
-            assert (await ended(ingestions, accepted.ingestion_id)).state == "done"
-
-
 @pytest.mark.parametrize("moment", ["queued", "running"])
 async def test_a_cancelled_file_is_not_read_on(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, monkeypatch: pytest.MonkeyPatch, moment: str

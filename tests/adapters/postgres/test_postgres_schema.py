@@ -26,7 +26,6 @@ from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.monitoring import examine
 from app.adapters.postgres.pool import open_pool
 from app.adapters.postgres.queue import ingestions, runs
-from app.adapters.postgres.vectors.choosing import choose_embedder
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
@@ -224,18 +223,6 @@ class OtherModel:
 
     async def embed_passages(self, texts: Any, sink: Any = None) -> Vector:
         raise NotImplementedError
-
-
-async def test_vectors_of_two_models_are_not_mixed(database_url: str) -> None:
-    async with open_pool(database_url) as pool:
-        await choose_embedder(pool, OtherModel("first", 384))
-        await choose_embedder(pool, OtherModel("second", 384))
-        document = await store(PostgresDocumentStore(pool), "a", "x.md", ["Some text."])
-        await choose_embedder(pool, OtherModel("second", 384))
-        with pytest.raises(ConfigurationError, match=r"'second' and cannot be searched with 'third'.*--embed-again"):
-            await choose_embedder(pool, OtherModel("third", 384))
-        await PostgresDocumentStore(pool).delete("a", document.id)
-        await choose_embedder(pool, OtherModel("third", 384))
 
 
 class CorpusEmbeddings(Embeddings):

@@ -150,18 +150,6 @@ async def test_another_process_executes_the_runs_of_a_dead_one(
     assert record.answer == "The second attempt's."
 
 
-async def test_living_processes_keep_their_runs(start: Callable[[], Process], quick: None) -> None:
-    holder, other = start(), start()
-    executor = Executor()
-    lease = await begin(holder.queue)
-    await begin(other.queue, request("thread-2"))
-    async with other.work(executor.hold):
-        await asyncio.sleep(1.5)
-        assert executor.leases.empty()
-    assert holder.lost == []
-    assert await end(holder.queue, lease)
-
-
 async def test_a_worker_that_was_away_leaves_its_run_to_the_other(
     start: Callable[[], Process], pool: Pool, quick: None
 ) -> None:
