@@ -39,16 +39,6 @@ async def test_chat_streams_numbered_events_that_end_with_done(client: httpx.Asy
     assert {name for _, name, _ in events} >= {"thinking", "sources", "content", "citation", "done"}
 
 
-async def test_chat_as_json_has_the_same_content(client: httpx.AsyncClient) -> None:
-    wanted = "answer citations route confidence verification thread_id run_id cached usage timings sources"
-    asked: list[Any] = [{"params": {"stream": "false"}}, {"headers": {"Accept": "application/json"}}]
-    for options in asked:
-        answer = (await client.post("/api/chat", json=QUESTION, **options)).json()
-        assert set(wanted.split()) <= set(answer)
-        assert "36 months" in answer["answer"]
-        assert {c["marker"] for c in answer["citations"]} <= {c["marker"] for c in answer["sources"]}
-
-
 REFUSED = [
     ({"question": ""}, 422, "question_error", "empty"),
     ({"question": "x" * 2001}, 422, "question_error", "2,000"),
@@ -111,25 +101,6 @@ async def test_metadata_that_cannot_be_stored_is_refused(client: httpx.AsyncClie
         assert (response.status_code, error["code"]) == (422, "metadata_error")
         assert says in error["message"]
     assert (await client.get("/api/documents", params={"workspace": "w"})).json()["documents"] == []
-
-
-async def test_documents_are_added_listed_read_and_deleted(client: httpx.AsyncClient) -> None:
-    files = [
-        ("files", ("note.txt", b"The Drossel sonde weighs 412 grams.", "text/plain")),
-        ("files", ("broken.pdf", b"%PDF-1.7 nothing", "application/pdf")),
-    ]
-    report = (await client.post("/api/documents", files=files)).json()
-    assert [d["status"] for d in report["documents"]] == ["added", "failed"]
-    assert report["documents"][1]["error"]
-    [note] = [d for d in (await client.get("/api/documents")).json()["documents"] if d["source"] == "note.txt"]
-    assert "412 grams" in (await client.get(f"/api/documents/{note['id']}")).json()["text"]
-    answer = await client.post("/api/chat?stream=false", json={"question": "How much does the Drossel sonde weigh?"})
-    assert "412 grams" in answer.json()["answer"]
-    assert (await client.delete(f"/api/documents/{note['id']}")).status_code == 204
-    assert (await client.delete(f"/api/documents/{note['id']}")).status_code == 404
-    assert (await client.get(f"/api/documents/{note['id']}")).status_code == 404
-    answer = await client.post("/api/chat?stream=false", json={"question": "How much does the Drossel sonde weigh?"})
-    assert "412 grams" not in answer.json()["answer"]
 
 
 async def test_an_upload_is_refused_as_a_whole_only_while_nothing_is_stored(
@@ -207,26 +178,6 @@ async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[s
     assert ("Retry-After" in response.headers) == retryable
     body = {"code": code, "message": "It failed.", "retryable": retryable}
     assert json.loads(bytes(response.body)) == {"error": body}
-
-
-async def test_history_and_replay(client: httpx.AsyncClient) -> None:
-    answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
-    path = f"/api/threads/{answer['thread_id']}"
-    steps = (await client.get(f"{path}/history")).json()["steps"]
-    retrieve = next(s for s in steps if s["node"] == "retrieve")
-    body = {"checkpoint_id": retrieve["checkpoint_id"], "set": {"profile.rerank.keep": 1}}
-    response = await client.post(f"{path}/replay", json=body)
-    events = parse_events(response.text)
-    assert events[-1][1] == "done"
-    assert next(e[2]["step"] for e in events if e[1] == "thinking") == "rerank"
-    [sources] = [e[2]["citations"] for e in events if e[1] == "sources"]
-    assert len(sources) == 1
-    assert (await client.get(f"{path}/history")).json()["steps"] == steps
-    bad = await client.post(f"{path}/replay", json=body | {"set": {"confidence": "high"}})
-    assert (bad.status_code, bad.json()["error"]["code"]) == (422, "state_error")
-    assert (await client.get("/api/threads/unknown/history")).status_code == 404
-    assert (await client.get("/api/threads/..%00/history")).status_code == 422
-    assert (await client.get(f"{path}/history?workspace=other")).status_code == 404
 
 
 async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:

@@ -70,17 +70,6 @@ async def test_a_file_is_kept_and_read_later(client: httpx.AsyncClient, services
     assert status["report"] == report | {"status": "added", "embedded": document.chunks}
 
 
-async def test_two_files_of_one_source_keep_their_order(client: httpx.AsyncClient, services: Services) -> None:
-    first = await upload(client, ("guide.md", HANDBOOK))
-    second = await upload(client, ("guide.md", MANUAL))
-    async with work(services):
-        later = await follow(client, second.headers["location"])
-        earlier = await follow(client, first.headers["location"])
-    assert (earlier["report"]["status"], later["report"]["status"]) == ("added", "updated")
-    [document] = await services.library.documents.list("default")
-    assert "Amsel" in (await services.library.documents.get_text("default", document.id) or "")
-
-
 async def test_a_file_that_waited_while_a_later_one_was_added_says_so(
     client: httpx.AsyncClient, services: Services
 ) -> None:
@@ -141,15 +130,6 @@ async def test_a_file_that_cannot_be_read_fails_with_its_reason(client: httpx.As
         status = await follow(client, response.headers["location"])
     assert status["state"] == "failed"
     assert (status["report"]["status"], status["report"]["code"]) == ("failed", "unreadable_document")
-
-
-async def test_an_ingestion_is_its_workspaces_alone(client: httpx.AsyncClient) -> None:
-    response = await upload(client, ("handbook.md", HANDBOOK), workspace="station")
-    [accepted] = response.json()["ingestions"]
-    for address in (f"/api/ingestions/{accepted['ingestion_id']}", "/api/ingestions/none?workspace=station"):
-        missing = await client.get(address)
-        assert missing.status_code == 404
-        assert missing.json()["error"]["code"] == "unknown_ingestion"
 
 
 async def test_an_ingestion_is_cancelled(client: httpx.AsyncClient, services: Services) -> None:

@@ -190,36 +190,23 @@ async def test_a_wrong_method_is_told_all_that_the_path_has(client: httpx.AsyncC
 
 
 HUGE = 10**399
-NUMBERS: list[tuple[str, str, dict[str, Any]]] = [
-    ("POST", "/api/chat?stream=false", QUESTION | {"filter": {"year": HUGE}}),
-    ("POST", "/api/chat?stream=false", QUESTION | {"filter": {"year": {"gte": -HUGE}}}),
-    ("POST", "/api/search", {"query": "Falke", "filter": {"year": HUGE}}),
-    ("POST", "/api/threads/t/replay", {"set": {"profile.rerank.keep": HUGE}}),
-    ("POST", "/api/replays/plan", {"set": {"confidence": HUGE}}),
-    ("POST", "/langgraph/threads", {"metadata": {"n": HUGE}}),
-    ("POST", "/langgraph/threads/search", {"metadata": {"n": HUGE}}),
-    ("POST", "/langgraph/threads/t/state", {"values": {"confidence": HUGE}}),
-    ("POST", "/langgraph/threads/t/history", {"metadata": {"n": HUGE}}),
-    ("POST", "/langgraph/runs/wait", {"assistant_id": "fast", "input": QUESTION, "metadata": {"n": HUGE}}),
-    ("POST", "/langgraph/runs/wait", {"assistant_id": "fast", "input": QUESTION, "context": {"filter": {"n": HUGE}}}),
-    ("POST", "/v1/chat/completions", {"model": "fast", "messages": [], "metadata": {"n": HUGE}}),
-]
-
-
-async def test_a_number_of_400_digits_is_refused(client: httpx.AsyncClient) -> None:
-    for method, path, body in NUMBERS:
-        refused = await client.request(method, path, json=body)
-        assert 400 <= refused.status_code < 500, (path, refused.text)
-    form = {"metadata": json.dumps({"n": HUGE})}
-    refused = await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, data=form)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "metadata_error")
 
 
 async def test_no_json_holds_a_number_that_could_not_be_stored(client: httpx.AsyncClient) -> None:
-    for number in ("1e400", "NaN", "-Infinity", str(2**63), "9" * 5000):
-        body = f'{{"question": "?", "threshold": {number}}}'
-        refused = await client.post("/api/chat", content=body, headers={"Content-Type": "application/json"})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid_request"), number
+    for number in ("1e400", "NaN", "-Infinity", str(2**63), "9" * 5000, str(HUGE)):
+        for path, body in (
+            ("/api/chat", '{"question": "?", "filter": {"year": {"gte": %s}}}'),
+            ("/api/threads/t/replay", '{"set": {"profile.rerank.keep": %s}}'),
+            ("/langgraph/threads", '{"metadata": {"n": [%s]}}'),
+            ("/langgraph/threads/t/state", '{"values": {"confidence": %s}}'),
+            ("/v1/chat/completions", '{"model": "fast", "messages": [], "metadata": {"n": %s}}'),
+        ):
+            as_json = {"Content-Type": "application/json"}
+            refused = await client.post(path, content=body % number, headers=as_json)
+            assert 400 <= refused.status_code < 500, (path, number, refused.text)
+        form = {"metadata": f'{{"n": {number}}}'}
+        refused = await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, data=form)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "metadata_error"), number
 
 
 async def test_text_that_cannot_be_stored_is_refused_in_our_words(client: httpx.AsyncClient) -> None:

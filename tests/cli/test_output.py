@@ -1,6 +1,5 @@
 """The output of commands on a terminal and in a pipe."""
 
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -11,13 +10,8 @@ from rich.console import Console
 
 from app.cli.library.documents import print_documents
 from app.cli.library.ingest import print_ingest
-from app.cli.operating.doctor import print_state_check
-from app.cli.operating.prune import print_pruned
-from app.history.state_check import StateCheck
 from app.support import terminal
 from domain.documents import Document, DocumentReport, IngestReport
-from domain.history.retention import Pruned
-from domain.state import STATE_VERSION
 
 ID = "0b9c2f5e-6d1a-4c3f-9a77-52b6f0c1d2e3"
 LONG = Document(
@@ -55,23 +49,9 @@ def test_ids_are_never_broken_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wid
     assert LONG.title not in shown.getvalue(), "it is folded"
 
 
-def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (terminal.count(0, "hit"), terminal.count(1200, "hit")) == ("0 hits", "1,200 hits")
-    assert terminal.count(2, "miss", "misses") == "2 misses"
-    print_pruned(Pruned(threads=1, runs=1, tapes=2, states=1), dry_run=False)
-    print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
-    taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
-    print_ingest(IngestReport([taken], 0.0, [Path("a.py")]))
-    said = capsys.readouterr().out
-    assert "1 thread\n" in said
-    assert "1 run;" in said
-    assert "2 tapes\n" in said
-    assert "1 chunk, 1 new, 1 page\n" in said
-    assert "1 document, " in said
-    assert "1 file of" in said
-    assert "The one state can" in said
-    for plural in ("threads", "chunks", "states\n", "runs;", "pages", "documents", "files"):
-        assert f"1 {plural}" not in said
+def test_one_of_a_thing_is_named_in_the_singular() -> None:
+    counted = [terminal.count(number, "hit") for number in (0, 1, 1200)]
+    assert (counted, terminal.count(2, "miss", "misses")) == (["0 hits", "1 hit", "1,200 hits"], "2 misses")
 
 
 def test_skipped_files_are_told_by_type(capsys: pytest.CaptureFixture[str]) -> None:

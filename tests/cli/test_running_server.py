@@ -147,25 +147,6 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("ask", ""), "question"),
-        (("ask", "How long?", "--mode", "nonsense"), "There is no mode 'nonsense'"),
-        (("ask", "How long?", "--workspace", "defualt"), "Did you mean 'default'?"),
-        (("ask", "How long?", "--thread", "nonsense"), "There is no thread 'nonsense'"),
-        (("show", "nonsense"), "There is no run 'nonsense'"),
-    ],
-)
-def test_a_mistake_is_reported_in_one_line(home: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = run(home, *arguments)
-    assert done.code == 2
-    assert done.stderr.startswith("askgraph: ")
-    assert message in done.stderr
-    assert "\n" not in done.stderr
-    assert not done.imported & MODELS
-
-
 def test_with_other_settings_the_server_is_not_used(home: Path) -> None:
     done = run(home, "why", "nonsense", ASKGRAPH_MODEL_TIMEOUT="59")
     assert done.code == 2

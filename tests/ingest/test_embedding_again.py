@@ -371,21 +371,3 @@ async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
     assert before.keys() == after.keys()
     for chunk_id, vector in before.items():
         np.testing.assert_allclose(vector, after[chunk_id], atol=1e-4)
-
-
-async def test_a_document_that_cannot_be_embedded_leaves_nothing(
-    pool: Pool,
-    embedder: OnnxEmbedder,
-    cache: RedisAnswerCache,
-    parsers: ParserWorkers,
-    other: OpenAIEmbedder,
-    server: EmbeddingsServer,
-) -> None:
-    await choose_embedder(pool, other)
-    ingestion = ingest_with(PostgresDocumentStore(pool, other), cache, parsers, embedder, other)
-    server.behaviour.fault = "short"
-    with pytest.raises(EmbedderUnavailable, match="1535 dimensions"):
-        await ingestion.add(TEAM, "rain.md", describe("rain"))
-    assert await PostgresDocumentStore(pool, other).list(TEAM) == []
-    server.behaviour.fault = None
-    assert (await ingestion.add(TEAM, "rain.md", describe("rain"))).status == "added"
