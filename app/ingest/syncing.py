@@ -7,7 +7,7 @@ same place has noted it.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,7 +21,9 @@ from domain.ports.documents import DocumentCatalog
 class Library(Protocol):
     """Brings files into the library and removes documents, here or on a server."""
 
-    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport: ...
+    async def add(
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+    ) -> DocumentReport: ...
 
     async def delete(self, workspace_id: str, document_id: str) -> None: ...
 
@@ -67,7 +69,7 @@ async def sync(
     """
     listing = await place.list()
     known = await files.list(workspace_id, place.address)
-    stored = {document.id for document in await documents.list(workspace_id)}
+    stored = {document.id: document for document in await documents.list(workspace_id)}
     found = {entry.source for entry in listing.entries}
     gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
     by_hash = {file.content_hash: source for source, file in gone.items() if file.content_hash}
@@ -103,13 +105,17 @@ async def sync(
             result.unchanged += 1
             continue
         came_from = None if before else by_hash.pop(content_hash, None)
+        groups: Sequence[str] | None = None
         if came_from is not None:
+            # Whoever might not read it may not read it at its new place.
+            was = stored.get(gone[came_from].document_id or "")
+            groups = None if was is None else was.groups
             action = "moved"
             moved.add(came_from)
         if dry_run:
             note(action, source, came_from or "")
             continue
-        added = await library.add(workspace_id, source, content)
+        added = await library.add(workspace_id, source, content, groups)
         if added.status == "failed":
             note("failed", source, added.error or "")
         elif before and added.status == "unchanged":

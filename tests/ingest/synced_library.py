@@ -1,5 +1,6 @@
 """A library that a place is synced into, by the real ingestion."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,12 @@ class _Library:
     ingestion: Ingestion
     calls: int
 
-    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport:
+    async def add(
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+    ) -> DocumentReport:
         self._count()
         return await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata
+            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata, groups=groups
         )
 
     async def delete(self, workspace_id: str, document_id: str) -> None:

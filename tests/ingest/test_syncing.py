@@ -140,3 +140,22 @@ async def test_a_watched_folder_is_followed(folder: Team) -> None:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+
+
+async def test_a_restricted_document_stays_restricted_where_it_goes_and_when_it_returns(folder: Team) -> None:
+    documents = folder.services.library.documents
+
+    async def read_groups() -> dict[str, list[str]]:
+        return {Path(each.source).name: sorted(each.groups or ()) for each in await documents.list("default")}
+
+    await folder.sync()
+    restricted = next(each for each in await documents.list("default") if each.source.endswith("a.md"))
+    await documents.set_groups("default", restricted.id, ["board"])
+    (folder.path / "a.md").rename(folder.path / "moved.md")
+    assert await folder.sync() == [("moved", "moved.md")]
+    assert await read_groups() == {"b.md": [], "moved.md": ["board"]}
+    (folder.path / "moved.md").unlink()
+    assert await folder.sync() == [("removed", "moved.md")]
+    folder.write("moved.md", "apricot")
+    assert await folder.sync() == [("added", "moved.md")]
+    assert await read_groups() == {"b.md": [], "moved.md": ["board"]}

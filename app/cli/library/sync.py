@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -117,9 +118,11 @@ class _Here:
     ingestion: "Ingestion"
     audit: "AuditLog"
 
-    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport:
+    async def add(
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+    ) -> DocumentReport:
         report = await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata
+            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata, groups=groups
         )
         await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
         return report
@@ -139,9 +142,13 @@ class _OnServer:
     workers: ParserWorkers
     audit: "AuditLog"
 
-    async def add(self, workspace_id: str, source: str, content: Content) -> DocumentReport:
+    async def add(
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+    ) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
-        status = await hand_over_content(self.queue, self.workers, workspace_id, source, content, max_bytes=max_bytes)
+        status = await hand_over_content(
+            self.queue, self.workers, workspace_id, source, content, groups=groups, max_bytes=max_bytes
+        )
         is_refused = isinstance(status, DocumentReport)
         await record_command(self.audit, "sync", workspace_id, [source], failed=is_refused)
         if isinstance(status, DocumentReport):

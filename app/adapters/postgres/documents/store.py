@@ -112,6 +112,8 @@ _UPSERT: LiteralString = f"""
         coalesce(
             %(groups)s::text[],
             (SELECT groups FROM documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s),
+            -- Those that it had when it was deleted.
+            (SELECT groups FROM document_marks WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s),
             '{{}}'
         )
     )
