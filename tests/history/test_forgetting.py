@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import pytest
 import zstandard
+from redis.asyncio import Redis
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
+from app.adapters.redis.erasure import _read
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
@@ -42,9 +44,10 @@ async def dump(services: Services) -> dict[str, str]:
     for name, rows in (("packs", packs), ("unpacked tapes", tapes)):
         bodies = (zstandard.ZstdDecompressor().decompressobj().decompress(bytes(row["blob"])) for row in rows)
         dumped[name] = "\n".join(body.decode("utf-8", "replace") for body in bodies)
-    eraser: Any = services.runs.cache_eraser
-    async for key in eraser._redis.scan_iter(match="*"):
-        dumped[f"key {key.decode()}"] = repr(await eraser._read(key))
+    assert services.settings.redis_url
+    async with Redis.from_url(services.settings.redis_url.get_secret_value()) as client:
+        async for key in client.scan_iter(match="*"):
+            dumped[f"key {key.decode()}"] = repr(await _read(client, key))
     return dumped
 
 
