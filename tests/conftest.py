@@ -385,6 +385,9 @@ The battery of the Amsel lasts 9 months.
 """
 
 
+DOCUMENTS = {"handbook.md": HANDBOOK, "manual.md": MANUAL}
+
+
 @pytest_asyncio.fixture
 async def library(services: "Services") -> dict[str, str]:
     """Two small documents in the default workspace: ids by title."""

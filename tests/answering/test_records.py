@@ -117,6 +117,17 @@ def test_a_record_has_all_of_the_turn() -> None:
     }
 
 
+def test_the_last_event_says_what_the_record_says_and_where_the_turn_is_traced() -> None:
+    state = make_state()
+    done: dict[str, Any] = dict(make_done(state, "t", 12.345678, "https://trace"))
+    made = record(state, done)
+    shared = done.keys() & made.__dataclass_fields__.keys() - {"verification"}
+    assert len(shared) == 18
+    assert {name: done[name] for name in shared} == {name: getattr(made, name) for name in shared}
+    assert done["verification"] == {"status": "supported", "claims": []}
+    assert (done["trace_url"], done["framing"]) == ("https://trace", {"opening": 1, "closing": 2})
+
+
 def test_a_record_says_how_a_turn_ended() -> None:
     failed = record(ended={"type": "error", "code": "internal", "message": "m", "run_id": "r"})
     assert (failed.error, failed.outcome, failed.outcome_reasons, failed.cached) == ("internal", None, [], False)

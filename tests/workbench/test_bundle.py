@@ -8,7 +8,7 @@ import zstandard
 from app.answering.requests import collect
 from app.settings import Settings
 from app.wiring.offline import open_offline
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from app.workbench.compare.difference import diff
 from app.workbench.explain.trace import trace
 from app.workbench.replay.bundle import read_bundle, write_bundle
@@ -19,9 +19,8 @@ from app.workbench.tapes.tape_codec import pack
 from domain.errors import StateError
 from domain.events import Done
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask, with_models
-from tests.conftest import HANDBOOK, MANUAL
-from tests.wire.openai import serve_openai
+from tests.asking import QUESTION, ask, serve_models
+from tests.conftest import DOCUMENTS
 
 OLD = Path(__file__).with_name("bundle-of-version-1.askgraph")
 
@@ -31,9 +30,7 @@ async def read(services: Services, done: Done) -> SavedRun:
 
 
 async def test_a_file_is_repeated_where_neither_the_documents_nor_the_model_are(settings: Settings) -> None:
-    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.library.ingestion.add("default", "manual.md", MANUAL)
+    async with serve_models(settings, DOCUMENTS) as (services, _):
         first = await ask(services, mode="thorough")
         runs = [first, await ask(services, "And of its battery?", thread_id=first["thread_id"])]
         async with services.make_run_manager() as turns:

@@ -4,14 +4,13 @@ import pytest
 
 from app.answering.requests import collect
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from app.workbench.compare.difference import RunDifference, diff
 from app.workbench.replay.replay import Replay
 from domain.events import Done
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask, with_models
-from tests.conftest import HANDBOOK, MANUAL
-from tests.wire.openai import serve_openai
+from tests.asking import QUESTION, ask, serve_models
+from tests.conftest import DOCUMENTS
 
 
 async def compare(services: Services, one: Done, other: Done) -> RunDifference:
@@ -49,9 +48,7 @@ async def test_the_first_step_and_the_call_that_differ_are_named(services: Servi
 
 
 async def test_a_model_that_answers_otherwise_is_named(settings: Settings) -> None:
-    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.library.ingestion.add("default", "manual.md", MANUAL)
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         done = await ask(services)
         async with services.make_run_manager() as turns:
             server.behaviour.replies = ["It is 36 months, and no more [1]."]

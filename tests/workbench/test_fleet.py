@@ -17,8 +17,8 @@ from domain.errors import StateError
 from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from domain.state import STATE_VERSION
-from tests.asking import LARGE, QUESTION, ask, list_thread, with_models
-from tests.conftest import HANDBOOK, MANUAL
+from tests.asking import LARGE, QUESTION, ask, list_thread, serve_models, with_models
+from tests.conftest import DOCUMENTS, HANDBOOK, MANUAL
 from tests.wire.openai import serve_openai
 
 SINCE = RunFilter(datetime.now(UTC) - timedelta(days=1), limit=100)
@@ -92,9 +92,7 @@ async def test_no_further_run_begins_where_a_price_is_not_known(settings: Settin
 
 
 async def test_a_run_begins_only_while_what_it_may_cost_is_left(settings: Settings) -> None:
-    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.library.ingestion.add("default", "manual.md", MANUAL)
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         await ask(services)
         await ask(services, "How long does the battery of the Amsel last?")
         server.behaviour.model_replies[LARGE] = "36 months [1]"

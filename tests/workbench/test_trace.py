@@ -3,13 +3,12 @@
 import pytest
 
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from app.workbench.explain.trace import Trace, trace
 from app.workbench.explain.why import explain_run
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask, with_models
-from tests.conftest import HANDBOOK, MANUAL
-from tests.wire.openai import serve_openai
+from tests.asking import QUESTION, ask, serve_models
+from tests.conftest import DOCUMENTS
 
 
 async def read_trace(services: Services, run_id: str) -> Trace:
@@ -62,9 +61,7 @@ async def test_what_a_threshold_left_out_is_named(services: Services) -> None:
 
 
 async def test_prompts_and_replies_are_shown_as_the_model_had_them(settings: Settings) -> None:
-    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.library.ingestion.add("default", "manual.md", MANUAL)
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         done = await ask(services)
         traced = await read_trace(services, done["run_id"])
         server.behaviour.faults = ["rate_limit"]

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.settings import Settings
-from app.wiring.services import Services, open_services
+from app.wiring.services import Services
 from app.workbench.explain import whatif
 from app.workbench.explain.whatif import Outcome, WhatIf
 from domain.errors import StateError
@@ -13,9 +13,8 @@ from domain.events import Done
 from domain.people.access import Caller
 from domain.people.limits import Limits
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask, list_thread, with_models
-from tests.conftest import HANDBOOK, MANUAL
-from tests.wire.openai import serve_openai
+from tests.asking import QUESTION, ask, list_thread, serve_models
+from tests.conftest import DOCUMENTS
 
 
 async def try_all(services: Services, done: Done, **options: object) -> WhatIf:
@@ -93,9 +92,7 @@ async def test_a_threshold_that_was_set_wrong_is_named(services: Services) -> No
 
 
 async def test_a_model_is_asked_only_where_that_is_wanted(settings: Settings) -> None:
-    async with serve_openai() as server, open_services(with_models(settings, server)) as services:
-        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.library.ingestion.add("default", "manual.md", MANUAL)
+    async with serve_models(settings, DOCUMENTS) as (services, server):
         done = await ask(services, QUESTION)
         asked = len(server.requests)
         tried = await try_all(services, done)
