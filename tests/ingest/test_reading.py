@@ -1,7 +1,6 @@
 """Recognising file formats, and the messages for files that cannot be read."""
 
 import io
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from domain.errors import (
     UnreadableDocument,
     UnsupportedDocument,
 )
+from tests.ingest.readers.test_office_readers import bomb, pack, save
 
 DOCX_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
@@ -36,9 +36,7 @@ def make_pdf(text: str = "The gauge holds four litres of rain water.") -> bytes:
 def make_docx(text: str = "The gauge holds four litres.") -> bytes:
     document = Document()
     document.add_paragraph(text)
-    buffer = io.BytesIO()
-    document.save(buffer)
-    return buffer.getvalue()
+    return save(document)
 
 
 def encrypt(data: bytes, *, user: str, owner: str) -> bytes:
@@ -46,22 +44,6 @@ def encrypt(data: bytes, *, user: str, owner: str) -> bytes:
     writer.encrypt(user_password=user, owner_password=owner, algorithm="AES-256")
     buffer = io.BytesIO()
     writer.write(buffer)
-    return buffer.getvalue()
-
-
-def make_zip(**parts: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def make_bomb() -> bytes:
-    """A Word file of 100 kB whose text would take 100 MB."""
-    buffer = io.BytesIO(make_docx())
-    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/appendix.xml", bytes(100 * 2**20))
     return buffer.getvalue()
 
 
@@ -81,7 +63,7 @@ OLD_DOC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "WordDocument".enco
         ("cut.pdf", b"%PDF-1.7\n" + b"garbage " * 50, UnreadableDocument, "damaged"),
         ("cut.docx", make_docx()[:9000], UnreadableDocument, "damaged"),
         ("noise.pdf", bytes(range(256)) * 8, UnreadableDocument, "damaged"),
-        ("part-missing.docx", make_zip(**{"word/document.xml": b"<w:document/>"}), UnreadableDocument, "Save it again"),
+        ("part-missing.docx", pack({"word/document.xml": b"<w:document/>"}), UnreadableDocument, "Save it again"),
         ("secret.pdf", encrypt(make_pdf(), user="a", owner="b"), EncryptedDocument, "password"),
         ("secret.docx", ENCRYPTED_DOCX, EncryptedDocument, "password"),
         ("nothing.md", b"", EmptyDocument, "empty"),
@@ -89,24 +71,24 @@ OLD_DOC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "WordDocument".enco
         ("blank.html", b"<html><script>x()</script><body></body></html>", EmptyDocument, "no text"),
         ("blank.docx", make_docx(" "), EmptyDocument, "no text"),
         ("blank.pdf", make_pdf(" "), EmptyDocument, "no text"),
-        ("bomb.docx", make_bomb(), OversizedDocument, "unpacks"),
+        ("bomb.docx", bomb(make_docx(), "word/appendix.xml"), OversizedDocument, "unpacks"),
         ("page.pdf", b"<!DOCTYPE html><html><body>404</body></html>", MistypedDocument, "HTML"),
         ("words.pdf", b"only words", MistypedDocument, "plain text"),
         ("report.pdf", make_docx(), MistypedDocument, "DOCX"),
         ("report.docx", make_pdf(), MistypedDocument, "PDF"),
-        ("plain.docx", make_zip(readme=b"hello"), MistypedDocument, "ZIP"),
-        ("sheet.docx", make_zip(**{"xl/workbook.xml": b"<x/>"}), MistypedDocument, "Excel"),
+        ("plain.docx", pack({"readme": b"hello"}), MistypedDocument, "ZIP"),
+        ("sheet.docx", pack({"xl/workbook.xml": b"<x/>"}), MistypedDocument, "Excel"),
         ("old.docx", OLD_DOC, MistypedDocument, "save it as DOCX"),
         ("picture.txt", make_png(), MistypedDocument, "PNG"),
         ("paper.txt", make_pdf(), MistypedDocument, "PDF"),
         ("zeros.md", b"# Title\n\nText with \x00 zero bytes\x00.", MistypedDocument, "binary"),
         ("noise.html", bytes(range(1, 32)) * 40, MistypedDocument, "binary"),
-        ("table.xlsx", make_zip(**{"xl/workbook.xml": b"<x/>"}), UnreadableDocument, "Save it again"),
-        ("table.xlsb", make_zip(**{"xl/workbook.bin": b""}), UnsupportedDocument, "save it as XLSX"),
-        ("table.ods", make_zip(**{"content.xml": b"<x/>"}), UnsupportedDocument, "OpenDocument"),
-        ("table.pptx", make_zip(**{"xl/workbook.xml": b"<x/>"}), MistypedDocument, "Excel"),
-        ("deck.pptx", make_zip(**{"ppt/presentation.xml": b"<x/>"}), UnreadableDocument, "Save it again"),
-        ("book.epub", make_zip(**{"META-INF/container.xml": b"<x/>"}), UnreadableDocument, "where its content is"),
+        ("table.xlsx", pack({"xl/workbook.xml": b"<x/>"}), UnreadableDocument, "Save it again"),
+        ("table.xlsb", pack({"xl/workbook.bin": b""}), UnsupportedDocument, "save it as XLSX"),
+        ("table.ods", pack({"content.xml": b"<x/>"}), UnsupportedDocument, "OpenDocument"),
+        ("table.pptx", pack({"xl/workbook.xml": b"<x/>"}), MistypedDocument, "Excel"),
+        ("deck.pptx", pack({"ppt/presentation.xml": b"<x/>"}), UnreadableDocument, "Save it again"),
+        ("book.epub", pack({"META-INF/container.xml": b"<x/>"}), UnreadableDocument, "where its content is"),
         ("table.csv", make_png(), MistypedDocument, "PNG"),
         ("letter.rtf", b"Dear Sir", MistypedDocument, "plain text"),
         ("letter.txt", b"{\\rtf1 Dear Sir}", MistypedDocument, "RTF"),
