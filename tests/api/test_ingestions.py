@@ -70,6 +70,17 @@ async def test_a_file_is_kept_and_read_later(client: httpx.AsyncClient, services
     assert status["report"] == report | {"status": "added", "embedded": document.chunks}
 
 
+async def test_two_files_of_one_source_keep_their_order(client: httpx.AsyncClient, services: Services) -> None:
+    first = await upload(client, ("guide.md", HANDBOOK))
+    second = await upload(client, ("guide.md", MANUAL))
+    async with work(services):
+        later = await follow(client, second.headers["location"])
+        earlier = await follow(client, first.headers["location"])
+    assert (earlier["report"]["status"], later["report"]["status"]) == ("added", "updated")
+    [document] = await services.library.documents.list("default")
+    assert "Amsel" in (await services.library.documents.get_text("default", document.id) or "")
+
+
 async def test_a_file_that_waited_while_a_later_one_was_added_says_so(
     client: httpx.AsyncClient, services: Services
 ) -> None:
