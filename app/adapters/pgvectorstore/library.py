@@ -66,7 +66,7 @@ class PgVectorStoreLibrary:
             return []
         rows = await self._table.fetch(
             """
-            SELECT {match}, ts_rank_cd({words}, terms) AS score
+            SELECT {match}, ts_rank_cd({words}, terms, 1 /* of two texts the shorter is the better */) AS score
             FROM {table}, {asked} AS terms
             WHERE {words} @@ terms AND {in_scope} ORDER BY score DESC, {id} LIMIT %(limit)s
             """,
@@ -101,7 +101,7 @@ class PgVectorStoreLibrary:
             return []
         rows = await self._table.fetch(
             """
-            SELECT {match}, ts_rank_cd({words}, terms) AS score
+            SELECT {match}, ts_rank_cd({words}, terms, 1 /* of two texts the shorter is the better */) AS score
             FROM {table}, {asked} AS terms
             WHERE {chosen}
             """,
