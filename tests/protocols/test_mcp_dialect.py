@@ -209,10 +209,10 @@ async def test_a_client_that_cancels_or_leaves_stops_its_run(
     going, stopped = asyncio.Event(), asyncio.Event()
     search_dense, stop = type(served.services.library.search).search_dense, served.services.runs.queue.request_stop
 
-    async def wait(*given: Any) -> Any:
+    async def wait(*given: Any, **named: Any) -> Any:
         going.set()
         await asyncio.sleep(30)
-        return await search_dense(*given)
+        return await search_dense(*given, **named)
 
     async def note(*given: Any) -> Any:
         result = await stop(*given)
