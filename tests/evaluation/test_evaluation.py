@@ -102,7 +102,7 @@ async def test_questions_go_through_the_graph_and_leave_no_trace(services: Servi
     assert report["sets"][0]["comparisons"][0]["differences"]["ndcg@10"] == 0
 
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]
-    for table in ("checkpoints", "runs", "threads"):
+    for table in ("state_packs", "runs", "threads"):
         assert await count(services, table) == 0
 
 
