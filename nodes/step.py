@@ -46,7 +46,7 @@ class Step:
     runs_ahead: bool = True
     """False for a step that never runs ahead of a judgement, nor does what follows it."""
     copies: frozenset[str] = frozenset()
-    """Fields that it only copies, where grade found the sources sufficient."""
+    """Fields of the state that it reads only to pass them on, once grade has found the sources sufficient."""
 
     @property
     def name(self) -> str:

@@ -97,7 +97,7 @@ def make_app(
     """Make the application on open services, which the caller closes.
 
     `local_token` identifies the owner of the machine. If `closed`, callers need a key even while there is none. If
-    `exposed`, other machines reach the service: who has no key, while there is none, administers nothing.
+    `exposed`, other machines reach the service: nobody administers it before the first key is made.
     """
 
     @asynccontextmanager

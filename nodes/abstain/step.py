@@ -150,9 +150,9 @@ def _find_similar(sources: Sequence[Source], context: Context) -> frozenset[int]
 
 
 def _is_near(question: str, source: Source, text: str, enough: int, similar: Collection[int]) -> bool:
-    """Return True for text of a source that has, with the name of its place, half of the question's words, or enough of
-    a long one's: another is about something else, and would send the reader there in vain. In another language than the
-    question's, it is True for text of a source that is `similar`."""
+    """Return True where the text, with the name of its place, has half of the question's words; of a long question
+    `enough` words will do. Other text is about something else, and readers would go there in vain. Text in another
+    language than the question's is near where its source is `similar`."""
     asked, written = detect_language(question), detect_language(source["text"])
     if asked is not None and written not in {None, asked}:
         return source["number"] in similar

@@ -293,7 +293,7 @@ def _is_same_entry(one: Unit, other: Unit) -> bool:
 
 
 def _drop_same(units: Sequence[Unit], shares: Vector, passage: Passage) -> Vector:
-    """Return the shares, those of 0 that say the same as the passage in another file, or word for word elsewhere."""
+    """Set the shares of units to 0 that repeat the passage: in another file in other words, elsewhere word for word."""
     quoted = units[passage.first : passage.last + 1]
     said = [find_terms(unit.text) for unit in quoted]
     wholes = {unit.whole for unit in quoted}

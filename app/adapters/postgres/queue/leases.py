@@ -10,7 +10,8 @@ from typing import LiteralString
 
 LEASE = timedelta(seconds=8)
 """Time after which a claim that nobody extends runs out. Three extensions may be missed: an event loop kept busy by
-models is a second or two late, and replacing a lost connection takes as long. A reader waits ten seconds at most."""
+models is a second or two late, and replacing a lost connection takes as long. Whoever waits for the answer of a process
+that died waits ten seconds more at most."""
 
 BEAT_SECONDS = 2.0
 """Interval at which a process extends its claims."""
