@@ -66,6 +66,9 @@ def read_odt(source: str, data: bytes) -> ParsedDocument:
     title = "".join(map(_prepare, parts["content.xml"].iter(f"{_OFFICE}text"))) or parts["meta.xml"].findtext(
         f".//{_DC}title"
     )
+    if parts["content.xml"].find(f"{_OFFICE}automatic-styles") is None:
+        # pandoc refuses a text that has no styles at all.
+        parts["content.xml"].insert(0, etree.Element(f"{_OFFICE}automatic-styles"))
     return walk.read(parse(_pack(parts), "odt"), source, title)
 
 
