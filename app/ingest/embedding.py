@@ -26,7 +26,7 @@ async def embed_backlog(backlog: EmbeddingBacklog, encoder: PassageEncoder) -> f
         while await backlog.embed_some(encoder):
             if monotonic() - started > SLICE_SECONDS:
                 return 0.0
-        return CLAIMED_SECONDS if await backlog.count_all() else None
+        return None if await backlog.is_empty() else CLAIMED_SECONDS
     except Unavailable as error:
         logger.warning("Embedding waits %.0f s: %s", DELAY_SECONDS, error.message)
         return DELAY_SECONDS

@@ -169,7 +169,9 @@ def _make_embedding(library: LibraryServices) -> Task:
     resting_until = 0.0
 
     async def take(_: bool) -> Perform | None:
-        return embed if monotonic() >= resting_until and await library.backlog.count_all() else None
+        if monotonic() < resting_until or await library.backlog.is_empty():
+            return None
+        return embed
 
     async def embed() -> None:
         nonlocal resting_until

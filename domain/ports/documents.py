@@ -184,6 +184,10 @@ class EmbeddingBacklog(Protocol):
         """Count the same in all workspaces."""
         ...
 
+    async def is_empty(self) -> bool:
+        """Return True where nothing is left in any workspace. Unlike counting, it takes no longer the more is left."""
+        ...
+
 
 class PassageEncoder(Protocol):
     """Computes the vectors that are stored for a chunk, in one run of the model.

@@ -145,6 +145,7 @@ async def test_workers_share_the_backlog_and_take_over_what_a_dead_one_had(
     await asyncio.gather(*(embed_all(backlog, encoder) for _ in range(3)))
     assert len(encoder.texts) == len(set(encoder.texts))
     assert await backlog.count_all() == 0
+    assert await backlog.is_empty()
 
     await ingestion.add(TEAM, "short.md", SHORT, later=True)
     async with borrow(pool, ALL_WORKSPACES) as connection:

@@ -90,6 +90,7 @@ _COUNT: LiteralString = """
 """
 
 _COUNT_ALL: LiteralString = "SELECT count(*) AS chunks FROM chunks_to_embed"
+_IS_EMPTY: LiteralString = "SELECT NOT EXISTS (SELECT FROM chunks_to_embed) AS is_empty"
 
 
 class PostgresEmbeddingBacklog:
@@ -122,6 +123,11 @@ class PostgresEmbeddingBacklog:
         async with open_session(self._pool, ALL_WORKSPACES) as session:
             row = await session.fetch_one(_COUNT_ALL)
         return 0 if row is None else int(row["chunks"])
+
+    async def is_empty(self) -> bool:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            row = await session.fetch_one(_IS_EMPTY)
+        return row is None or bool(row["is_empty"])
 
     async def _embed(self, workspace_id: str, document_id: str | None, encoder: PassageEncoder) -> int:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
