@@ -10,7 +10,6 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 from psycopg.rows import scalar_row
 
-from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, borrow, translated_errors
 from domain.errors import EmbedderReplaced
 from domain.ports.embedding import Embedder
@@ -25,6 +24,9 @@ _DIMENSION: LiteralString = """
 
 def name_setting(model: str) -> str:
     """Return the value of `ASKGRAPH_EMBEDDINGS` for the model of this name."""
+    # Only messages ask for it, and it imports ONNX Runtime, which commands that search nothing do without.
+    from app.adapters.embeddings.onnx import OnnxEmbedder
+
     if model.startswith("openai:"):
         return model
     if model.startswith("multilingual-"):
