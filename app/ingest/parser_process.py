@@ -46,6 +46,7 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Perform requests until there are no more."""
     memory = int(sys.argv[1]) * 2**20
+    os.setpgrp()  # the parent ends this process with the programs that it runs
     end_with(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory * SCAN_MEMORY))

@@ -13,6 +13,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -216,7 +217,7 @@ class _Worker:
 
         def end() -> None:
             idle.remove(self)
-            self._process.kill()
+            self._kill()
 
         self._expiry = asyncio.get_running_loop().call_later(IDLE_SECONDS, end)
 
@@ -224,6 +225,12 @@ class _Worker:
         """Kill the process, and wait until it is gone."""
         if self._expiry is not None:
             self._expiry.cancel()
-        if self._process.returncode is None:
-            self._process.kill()
+        self._kill()
         await self._process.wait()
+
+    def _kill(self) -> None:
+        """Kill the process, and the programs that it runs."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):  # it has not begun yet
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()

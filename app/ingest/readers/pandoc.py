@@ -4,12 +4,10 @@ pandoc is a program of its own, in the package `pypandoc-binary`. It runs as a p
 file, with limits of time and memory, and with `--sandbox`: it opens no other file and no address.
 """
 
-import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from signal import SIGKILL, SIGXCPU
@@ -20,7 +18,6 @@ import orjson
 
 from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
-from app.ingest.parser_process import end_with
 from app.ingest.readers.assembly import (
     BREAK,
     MARKS,
@@ -79,7 +76,6 @@ def parse(data: bytes, dialect: str) -> Node:
             stdout=subprocess.PIPE,
             stderr=said,
             env={"LC_ALL": "C.UTF-8"},
-            preexec_fn=partial(end_with, os.getpid()),
         ) as process:
             assert process.stdout is not None
             tree = process.stdout.read(MAX_TREE + 1)
