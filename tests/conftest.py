@@ -95,6 +95,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessFo
     return OneProcessForPages(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """Say how a process of tests ended that should not have: by which signal, or with which status."""
+    if error:
+        print(f"\n{node.gateway.id} ended with status {node.gateway._io.popen.wait()}", file=sys.__stderr__)
+
+
 def find_programs() -> dict[str, str]:
     """The part of the environment by which a program finds others, and its own modules."""
     return {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
