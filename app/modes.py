@@ -12,6 +12,7 @@ from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError, UnknownMode
 from domain.library.similarity import Scale, adapt_limits
+from domain.people.names import find_twin
 from domain.profile import MODES, Profile
 
 logger = logging.getLogger("askgraph.modes")
@@ -60,8 +61,10 @@ def find_mode(modes: Mapping[str, Profile], name: str) -> Profile:
     if mode := modes.get(name):
         return mode
     pipeline = f" {name!r} ships and is off: ASKGRAPH_PROFILES={name} adds it." if name in _find_pipelines() else ""
+    twin = find_twin(name, modes)
+    looks = f" It looks like {twin!r}, which has other letters." if twin else ""
     known = ", ".join(each for each in modes if "@" not in each)
-    raise UnknownMode(f"There is no mode {name!r}. There are: {known}.{pipeline}")
+    raise UnknownMode(f"There is no mode {name!r}.{looks} There are: {known}.{pipeline}")
 
 
 def fit_modes(modes: Mapping[str, Profile], embedder: str, scale: Scale | None) -> dict[str, Profile]:
@@ -90,6 +93,8 @@ def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]
             raise ConfigurationError(
                 f"{unusable}{name!r} cannot be the name of a mode: @ is for versions of assistants."
             )
+        if (twin := find_twin(name, MODES | modes)) not in (None, name):
+            raise ConfigurationError(f"{unusable}the mode {name!r} looks like {twin!r}. Give it another name.")
         extended = table.pop("extends", "standard")
         known = MODES | modes
         if isinstance(extended, str) and extended not in known and extended in pipelines:

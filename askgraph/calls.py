@@ -59,6 +59,8 @@ class AssistantSetup(TypedDict, total=False):
     models: Mapping[Literal["small", "large", "judge"], str] | None
     metadata: Mapping[str, Any]
     """Notes of yours."""
+    groups: Sequence[str]
+    """Only callers of one of these groups read, use and change it. Unset: as before; of a new one, your key's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,6 +382,8 @@ class Assistant(Model):
     models: ChosenModels | None
     metadata: dict[str, Any]
     """Notes of clients."""
+    groups: list[str] = []
+    """Only callers of one of these groups read, use and change it; none: everybody in the workspace."""
     created_by: str
     """Who made this version."""
     created_at: datetime

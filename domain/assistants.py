@@ -1,12 +1,14 @@
 """Assistants: the modes that a team makes for itself, of a mode and what it changes of it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from domain.documents import check_groups
 from domain.library.where import Where
 from domain.model_names import ModelName
 from domain.profile import MOST_DOCUMENTS, MOST_INSTRUCTIONS, Length, Speech
@@ -53,7 +55,7 @@ class Setup(BaseModel):
     """The mode of the deployment that it changes."""
     instructions: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MOST_INSTRUCTIONS)] | None = None
     """For the language model that writes: what to stress and how to word it. They cannot lift the rules of citing."""
-    document_ids: list[str] | None = Field(None, min_length=1, max_length=MOST_DOCUMENTS)
+    document_ids: list[str] | None = Field(None, max_length=MOST_DOCUMENTS)
     """It answers from these documents only; null: from all of the workspace."""
     filter: dict[str, Any] | None = None
     """It answers only from documents whose metadata passes all of these tests; null: from all."""
@@ -78,6 +80,14 @@ class Draft(Setup):
     """What it is for."""
     metadata: dict[str, Any] = {}
     """Notes of clients."""
+    groups: list[str] | None = None
+    """Only callers of one of these groups read, use and change it, in all of its versions; none: everybody in the
+    workspace. Unset: as before, and for a new one the groups of its maker."""
+
+    @field_validator("groups")
+    @classmethod
+    def _check_groups(cls, groups: list[str] | None) -> list[str] | None:
+        return check_groups(groups)
 
     @field_validator("metadata")
     @classmethod
@@ -110,6 +120,8 @@ class Assistant:
     updated_at: datetime
     """When this version was made."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    groups: Sequence[str] = ()
+    """Whose it is, in all of its versions; none: the workspace's."""
 
     @property
     def full_name(self) -> str:

@@ -111,7 +111,7 @@ class RunManager:
         self._check_room()
         run_id = str(uuid4())
         workspace_id = ask.scope.workspace_id
-        profile = await parts.modes.find(workspace_id, ask.mode)
+        profile = await parts.modes.find(ask.scope, ask.mode)
         turn = ask.as_turn(run_id, profile)
         profile.documents.narrow(ask.scope)
         if ask.thread_id is not None and not await parts.threads.is_open_to(ask.scope, ask.thread_id):

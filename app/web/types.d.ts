@@ -51,7 +51,7 @@ type View = { words: string; folder: string; root: string; sort: string; values:
 type Assistant = {
   assistant_id: string; version: number; name: string; description: string; mode: string; instructions: string | null;
   document_ids: string[] | null; filter: Record<string, unknown> | null; length: string | null; language: string | null;
-  models: object | null; metadata: object;
+  models: object | null; metadata: object; groups: string[];
 };
 type ModeFacts = { name: string; verifies: boolean; dollars: number | null; most_dollars: number | null };
 type Ingestion = {

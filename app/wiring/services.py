@@ -83,12 +83,14 @@ class Services:
     @property
     def workspace_modes(self) -> WorkspaceModes:
         """The modes, and each workspace's assistants."""
-        return WorkspaceModes(self.modes, self.runs.assistants, {name for _, name in self.models.chat.named})
+        return WorkspaceModes(
+            self.modes, self.runs.assistants, self.library.documents, {name for _, name in self.models.chat.named}
+        )
 
     @property
     def assistants(self) -> Assistants:
         """What makes and changes assistants."""
-        return Assistants(self.workspace_modes, self.library.documents)
+        return Assistants(self.workspace_modes)
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""

@@ -131,7 +131,7 @@ class Debugger:
         self._parts.admission.check()
         run = await self.read(asker, run_id)
         async with self._count(caller) as used:
-            modes = await self._parts.modes.list(asker.workspace_id, run.record.mode)
+            modes = await self._parts.modes.list(asker, run.record.mode)
             return await try_variants(run, self._parts, modes, asker.groups, sets=sets, models=models, used=used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
@@ -201,5 +201,5 @@ class Debugger:
         return Fleet(self, self._log, self._parts, modes or self._parts.modes.deployed)
 
     async def _open_fleet(self, asker: Scope, variant: Variant) -> Fleet:
-        modes = None if variant.mode is None else await self._parts.modes.list(asker.workspace_id, variant.mode)
+        modes = None if variant.mode is None else await self._parts.modes.list(asker, variant.mode)
         return self.make_fleet(modes)

@@ -1,10 +1,11 @@
 """Access: who asks, in which workspaces, and with which rights."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
-from domain.errors import Forbidden, UnknownWorkspace
+from domain.errors import Forbidden, InputError, UnknownWorkspace
 from domain.people.limits import NO_LIMITS, Limits
 from domain.scope import DEFAULT_SCOPE
 
@@ -37,6 +38,19 @@ class Caller:
         """Raise `Forbidden` where the caller lacks the right."""
         if right not in self.rights:
             raise Forbidden(f"This needs the right {right!r}, which your key does not have.")
+
+    def check_groups(self, given: Collection[str], had: Collection[str] | None = None) -> None:
+        """Raise what is wrong with giving these groups to a document or an assistant; `had`: to one that has those.
+
+        Raises `InputError` for others than the caller's own, unless they are kept, and `Forbidden` for taking others
+        away, or the last one, which would show it to everybody.
+        """
+        if self.groups is None:
+            return
+        if others := set(given) - self.groups - set(had or ()):
+            raise InputError(f"You can give your own groups only, and {min(others)!r} is none of them.")
+        if had and (not given or set(had) - set(given) - self.groups):
+            raise Forbidden("You can take away your own groups only, and not the last one.")
 
     @property
     def sees_deployment(self) -> bool:

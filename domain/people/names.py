@@ -1,5 +1,6 @@
 """The names that a client may choose, and what may have been meant by one that does not exist."""
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -12,14 +13,40 @@ GROUP = r"^[A-Za-z0-9][A-Za-z0-9 ._:@/-]{0,99}$"
 THREAD_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 """Pattern of a thread's id."""
 
+
+def fold_name(name: str) -> str:
+    """Return the form in which names are compared: full-width letters and ligatures taken apart, without case."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def find_twin(name: str, others: Iterable[str]) -> str | None:
+    """Return the one of the others that the name is, or that people would take it for: it differs at most where one has
+    a Latin letter and the other a letter of another script, as a Cyrillic а."""
+    mine = fold_name(name)
+    return next((other for other in others if _look_alike(mine, fold_name(other))), None)
+
+
+def _look_alike(one: str, other: str) -> bool:
+    if len(one) != len(other):
+        return False
+    differing = [pair for pair in zip(one, other, strict=True) if pair[0] != pair[1]]
+    # Names that share no letter are words of two scripts.
+    return not differing or (len(differing) < len(one) and all(map(_are_of_two_scripts, differing)))
+
+
+def _are_of_two_scripts(pair: tuple[str, str]) -> bool:
+    scripts = [unicodedata.name(letter, "?").split()[0] for letter in pair]
+    return all(map(str.isalpha, pair)) and "LATIN" in scripts and scripts[0] != scripts[1]
+
+
 _COMPARED = 2_000
 """Names that are compared letter by letter, which takes some microseconds each."""
 
 
 def find_nearest(wanted: str, names: Iterable[str]) -> str | None:
     """Return the name that may have been meant: one that begins with `wanted`, holds it, or is spelled nearly so."""
-    folded = {name.casefold(): name for name in names}
-    wanted = wanted.casefold()
+    folded = {fold_name(name): name for name in names}
+    wanted = fold_name(wanted)
     for holds in (str.startswith, str.__contains__):
         if wanted and (found := next((name for key, name in folded.items() if holds(key, wanted)), None)):
             return found

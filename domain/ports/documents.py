@@ -43,6 +43,10 @@ class DocumentCatalog(Protocol):
         """Return the content hashes of those of the documents that are there, by id."""
         ...
 
+    async def list_readable(self, asker: Scope) -> frozenset[str]:
+        """Return the ids of the scope's documents that are there and that the asker may read."""
+        ...
+
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         """The document's text, or that of an earlier revision. None where there is none, or it is not kept."""
         ...

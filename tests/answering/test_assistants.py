@@ -12,12 +12,14 @@ from domain.assistants import Assistant, Draft
 from domain.errors import (
     AssistantError,
     FilterError,
+    Forbidden,
+    InputError,
     UnknownAssistant,
     UnknownDocument,
     UnknownMode,
 )
 from domain.library.where import Where
-from domain.people.access import OWNER
+from domain.people.access import OWNER, Caller
 from domain.profile import Profile
 from domain.scope import DEFAULT_SCOPE, Scope
 from tests.asking import ask, ask_for_events, ask_for_state, serve_models
@@ -115,6 +117,53 @@ async def test_who_may_not_read_a_document_gets_nothing_of_it_from_an_assistant(
         await save(teams, "mine", scope=Scope.within("default", groups=["sales"]), document_ids=[support])
 
 
+async def test_who_may_not_read_a_document_sees_no_id_of_it_and_takes_none_away(teams: Services) -> None:
+    support, sales = await find_id(teams, "support.md"), await find_id(teams, "sales.md")
+    made = await save(teams, document_ids=[support, sales])
+    await teams.library.documents.set_groups("default", support, ["support"])
+    asker = Scope.within("default", groups=["sales"])
+    seller = Caller("seller", groups=asker.groups)
+    [listed] = await teams.assistants.list(asker)
+    [version] = await teams.assistants.list_versions(asker, made.assistant_id)
+    found = await teams.assistants.find(asker, "desk")
+    chosen = await teams.assistants.choose(asker, made.assistant_id, 1)
+    draft = Draft.model_validate({"name": "desk", "description": "Ours.", **found.setup.model_dump()})
+    changed = await teams.assistants.change(asker, draft, seller, made.assistant_id)
+    assert {str(each.setup.document_ids) for each in (listed, version, found, chosen, changed)} == {str([sales])}
+    profiles = [await teams.workspace_modes.find(asker, "desk"), (await teams.workspace_modes.list(asker))["desk"]]
+    assert [each.documents.ids for each in profiles] == [[sales], [sales]]
+    assert (await teams.assistants.find(DEFAULT_SCOPE, "desk")).setup.document_ids == [sales, support]
+    with pytest.raises(AssistantError, match="needs a document"):
+        await save(teams, "empty", document_ids=[])
+
+
+async def test_an_assistant_is_of_the_groups_of_whoever_made_it(teams: Services) -> None:
+    sales, support = (Scope.within("default", groups=[group]) for group in ("sales", "support"))
+    seller, supporter = Caller("seller", groups=sales.groups), Caller("supporter", groups=support.groups)
+    made = await teams.assistants.create(sales, Draft(name="desk", instructions="Hush."), seller)
+    assert made.groups == ["sales"]
+    assert (await ask(teams, QUESTION, mode="desk", scope=sales))["mode"] == "desk@1"
+    for name in ("desk", "desk@1", made.assistant_id):
+        with pytest.raises(UnknownMode):
+            await ask(teams, QUESTION, mode=name, scope=support)
+    assert "desk" not in await teams.workspace_modes.list_names(support)
+    # Of the groups they may give their own, and not take away the last one.
+    for groups, error in ((["support"], InputError), ([], Forbidden)):
+        with pytest.raises(error):
+            await teams.assistants.change(sales, Draft(name="desk", groups=groups), seller, made.assistant_id)
+    with pytest.raises(InputError):
+        await teams.assistants.create(support, Draft(name="other", groups=["sales"]), supporter)
+    assert (await teams.assistants.create(support, Draft(name="all", groups=[]), supporter)).groups == []
+    both = await teams.assistants.change(
+        DEFAULT_SCOPE, Draft(name="desk", groups=["sales", "support"]), OWNER, made.assistant_id
+    )
+    assert (await teams.assistants.find(support, "DESK")) == both
+    done = await ask(teams, QUESTION, mode="ＳTANDARD", scope=support)
+    assert done["mode"] == "standard"
+    with pytest.raises(UnknownMode, match="It looks like 'standard'"):
+        await ask(teams, QUESTION, mode="stаndard")
+
+
 async def test_a_run_stays_as_it_was_when_its_assistant_changes_or_goes(teams: Services) -> None:
     first = await save(teams, filter={"team": "support"})
     old = await ask(teams, QUESTION, mode="desk")
@@ -138,7 +187,7 @@ async def test_a_run_stays_as_it_was_when_its_assistant_changes_or_goes(teams: S
     follow_up, state = await ask_for_state(teams, "And of the Falke?", thread_id=old["thread_id"], mode="counter@1")
     assert {each["source"] for each in state["sources"]} <= {"support.md"}
     assert follow_up["mode"] == "desk@1"
-    await teams.assistants.delete("default", first.assistant_id)
+    await teams.assistants.delete(DEFAULT_SCOPE, first.assistant_id)
     assert await rehearse(teams, old["run_id"]) == []
     with pytest.raises(UnknownMode, match="There are: fast, standard, thorough, research"):
         await ask(teams, QUESTION, mode="counter")
@@ -185,7 +234,7 @@ async def test_a_deployments_own_limits_hold_in_its_assistants(teams: Services) 
     services = replace(teams, modes={"own": own})
     await save(services, mode="own", instructions="Name the clause.", filter={"path": {"prefix": "s"}})
     modes = services.workspace_modes
-    profile = await modes.find("default", "desk")
+    profile = await modes.find(DEFAULT_SCOPE, "desk")
     assert profile.generate.system_instructions == "Say we.\n\nName the clause."
     assert profile.generate.length == "detailed"
     assert profile.documents.where == "path^=s and team=support"
@@ -195,11 +244,11 @@ async def test_a_deployments_own_limits_hold_in_its_assistants(teams: Services) 
         await save(services, "other", mode="own", instructions="x" * 1999)
     # The deployment takes the mode away, or gives its name to one of its own.
     with pytest.raises(UnknownMode, match="no mode 'own'"):
-        await teams.workspace_modes.find("default", "desk")
-    assert "desk" not in await teams.workspace_modes.list("default")
+        await teams.workspace_modes.find(DEFAULT_SCOPE, "desk")
+    assert "desk" not in await teams.workspace_modes.list(DEFAULT_SCOPE)
     taken = replace(services, modes={"own": own, "desk": own}).workspace_modes
-    assert await taken.find("default", "desk") is own
-    assert (await taken.find("default", "desk@1")).name == "desk@1"
+    assert await taken.find(DEFAULT_SCOPE, "desk") is own
+    assert (await taken.find(DEFAULT_SCOPE, "desk@1")).name == "desk@1"
 
 
 async def test_an_assistant_takes_the_models_that_are_connected(settings: Settings) -> None:
@@ -213,9 +262,9 @@ async def test_an_assistant_takes_the_models_that_are_connected(settings: Settin
         # It is not connected any more, and then there is no model at all.
         modes = services.workspace_modes
         with pytest.raises(AssistantError, match="'gpt-5' is not connected"):
-            await replace(modes, connected={"gpt-4.1"}).find("default", "desk")
-        assert "desk" not in await replace(modes, connected={"gpt-4.1"}).list("default")
-        assert await replace(modes, connected=()).find("default", "desk") == await modes.find("default", "desk")
+            await replace(modes, connected={"gpt-4.1"}).find(DEFAULT_SCOPE, "desk")
+        assert "desk" not in await replace(modes, connected={"gpt-4.1"}).list(DEFAULT_SCOPE)
+        assert await replace(modes, connected=()).find(DEFAULT_SCOPE, "desk") == await modes.find(DEFAULT_SCOPE, "desk")
     assert done["answered_by"] == "gpt-5"
     assert {body["model"] for body in server.requests if body.get("stream")} == {"gpt-5"}
 
@@ -227,12 +276,12 @@ async def test_names_that_are_no_version_are_unknown_modes(services: Services) -
             await ask(services, mode=mode)
     for wrong in ("nobody", "desk"):
         with pytest.raises(UnknownAssistant):
-            await services.assistants.read("default", wrong)
+            await services.assistants.read(DEFAULT_SCOPE, wrong)
         with pytest.raises(UnknownAssistant):
-            await services.assistants.choose("default", wrong, 1)
+            await services.assistants.choose(DEFAULT_SCOPE, wrong, 1)
         with pytest.raises(UnknownAssistant):
-            await services.assistants.delete("default", wrong)
-    assert await services.assistants.read("default", made.assistant_id) == made
+            await services.assistants.delete(DEFAULT_SCOPE, wrong)
+    assert await services.assistants.read(DEFAULT_SCOPE, made.assistant_id) == made
 
 
 async def test_an_assistant_answers_in_its_workspace_alone(services: Services) -> None:

@@ -17,6 +17,7 @@ WHOLE = {
     "language": "de",
     "models": None,
     "metadata": {"owner": "ann"},
+    "groups": ["desk", "lawyers"],
 }
 
 
@@ -34,6 +35,7 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
     address = f"{URL}/{made['assistant_id']}"
     changed = (await client.put(address, json={"name": "Desk"})).json()
     assert (changed["version"], changed["mode"], changed["filter"]) == (2, "standard", None)
+    assert changed["groups"] == made["groups"]
     assert (await client.get(URL)).json() == {"assistants": [changed]}
     assert (await client.get(f"{address}/versions")).json() == {"assistants": [changed, made]}
     assert (await client.put(f"{address}/version", json={"version": 1})).json() == made
@@ -73,7 +75,11 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
         ({"language": "tlh"}, 422, "'auto'"),
         ({"filter": {"tema": "legal"}}, 422, "No document that you may read passes the filter tema=legal."),
         ({"filter": {"team": {"like": "x"}}}, 422, "which does not exist"),
-        ({"document_ids": []}, 422, "at least 1 item"),
+        ({"name": "FAST"}, 409, "'FAST' looks like 'fast'"),
+        ({"name": "ｆast"}, 409, "looks like 'fast'"),
+        ({"name": "stаndard"}, 409, "looks like 'standard'"),
+        ({"document_ids": []}, 422, "needs a document"),
+        ({"groups": ["a\nb"]}, 422, "no name of a group"),
         ({"document_ids": ["none"]}, 404, "There is no document 'none'"),
         ({"models": {"large": "gpt-9"}}, 422, "No language model is connected here"),
         ({"metadata": {"x": "y" * 20_001}}, 422, "at most 20,000 bytes"),

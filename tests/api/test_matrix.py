@@ -240,12 +240,17 @@ LISTS = {
     "get /api/search": "vault",
     "post /ag-ui": "vault",
     "get /api/ingestions": "later.md",
+    "get /api/assistants": "desk",
+    "get /api/modes": "desk",
+    "post /langgraph/assistants/search": "desk",
 }
-"""Endpoints that list documents, files or questions, each with a word of what is hidden from others."""
+"""Endpoints that list documents, files, questions or assistants, each with a word of what is hidden from others."""
 
 NAMES = sorted(ENDPOINTS)
 WITH_IDS = [name for name in NAMES if ENDPOINTS[name].ids]
-OF_GROUPS = [name for name in WITH_IDS if {"document", "ingestion", "run", "thread"} & set(ENDPOINTS[name].ids)]
+OF_GROUPS = [
+    name for name in WITH_IDS if {"assistant", "document", "ingestion", "run", "thread"} & set(ENDPOINTS[name].ids)
+]
 IN_A_WORKSPACE = [name for name in NAMES if "$workspace" in json.dumps(ENDPOINTS[name].body, default=str)]
 
 
@@ -307,7 +312,7 @@ async def fill(
     text = f"# Vault\n\n{said}\n".encode()
     report = await services.library.ingestion.add(workspace, "vault.md", text, groups=groups)
     waiting = await services.library.ingestions.accept(workspace, "later.md", text, groups=groups)
-    assistant = await services.assistants.create(Scope(workspace), Draft(name="desk"), OWNER)
+    assistant = await services.assistants.create(Scope(workspace), Draft(name="desk", groups=groups), OWNER)
     scope = Scope.within(workspace, groups=groups)
     async with services.make_run_manager() as turns:
         done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))

@@ -59,13 +59,14 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await expect(dialog.get_by_label("Answers from").locator("option:checked")).to_have_text("As before: 1 document")
     await expect(dialog.get_by_label("Language of notices")).to_have_value("de")
     await dialog.get_by_role("textbox", name="Name", exact=True).fill("Counter")
+    await dialog.get_by_label("Groups").fill("desk, shop")
     await dialog.get_by_label("Length").select_option("")
     await dialog.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode Counter")
     saved = (await (await page.request.get(f"{site}/api/assistants")).json())["assistants"]
-    assert [(each["version"], each["length"], each["language"], len(each["document_ids"])) for each in saved] == [
-        (2, None, "de", 1)
-    ]
+    [counter] = saved
+    assert (counter["version"], counter["length"], counter["language"]) == (2, None, "de")
+    assert (len(counter["document_ids"]), counter["groups"]) == (1, ["desk", "shop"])
     await expect(page.get_by_label("Ask again in another mode").locator("option")).to_contain_text(
         [re.compile("research"), re.compile("Counter")]
     )

@@ -213,7 +213,7 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     await dialog.get_by_role("button", name="Delete").click()
     await expect(workspaces.first).to_have_text("default00")
     assert await house.services.library.documents.list("default") == []
-    assert await house.services.runs.assistants.list("default") == []
+    assert await house.services.runs.assistants.list(Scope("default")) == []
     await page.get_by_role("button", name="Delete le-gal.1").click()
     await dialog.get_by_label("type its name").fill("le-galx1")
     await dialog.get_by_role("button", name="Delete").click()

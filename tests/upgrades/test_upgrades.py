@@ -16,10 +16,13 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.embedded import Servers
+from app.adapters.postgres.pool import open_pool, open_session
 from app.history.state_check import check_states
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from domain.assistants import Draft
+from domain.people.access import OWNER
 from domain.scope import Scope
 from tests.conftest import create_database
 from tests.http_client import open_client
@@ -205,6 +208,36 @@ async def test_an_old_checkpoint_can_be_forked(client: httpx.AsyncClient, runs: 
         client, runs["thorough"], checkpoint_id=grade, set={"confidence": 0.1, "profile.grade.max_retries": 0}
     )
     assert refused["outcome"] == "showed_passages"
+
+
+ASSISTANTS = """
+INSERT INTO assistants (workspace_id, assistant_id, version, current, name, description, setup, metadata, created_by)
+    SELECT 'default', assistant_id, version, version = 2, name, '', '{"mode": "fast"}', '{}', 'ann' FROM (VALUES
+        ('00000000-0000-0000-0000-00000000000a'::uuid, 1, 'Old'), ('00000000-0000-0000-0000-00000000000a', 2, 'Straße'),
+        ('00000000-0000-0000-0000-00000000000b', 2, 'STRASSE'), ('00000000-0000-0000-0000-00000000000c', 2, 'Ｓtrasse')
+    ) AS made (assistant_id, version, name)
+"""
+
+
+async def test_assistants_are_everybodys_and_those_of_one_name_get_numbers(old_url: str, redis_url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(old_url, autocommit=True) as connection:
+        await connection.execute(ASSISTANTS.encode())
+    settings = read_settings(DATABASE_URL=old_url, REDIS_URL=redis_url, load_samples=False)
+    async with open_services(settings) as services:
+        asker = Scope.within("default", groups=["us"])
+        names = [(each.name, each.groups, each.version) for each in await services.assistants.list(asker)]
+        assert names == [("Straße", [], 2), ("STRASSE (2)", [], 2), ("Ｓtrasse (3)", [], 2)]
+        old = await services.assistants.find(asker, "00000000-0000-0000-0000-00000000000A")
+        assert [each.name for each in await services.assistants.list_versions(asker, old.assistant_id)] == [
+            "Straße",
+            "Old",
+        ]
+        # Row-level security holds back those of groups.
+        await services.assistants.change(
+            Scope("default"), Draft(name="Straße", groups=["them"]), OWNER, old.assistant_id
+        )
+        async with open_pool(old_url, vectors=False) as pool, open_session(pool, asker) as session:
+            assert len(await session.fetch("SELECT FROM assistants")) == 2
 
 
 # What a server of 1.0.0 leaves that was killed with a run and a file in hand, and others waiting behind them.

@@ -40,6 +40,9 @@ class PgVectorStoreDocuments:
         """Return nothing: no citation from the table has a hash to compare with."""
         return {}
 
+    async def list_readable(self, asker: Scope) -> frozenset[str]:
+        return frozenset(document.id for document in await self._list(asker))
+
     async def list_revisions(self, asker: Scope, document_id: str) -> Sequence[Revision]:
         """Return nothing: the table keeps no earlier contents."""
         return []

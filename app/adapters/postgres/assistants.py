@@ -2,32 +2,40 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.conversations.threads import list_groups
 from app.adapters.postgres.pool import Pool, Session, open_session
 from domain.assistants import MOST_ASSISTANTS, MOST_VERSIONS, Assistant, Draft, Setup
 from domain.errors import AssistantError, NameTaken, UnknownAssistant
+from domain.people.names import find_twin, fold_name
+from domain.scope import Scope
 
 _COLUMNS: LiteralString = """
-    assistant_id::text, version, name, description, setup, metadata, created_by, updated_at, (
+    assistant_id::text, version, name, description, setup, metadata, groups, created_by, updated_at, (
         SELECT updated_at FROM assistants AS first
         WHERE first.workspace_id = assistants.workspace_id AND first.assistant_id = assistants.assistant_id
             AND first.version = 1
     ) AS created_at
 """
 
-_SELECT: LiteralString = f"SELECT {_COLUMNS} FROM assistants WHERE workspace_id = %(workspace_id)s"
+# Row-level security says it, too, where the server has our role.
+_READABLE: LiteralString = """
+    workspace_id = %(workspace_id)s
+    AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
+"""
+
+_SELECT: LiteralString = f"SELECT {_COLUMNS} FROM assistants WHERE {_READABLE}"
 _VERSIONS: LiteralString = f"{_SELECT} AND assistant_id = %(assistant_id)s"
 
 _FIND: LiteralString = f"""
     {_SELECT} AND assistant_id IN (
-        SELECT assistant_id FROM assistants WHERE workspace_id = %(workspace_id)s AND current
-            AND (assistant_id = %(assistant_id)s OR lower(name) = lower(%(name)s))
+        SELECT assistant_id FROM assistants WHERE {_READABLE} AND current
+            AND (assistant_id = %(assistant_id)s OR key = %(key)s)
         -- An id goes before another assistant's name.
         ORDER BY (assistant_id = %(assistant_id)s) IS TRUE DESC LIMIT 1
     ) AND CASE WHEN %(version)s::int IS NULL THEN current ELSE version = %(version)s END
@@ -35,34 +43,41 @@ _FIND: LiteralString = f"""
 
 _HOLD: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended('assistants ' || %(workspace_id)s, 0))"
 
-_COUNT: LiteralString = """
+_COUNT: LiteralString = f"""
     SELECT count(*) FILTER (WHERE current) AS assistants,
-        coalesce(max(version) FILTER (WHERE assistant_id = %(assistant_id)s), 0) AS latest
+        coalesce(max(version) FILTER (WHERE assistant_id = %(assistant_id)s), 0) AS latest,
+        coalesce(bool_or({_READABLE}) FILTER (WHERE assistant_id = %(assistant_id)s), false) AS readable
     FROM assistants WHERE workspace_id = %(workspace_id)s
 """
 
-_RETIRE: LiteralString = """
-    UPDATE assistants SET current = false
-    WHERE workspace_id = %(workspace_id)s AND assistant_id = %(assistant_id)s AND current
+_LIST_NAMES: LiteralString = """
+    SELECT name FROM assistants
+    WHERE workspace_id = %(workspace_id)s AND current AND assistant_id != %(assistant_id)s ORDER BY key
+"""
+
+_RETIRE: LiteralString = f"""
+    UPDATE assistants SET current = false, groups = coalesce(%(given)s::text[], groups)
+    WHERE {_READABLE} AND assistant_id = %(assistant_id)s
 """
 
 _ADD: LiteralString = """
     INSERT INTO assistants (
-        workspace_id, assistant_id, version, current, name, description, setup, metadata, created_by
+        workspace_id, assistant_id, version, current, name, key, description, setup, metadata, groups, created_by
     ) VALUES (
-        %(workspace_id)s, %(assistant_id)s, %(version)s, true, %(name)s, %(description)s, %(setup)s, %(metadata)s,
-        %(caller)s
+        %(workspace_id)s, %(assistant_id)s, %(version)s, true, %(name)s, %(key)s, %(description)s, %(setup)s,
+        %(metadata)s, coalesce(%(given)s::text[], (
+            SELECT groups FROM assistants
+            WHERE workspace_id = %(workspace_id)s AND assistant_id = %(assistant_id)s LIMIT 1
+        ), '{}'), %(caller)s
     )
 """
 
-_CHOOSE: LiteralString = """
+_CHOOSE: LiteralString = f"""
     UPDATE assistants SET current = true
-    WHERE workspace_id = %(workspace_id)s AND assistant_id = %(assistant_id)s AND version = %(version)s
+    WHERE {_READABLE} AND assistant_id = %(assistant_id)s AND version = %(version)s
 """
 
-_DELETE: LiteralString = """
-    DELETE FROM assistants WHERE workspace_id = %(workspace_id)s AND assistant_id = %(assistant_id)s
-"""
+_DELETE: LiteralString = f"DELETE FROM assistants WHERE {_READABLE} AND assistant_id = %(assistant_id)s"
 
 
 class PostgresAssistantStore:
@@ -71,78 +86,86 @@ class PostgresAssistantStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, workspace_id: str) -> Sequence[Assistant]:
-        async with open_session(self._pool, workspace_id) as session:
-            return [_read(row) for row in await session.fetch(f"{_SELECT} AND current ORDER BY lower(name)")]
-
-    async def find(self, workspace_id: str, name: str, version: int | None = None) -> Assistant | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_FIND, assistant_id=_read_id(name), name=name, version=version)
-        return None if row is None else _read(row)
-
-    async def list_versions(self, workspace_id: str, assistant_id: str) -> Sequence[Assistant]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(f"{_VERSIONS} ORDER BY version DESC", assistant_id=_read_id(assistant_id))
+    async def list(self, asker: Scope) -> Sequence[Assistant]:
+        async with open_session(self._pool, asker) as session:
+            rows = await session.fetch(f"{_SELECT} AND current ORDER BY key", groups=list_groups(asker))
         return [_read(row) for row in rows]
 
-    async def add(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
-        return await self._store(workspace_id, assistant_id, draft, caller, is_new=True)
+    async def find(self, asker: Scope, name: str, version: int | None = None) -> Assistant | None:
+        key, groups = fold_name(name), list_groups(asker)
+        async with open_session(self._pool, asker) as session:
+            row = await session.fetch_one(_FIND, assistant_id=_read_id(name), key=key, version=version, groups=groups)
+        return None if row is None else _read(row)
 
-    async def change(self, workspace_id: str, assistant_id: str, draft: Draft, caller: str) -> Assistant:
-        return await self._store(workspace_id, assistant_id, draft, caller, is_new=False)
+    async def list_versions(self, asker: Scope, assistant_id: str) -> Sequence[Assistant]:
+        named: dict[str, Any] = {"assistant_id": _read_id(assistant_id), "groups": list_groups(asker)}
+        async with open_session(self._pool, asker) as session:
+            return [_read(row) for row in await session.fetch(f"{_VERSIONS} ORDER BY version DESC", **named)]
 
-    async def _store(
-        self, workspace_id: str, assistant_id: str, draft: Draft, caller: str, *, is_new: bool
-    ) -> Assistant:
-        async with self._change(workspace_id, draft.name) as session:
-            count = await session.fetch_one(_COUNT, assistant_id=assistant_id)
+    async def add(self, asker: Scope, assistant_id: str, draft: Draft, caller: str) -> Assistant:
+        return await self._store(asker, assistant_id, draft, caller, is_new=True)
+
+    async def change(self, asker: Scope, assistant_id: str, draft: Draft, caller: str) -> Assistant:
+        return await self._store(asker, assistant_id, draft, caller, is_new=False)
+
+    async def _store(self, asker: Scope, assistant_id: str, draft: Draft, caller: str, *, is_new: bool) -> Assistant:
+        async with self._change(asker, assistant_id, draft.name) as session:
+            count = await session.fetch_one(_COUNT, assistant_id=assistant_id, groups=list_groups(asker))
             assert count is not None
             version = count["latest"] + 1
             if is_new and version > 1:
                 raise NameTaken(f"There is an assistant {assistant_id!r} already.")
-            if not is_new and version == 1:
+            if not is_new and not count["readable"]:
                 raise UnknownAssistant(f"There is no assistant {assistant_id!r} in this workspace.")
             if is_new and count["assistants"] >= MOST_ASSISTANTS:
                 raise AssistantError(f"This workspace has {MOST_ASSISTANTS} assistants already. Delete one first.")
             if version > MOST_VERSIONS:
                 raise AssistantError(f"This assistant has {MOST_VERSIONS:,} versions already. Make another one.")
-            await session.execute(_RETIRE, assistant_id=assistant_id)
+            await session.execute(_RETIRE, assistant_id=assistant_id, given=draft.groups, groups=list_groups(asker))
             await session.execute(
                 _ADD,
                 assistant_id=assistant_id,
                 version=version,
                 name=draft.name,
+                key=fold_name(draft.name),
                 description=draft.description,
                 setup=Jsonb(draft.setup.model_dump(exclude_none=True)),
                 metadata=Jsonb(draft.metadata),
+                given=draft.groups,
                 caller=caller,
             )
-            row = await session.fetch_one(f"{_VERSIONS} ORDER BY version DESC LIMIT 1", assistant_id=assistant_id)
+            row = await session.fetch_one(
+                f"{_VERSIONS} ORDER BY version DESC LIMIT 1", assistant_id=assistant_id, groups=None
+            )
             assert row is not None
             return _read(row)
 
-    async def choose(self, workspace_id: str, assistant_id: str, version: int) -> Assistant | None:
-        chosen = await self.find(workspace_id, assistant_id, version)
+    async def choose(self, asker: Scope, assistant_id: str, version: int) -> Assistant | None:
+        chosen = await self.find(asker, assistant_id, version)
         if chosen is None or chosen.assistant_id != assistant_id:
             return None
-        async with self._change(workspace_id, chosen.name) as session:
-            await session.execute(_RETIRE, assistant_id=assistant_id)
-            await session.execute(_CHOOSE, assistant_id=assistant_id, version=version)
+        named: dict[str, Any] = {"assistant_id": assistant_id, "groups": list_groups(asker)}
+        async with self._change(asker, assistant_id, chosen.name) as session:
+            await session.execute(_RETIRE, given=None, **named)
+            await session.execute(_CHOOSE, version=version, **named)
         return chosen
 
-    async def delete(self, workspace_id: str, assistant_id: str) -> bool:
-        async with open_session(self._pool, workspace_id) as session:
-            return bool((await session.execute(_DELETE, assistant_id=_read_id(assistant_id))).rowcount)
+    async def delete(self, asker: Scope, assistant_id: str) -> bool:
+        named: dict[str, Any] = {"assistant_id": _read_id(assistant_id), "groups": list_groups(asker)}
+        async with open_session(self._pool, asker) as session:
+            return bool((await session.execute(_DELETE, **named)).rowcount)
 
     @asynccontextmanager
-    async def _change(self, workspace_id: str, name: str) -> AsyncIterator[Session]:
-        """Open a transaction in which nobody else changes the workspace's assistants."""
-        try:
-            async with open_session(self._pool, workspace_id, transaction=True) as session:
-                await session.execute(_HOLD)
-                yield session
-        except UniqueViolation:
-            raise NameTaken(f"Another assistant of this workspace has the name {name!r}.") from None
+    async def _change(self, asker: Scope, assistant_id: str, name: str) -> AsyncIterator[Session]:
+        """Open a transaction in which nobody else changes the workspace's assistants, all of which it sees. Raises
+        `NameTaken` where the name looks like another's."""
+        async with open_session(self._pool, asker.workspace_id, transaction=True) as session:
+            await session.execute(_HOLD)
+            names = [row["name"] for row in await session.fetch(_LIST_NAMES, assistant_id=assistant_id)]
+            if twin := find_twin(name, names):
+                looks = "has" if fold_name(name) == fold_name(twin) else f"is called {twin!r}, which looks like"
+                raise NameTaken(f"Another assistant of this workspace {looks} the name {name!r}.")
+            yield session
 
 
 def _read_id(text: str) -> UUID | None:

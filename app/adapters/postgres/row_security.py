@@ -71,7 +71,7 @@ not trust (`&&`, `@@`, `%`, `ILIKE`) read these: behind a policy no index would 
 # sake of this condition: our statements name the workspace themselves, in the form that suits their index.
 _OF_WORKSPACE: LiteralString = "(workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE"
 
-# A document of groups is for those in one of them. Whatever shows a text joins `documents`.
+# A document or an assistant of groups is for those in one of them. Whatever shows a text joins `documents`.
 _OF_GROUPS: LiteralString = """
     groups = '{}'
     OR (SELECT coalesce(current_setting('askgraph.groups', true), '') = '')
@@ -140,7 +140,8 @@ async def find_role(connection: AsyncConnection[Any]) -> str | None:
 
 async def protect(connection: AsyncConnection[Any], name: str) -> None:
     """Give a table of `OF_WORKSPACE` its policy."""
-    condition: LiteralString = f"{_OF_WORKSPACE} AND ({_OF_GROUPS})" if name == "documents" else _OF_WORKSPACE
+    is_of_groups = name in ("assistants", "documents")
+    condition: LiteralString = f"{_OF_WORKSPACE} AND ({_OF_GROUPS})" if is_of_groups else _OF_WORKSPACE
     table = Identifier(name)
     await connection.execute(SQL("CREATE POLICY of_workspace ON {} USING ({})").format(table, SQL(condition)))
     await connection.execute(SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(table))

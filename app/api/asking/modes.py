@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from app.api.dependencies import RunLogDep, Workspace, WorkspaceModesDep, needs, read_services
+from app.api.dependencies import CallerScope, RunLogDep, WorkspaceModesDep, needs, read_services
 from app.api.schema.openapi import answer_with, list_of
 from app.api.schema.responses import ModeBody
 from domain.runs import Spending
@@ -16,12 +16,10 @@ router = APIRouter(prefix="/api/modes", tags=["chat"], route_class=needs("ask"))
 
 
 @router.get("", **answer_with(list_of("modes", ModeBody), "The modes."))
-async def list_modes(
-    request: Request, known: WorkspaceModesDep, log: RunLogDep, workspace: Workspace
-) -> dict[str, Any]:
+async def list_modes(request: Request, known: WorkspaceModesDep, log: RunLogDep, scope: CallerScope) -> dict[str, Any]:
     """List the modes and the workspace's assistants with what a question costs in each: what those of the last 30 days
     have cost on average in the workspace, and the most that one may. Both are null where no language model is asked."""
-    modes = {name: mode for name, mode in (await known.list(workspace)).items() if "@" not in name}
+    modes = {name: mode for name, mode in (await known.list(scope)).items() if "@" not in name}
     models = read_services(request).models.chat
     asking = {
         name for name, mode in modes.items() if models.choose(mode.models).large is not None and mode.budget.tokens != 0
@@ -29,7 +27,7 @@ async def list_modes(
     by_mode: dict[str | None, Spending] = {}
     if asking:
         # Reads the records of a month, for which a page without a model need not wait.
-        spent, _ = await log.sum_costs(workspace, datetime.now(UTC) - MEASURED_FOR, "mode")
+        spent, _ = await log.sum_costs(scope.workspace_id, datetime.now(UTC) - MEASURED_FOR, "mode")
         by_mode = {each.name: each for each in spent}
     listed = [
         {

@@ -1,6 +1,5 @@
 """Documents: add, list, read, delete."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
 from time import perf_counter
@@ -52,7 +51,6 @@ from domain.documents import Document, DocumentReport, IngestReport, Revision, c
 from domain.errors import (
     DocumentError,
     Forbidden,
-    InputError,
     OversizedDocument,
     Unavailable,
     UnknownDocument,
@@ -60,7 +58,6 @@ from domain.errors import (
 )
 from domain.library.ingestions import IngestionStatus
 from domain.library.where import Where
-from domain.people.access import Caller
 from domain.ports.documents import DocumentStore
 from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
@@ -107,7 +104,8 @@ async def add_documents(
     """
     started = perf_counter()
     request.state.target = ", ".join(file.filename or "" for file in files)
-    scope, groups = Scope(workspace, groups=caller.groups), _check_groups(caller, groups)
+    scope, groups = Scope(workspace, groups=caller.groups), check_groups(groups)
+    caller.check_groups(groups or ())
     limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
     accepted: list[IngestionStatus] = []
@@ -126,7 +124,7 @@ async def add_documents(
             taken.add(name)
             known = await documents.find(workspace, name, asking=scope.groups, groups=groups)
             if known is not None and groups is not None:
-                _check_change(caller, known, groups)
+                caller.check_groups(groups, known.groups or ())
             if (size := file.size or 0) > limit:
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
@@ -214,23 +212,6 @@ async def find_document(documents: DocumentStore, scope: Scope, document_id: str
     return document
 
 
-def _check_groups(caller: Caller, groups: Sequence[str] | None, kept: Sequence[str] = ()) -> list[str] | None:
-    """Return the groups for a document, which must be the caller's own, or `kept`, those that it has. Raises
-    `InputError`."""
-    checked = check_groups(groups)
-    if caller.groups is not None and (others := set(checked or ()) - caller.groups - set(kept)):
-        raise InputError(f"You can give a document your own groups only, and {min(others)!r} is none of them.")
-    return checked
-
-
-def _check_change(caller: Caller, document: Document, groups: Sequence[str]) -> None:
-    """Raise `Forbidden` where the caller may not give these groups to a document: of its groups they may take away
-    their own, and not the last one, which would show it to everybody."""
-    had = set(document.groups or ())
-    if caller.groups is not None and had and (not groups or had - set(groups) - caller.groups):
-        raise Forbidden("Of a document's groups you can take away your own only, and not the last one.")
-
-
 async def find_revision(documents: DocumentStore, scope: Scope, document: Document, revision: int | None) -> str:
     """Return the hash of the document's content, or of an earlier revision's. Raises `UnknownDocument` where it is not
     kept, or the caller may not read it."""
@@ -262,9 +243,9 @@ async def set_groups(
 ) -> dict[str, Any]:
     """Change who may read a document: callers of one of its groups; without groups, every caller of the workspace."""
     known = await find_document(documents, scope, document_id)
-    groups = _check_groups(caller, body.groups, known.groups or ())
-    _check_change(caller, known, groups or [])
-    document = await documents.set_groups(scope.workspace_id, document_id, groups or [])
+    groups = check_groups(body.groups) or []
+    caller.check_groups(groups, known.groups or ())
+    document = await documents.set_groups(scope.workspace_id, document_id, groups)
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
     await answers.forget(scope.workspace_id)

@@ -23,8 +23,8 @@ from app.api.asking.streams import (
 )
 from app.api.dependencies import (
     CallerDep,
+    CallerScope,
     ConversationsDep,
-    Workspace,
     WorkspaceModesDep,
     begins_run,
     get_caller,
@@ -38,6 +38,7 @@ from app.api.schema.schemas import ThreadId, WorkspaceId
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
 from domain.ports.embedding import Vector
+from domain.scope import Scope
 
 MOST_MESSAGES = 1000
 MOST_TEXTS = 256
@@ -108,7 +109,7 @@ class EmbeddingRequest(BaseModel):
 async def list_models(caller: CallerDep, modes: WorkspaceModesDep, workspace: WorkspaceId | None = None) -> Any:
     """List the modes as models, and the assistants of the workspace. A caller of several who names none gets modes."""
     try:
-        names = await modes.list_names(caller.enter(workspace))
+        names = await modes.list_names(Scope(caller.enter(workspace), groups=caller.groups))
     except UnknownWorkspace:
         if workspace is not None:
             raise
@@ -117,9 +118,9 @@ async def list_models(caller: CallerDep, modes: WorkspaceModesDep, workspace: Wo
 
 
 @router.get("/models/{name}")
-async def get_model(name: str, modes: WorkspaceModesDep, workspace: Workspace) -> dict[str, Any]:
+async def get_model(name: str, modes: WorkspaceModesDep, scope: CallerScope) -> dict[str, Any]:
     """Describe a mode or an assistant as a model."""
-    await modes.find(workspace, name)
+    await modes.find(scope, name)
     return _describe_model(name)
 
 

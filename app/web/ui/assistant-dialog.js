@@ -6,7 +6,7 @@ import { askAll, limits } from "../lib/library.js";
 import { useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
-import { Dialog } from "./dialog.js";
+import { Dialog, readNames } from "./dialog.js";
 
 const names = new Intl.DisplayNames(language, { type: "language" });
 
@@ -21,10 +21,12 @@ export function AssistantDialog({ item, close }) {
   const save = (form) => dare(async () => {
     const from = form.get("from");
     const text = (name) => form.get(name) || null;
+    const groups = readNames(form.get("groups"));
     const kept = item && from === "kept" ? { document_ids: item.document_ids, filter: item.filter } : {};
     await saveAssistant(item, {
       name: form.get("name"), description: form.get("description"), mode: form.get("mode"), instructions: text("instructions"),
       length: text("length"), language: text("language"), models: item?.models ?? null, metadata: item?.metadata ?? {},
+      groups: item || groups.length ? groups : null,
       ...(from === "chosen" ? limits() : kept),
     });
     // What was chosen is the assistant's now.
@@ -47,6 +49,7 @@ export function AssistantDialog({ item, close }) {
       <${From} item=${item} select=${select} />
       ${select("length", phrase("assistants.length"), [asMode, ["brief", phrase("assistants.brief")], ["detailed", phrase("assistants.detailed")]], item?.length)}
       ${select("language", phrase("assistants.language"), [asMode, ["auto", phrase("assistants.asked")], ...languages.map((each) => [each, names.of(each) ?? each])], item?.language)}
+      <label>${phrase("keys.groups")}<input name="groups" defaultValue=${item?.groups.join(", ") ?? ""} placeholder=${phrase("keys.names")} /></label>
       <p class="wrong" role="alert">${visible(problem)}</p>
       <p class="ends">
         ${item && html`<${Confirm} of=${visible(item.name)} act=${() => dare(() => deleteAssistant(item))} />`}

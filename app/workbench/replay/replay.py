@@ -177,7 +177,7 @@ class Replayer:
                 steps = [await read_step(self._graph, snapshot)]
             place, forced = find_place(steps, replay)
         following = [each.node for each in steps[place + 1 :] if each.node in STEPS]
-        modes = {} if replay.mode is None else await self._parts.modes.list(replay.workspace_id, replay.mode)
+        modes = {} if replay.mode is None else await self._parts.modes.list(asker, replay.mode)
         # A strict replay reads nothing but the tape, and repeats what was asked of it.
         groups = None if replay.tape == "strict" else asker.groups
         start = start_at(steps[place], groups, forced, replay.changes, replay.mode, modes)

@@ -39,6 +39,12 @@ _READ_HASHES: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
+_LIST_READABLE: LiteralString = """
+    SELECT document_id::text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+      AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
+"""
+
 _GET_TEXT: LiteralString = """
     SELECT text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -90,6 +96,12 @@ class PostgresDocumentCatalog:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_READ_HASHES, document_ids=parse_ids(list(document_ids)))
         return {row["document_id"]: row["content_hash"] for row in rows}
+
+    async def list_readable(self, asker: Scope) -> frozenset[str]:
+        groups = None if asker.groups is None else sorted(asker.groups)
+        async with open_session(self._pool, asker) as session:
+            rows = await session.fetch(_LIST_READABLE, document_ids=parse_ids(asker.document_ids or ()), groups=groups)
+        return frozenset(row["document_id"] for row in rows)
 
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         async with open_session(self._pool, workspace_id) as session:

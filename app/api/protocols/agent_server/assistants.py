@@ -9,7 +9,7 @@ from langgraph.graph import END
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep, Workspace
+from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep
 from app.api.protocols.agent_server.protocol import PREFIX, name_assistant, route_for
 from app.api.schema.schemas import VersionRequest
 from app.assistants import Assistants, WorkspaceModes, unknown_assistant
@@ -18,6 +18,7 @@ from app.support.toml_files import list_problems
 from domain.assistants import Assistant, Draft, Setup
 from domain.errors import Forbidden, InputError, NameTaken, UnknownAssistant, UnknownMode
 from domain.profile import Profile
+from domain.scope import Scope
 
 router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
 making = APIRouter(prefix=PREFIX, route_class=route_for("ingest"), include_in_schema=False)
@@ -25,7 +26,7 @@ making = APIRouter(prefix=PREFIX, route_class=route_for("ingest"), include_in_sc
 EPOCH = "1970-01-01T00:00:00+00:00"
 """Modes are settings, and have no time of their own."""
 
-OWN = sorted(set(Setup.model_fields) - {"mode"})
+OWN = sorted({*Setup.model_fields, "groups"} - {"mode"})
 """What an assistant's context may hold."""
 
 MESSAGES = {"type": "array", "items": {"type": "object", "additionalProperties": True}}
@@ -39,9 +40,10 @@ CONTEXT_SCHEMA = {
         "limit": {"type": "integer", "minimum": 1},
         **{name: {"type": "string"} for name in ("instructions", "length", "language")},
         "models": {"type": "object"},
+        "groups": {"type": "array", "items": {"type": "string"}},
     },
 }
-"""`threshold` and `limit` are for runs, and the last four for assistants."""
+"""`threshold` and `limit` are for runs, and the last five for assistants."""
 
 
 Metadata = dict[str, Any] | None
@@ -111,12 +113,12 @@ class AssistantSearch(BaseModel):
     sort_order: Literal["asc", "desc"] = "desc"
     select: list[str] | None = None
 
-    async def choose(self, modes: WorkspaceModes, workspace: str) -> list[dict[str, Any]]:
+    async def choose(self, assistants: Assistants, asker: Scope) -> list[dict[str, Any]]:
         """Return the assistants that are asked for."""
-        made = [_describe(each) for each in await modes.store.list(workspace)]
+        made = [_describe(each) for each in await assistants.list(asker)]
         found = [
             assistant
-            for assistant in (*made, *map(_describe_mode, modes.deployed))
+            for assistant in (*made, *map(_describe_mode, assistants.modes.deployed))
             if self.graph_id in (None, assistant["graph_id"])
             and (self.name or "").lower() in assistant["name"].lower()
             and (self.metadata or {}).items() <= assistant["metadata"].items()
@@ -124,10 +126,10 @@ class AssistantSearch(BaseModel):
         return sorted(found, key=lambda each: str(each[self.sort_by]).lower(), reverse=self.sort_order == "desc")
 
 
-async def find_profile(modes: WorkspaceModes, workspace_id: str, assistant_id: str) -> Profile:
+async def find_profile(modes: WorkspaceModes, asker: Scope, assistant_id: str) -> Profile:
     """Return the profile of an assistant, by its id or its name. Raises `UnknownAssistant` and `AssistantError`."""
     try:
-        return await modes.find(workspace_id, _find_mode(modes, assistant_id) or assistant_id)
+        return await modes.find(asker, _find_mode(modes, assistant_id) or assistant_id)
     except UnknownMode:
         raise unknown_assistant(assistant_id) from None
 
@@ -160,16 +162,16 @@ async def create_assistant(
             raise
         # What has the name may be another one.
         try:
-            return await _read(assistants, scope.workspace_id, assistant_id)
+            return await _read(assistants, scope, assistant_id)
         except UnknownAssistant:
             pass
         raise
 
 
 @router.post("/assistants/search")
-async def search_assistants(body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace) -> Response:
+async def search_assistants(body: AssistantSearch, assistants: AssistantsDep, scope: CallerScope) -> Response:
     """List the assistants, the latest first unless the client says otherwise."""
-    found = await body.choose(assistants.modes, workspace)
+    found = await body.choose(assistants, scope)
     following = body.offset + body.limit
     headers = {"X-Pagination-Total": str(len(found))}
     if following < len(found):
@@ -181,15 +183,15 @@ async def search_assistants(body: AssistantSearch, assistants: AssistantsDep, wo
 
 
 @router.post("/assistants/count")
-async def count_assistants(body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace) -> int:
+async def count_assistants(body: AssistantSearch, assistants: AssistantsDep, scope: CallerScope) -> int:
     """Count the assistants."""
-    return len(await body.choose(assistants.modes, workspace))
+    return len(await body.choose(assistants, scope))
 
 
 @router.get("/assistants/{assistant_id}")
-async def get_assistant(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+async def get_assistant(assistant_id: str, assistants: AssistantsDep, scope: CallerScope) -> dict[str, Any]:
     """Describe an assistant."""
-    return await _read(assistants, workspace, assistant_id)
+    return await _read(assistants, scope, assistant_id)
 
 
 @making.patch("/assistants/{assistant_id}")
@@ -197,31 +199,31 @@ async def change_assistant(
     assistant_id: str, body: AssistantChange, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
 ) -> dict[str, Any]:
     """Make a version of an assistant with some of it changed. Metadata is added to; a context replaces the last one."""
-    known = await _open(assistants, scope.workspace_id, assistant_id)
+    known = await _open(assistants, scope, assistant_id)
     before = Draft(name=known.name, description=known.description, metadata=known.metadata, **known.setup.model_dump())
     return _describe(await assistants.change(scope, body.draft(known.name, before), caller, known.assistant_id))
 
 
 @making.delete("/assistants/{assistant_id}", status_code=204)
 async def delete_assistant(
-    assistant_id: str, assistants: AssistantsDep, workspace: Workspace, delete_threads: bool = False
+    assistant_id: str, assistants: AssistantsDep, scope: CallerScope, delete_threads: bool = False
 ) -> Response:
     """Delete an assistant with its versions. Its threads stay."""
     if delete_threads:
         raise InputError("Threads stay when their assistant goes. Delete each by itself.")
-    known = await _open(assistants, workspace, assistant_id)
-    await assistants.delete(workspace, known.assistant_id)
+    known = await _open(assistants, scope, assistant_id)
+    await assistants.delete(scope, known.assistant_id)
     return Response(status_code=204)
 
 
 @router.post("/assistants/{assistant_id}/versions")
 async def list_versions(
-    assistant_id: str, body: AssistantSearch, assistants: AssistantsDep, workspace: Workspace
+    assistant_id: str, body: AssistantSearch, assistants: AssistantsDep, scope: CallerScope
 ) -> list[dict[str, Any]]:
     """List the versions of an assistant, the latest first."""
-    described = [await _read(assistants, workspace, assistant_id)]
+    described = [await _read(assistants, scope, assistant_id)]
     if not _find_mode(assistants.modes, assistant_id):
-        versions = await assistants.modes.store.list_versions(workspace, described[0]["assistant_id"])
+        versions = await assistants.list_versions(scope, described[0]["assistant_id"])
         described = [_describe(each) | {"created_at": _write_time(each.updated_at)} for each in versions]
     found = [each for each in described if (body.metadata or {}).items() <= each["metadata"].items()]
     return [
@@ -232,19 +234,19 @@ async def list_versions(
 
 @making.post("/assistants/{assistant_id}/latest")
 async def choose_version(
-    assistant_id: str, body: VersionRequest, assistants: AssistantsDep, workspace: Workspace
+    assistant_id: str, body: VersionRequest, assistants: AssistantsDep, scope: CallerScope
 ) -> dict[str, Any]:
     """Let one of the versions of an assistant answer."""
-    known = await _open(assistants, workspace, assistant_id)
-    return _describe(await assistants.choose(workspace, known.assistant_id, body.version))
+    known = await _open(assistants, scope, assistant_id)
+    return _describe(await assistants.choose(scope, known.assistant_id, body.version))
 
 
 @router.get("/assistants/{assistant_id}/graph")
 async def draw_assistant(
-    assistant_id: str, assistants: AssistantsDep, graph: GraphDep, workspace: Workspace
+    assistant_id: str, assistants: AssistantsDep, graph: GraphDep, scope: CallerScope
 ) -> dict[str, Any]:
     """Return the steps of the graph and the edges between them."""
-    await _read(assistants, workspace, assistant_id)
+    await _read(assistants, scope, assistant_id)
     diagram = read_graph(graph)
     return {
         "nodes": [
@@ -260,9 +262,9 @@ async def draw_assistant(
 
 
 @router.get("/assistants/{assistant_id}/schemas")
-async def describe_schemas(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+async def describe_schemas(assistant_id: str, assistants: AssistantsDep, scope: CallerScope) -> dict[str, Any]:
     """Return the JSON schemas of the input, the state and the context."""
-    assistant = await _read(assistants, workspace, assistant_id)
+    assistant = await _read(assistants, scope, assistant_id)
     question = {"type": "string", "description": "In place of messages."}
     inputs = {"type": "object", "title": "Input", "properties": {"messages": MESSAGES, "question": question}}
     state = {
@@ -288,9 +290,9 @@ async def describe_schemas(assistant_id: str, assistants: AssistantsDep, workspa
 
 
 @router.get("/assistants/{assistant_id}/subgraphs")
-async def list_subgraphs(assistant_id: str, assistants: AssistantsDep, workspace: Workspace) -> dict[str, Any]:
+async def list_subgraphs(assistant_id: str, assistants: AssistantsDep, scope: CallerScope) -> dict[str, Any]:
     """Return the graph's subgraphs: it has none."""
-    await _read(assistants, workspace, assistant_id)
+    await _read(assistants, scope, assistant_id)
     return {}
 
 
@@ -299,18 +301,18 @@ def _find_mode(modes: WorkspaceModes, assistant_id: str) -> str | None:
     return next((name for name in modes.deployed if assistant_id in (name, name_assistant(name))), None)
 
 
-async def _read(assistants: Assistants, workspace: str, assistant_id: str) -> dict[str, Any]:
+async def _read(assistants: Assistants, scope: Scope, assistant_id: str) -> dict[str, Any]:
     """Describe an assistant, by its id or its name. Raises `UnknownAssistant`."""
     if mode := _find_mode(assistants.modes, assistant_id):
         return _describe_mode(mode)
-    return _describe(await assistants.find(workspace, assistant_id))
+    return _describe(await assistants.find(scope, assistant_id))
 
 
-async def _open(assistants: Assistants, workspace: str, assistant_id: str) -> Assistant:
+async def _open(assistants: Assistants, scope: Scope, assistant_id: str) -> Assistant:
     """Return an assistant to change it. Raises `UnknownAssistant`, and `Forbidden` for a mode."""
     if mode := _find_mode(assistants.modes, assistant_id):
         raise Forbidden(f"{mode!r} is a mode of the deployment, whose settings alone change it.")
-    return await assistants.find(workspace, assistant_id)
+    return await assistants.find(scope, assistant_id)
 
 
 def _describe_mode(mode: str) -> dict[str, Any]:
@@ -330,6 +332,7 @@ def _describe_mode(mode: str) -> dict[str, Any]:
 
 def _describe(assistant: Assistant) -> dict[str, Any]:
     context = assistant.setup.model_dump(include=set(OWN), exclude_none=True)
+    context |= {"groups": list(assistant.groups)} if assistant.groups else {}
     return {
         "assistant_id": assistant.assistant_id,
         "graph_id": assistant.setup.mode,

@@ -99,7 +99,7 @@ class Beginning:
 
     async def _choose(self) -> None:
         modes = self._services.workspace_modes
-        self._profile = (await find_profile(modes, self._workspace_id, self.body.assistant_id)).model_dump()
+        self._profile = (await find_profile(modes, self._reader.scope, self.body.assistant_id)).model_dump()
 
     @property
     def _mode(self) -> str:
