@@ -38,8 +38,7 @@ class Authority:
         """
         if not caller.startswith(KEY_PREFIX):
             return None
-        keys = {key.as_caller().name: key for key in await self._keys.list()}
-        key = keys.get(caller)
+        key = await self._keys.get(caller.removeprefix(KEY_PREFIX))
         if key is None or not key.is_valid(datetime.now(UTC)):
             raise Forbidden("The key that asked this is not valid any more. Ask again with another one.")
         now = key.as_caller()

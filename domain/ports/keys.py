@@ -17,6 +17,10 @@ class KeyStore(Protocol):
         """Return the key, valid or not, and note that it is used, at most once a minute."""
         ...
 
+    async def get(self, key_id: str) -> ApiKey | None:
+        """Return the key with this id, valid or not."""
+        ...
+
     async def list(self) -> list[ApiKey]:
         """Return all keys, oldest first."""
         ...

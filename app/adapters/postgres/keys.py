@@ -69,6 +69,10 @@ class PostgresKeyStore:
         rows = await self._fetch(_FIND, digest=digest)
         return _read(rows[0]) if rows else None
 
+    async def get(self, key_id: str) -> ApiKey | None:
+        rows = await self._fetch(f"SELECT {_COLUMNS} FROM api_keys WHERE key_id = %(key_id)s", key_id=key_id)
+        return _read(rows[0]) if rows else None
+
     async def list(self) -> list[ApiKey]:
         return [_read(row) for row in await self._fetch(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at")]
 
