@@ -1,7 +1,10 @@
 """Finding and loading files of this machine, and checking their names."""
 
 import os
+import stat
 import unicodedata
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.ingest.formats import is_read_from_folders, list_formats
@@ -31,7 +34,7 @@ def check_name(source: str, longest: int = MAX_NAME) -> None:
         )
     for character in source:
         if (category := unicodedata.category(character)) == "Cs":
-            raise UnreadableDocument("The file's name is not valid UTF-8, so it cannot be stored. Rename the file.")
+            raise UnreadableDocument("The name is not valid UTF-8, so it cannot be stored. Rename the file or folder.")
         if category in ("Cc", "Zl", "Zp") or unicodedata.bidirectional(character) in _REORDERING:
             raise UnreadableDocument(
                 f"The file's name holds the control character U+{ord(character):04X}, so lists and logs would not show "
@@ -48,37 +51,81 @@ def report_bad_name(source: str) -> DocumentReport | None:
     return None
 
 
-def find_files(path: Path) -> tuple[list[Path | DocumentReport], list[Path]]:
-    """Return the files that a path stands for, resolved and sorted, and those that are passed over: files of
-    unsupported formats, and in a folder links that lead out of it.
+@dataclass(slots=True)
+class FoundFiles:
+    """What a folder holds."""
 
-    Where there are no files, the list holds a report that says why.
-    """
-    path = path.expanduser().resolve()
-    if path.is_file():
-        return [path], []
-    if not path.is_dir():
-        problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
-        return [report_failure(str(path), UnreadableDocument(f"{problem} Check the path."))], []
-    files: list[Path | DocumentReport] = []
-    passed_over: list[Path] = []
-    for folder, folders, names in os.walk(path):
+    files: list[Path] = field(default_factory=list)
+    """Those of supported formats, resolved and sorted."""
+    passed_over: list[Path] = field(default_factory=list)
+    """Others, and links that lead out of the folder."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """What could not be looked into, and why: files may be there that nobody saw."""
+
+
+def find_files(path: Path) -> tuple[list[Path | DocumentReport], list[Path]]:
+    """Return the files that a path stands for, and those that are passed over. Where there are no files, or some could
+    not be seen, the list also holds reports that say why."""
+    path = resolve(path)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        problem = "There is no such file or folder. Check the path."
+    except OSError as error:
+        problem = describe_failure(error)
+    else:
+        if stat.S_ISREG(mode):
+            return [path], []
+        if stat.S_ISDIR(mode):
+            found = look_through(path)
+            files: list[Path | DocumentReport] = [*found.files]
+            files += [report_failure(at, UnreadableDocument(why)) for at, why in found.unread.items()]
+            none = UnsupportedDocument(f"The folder holds no file of a supported format ({list_formats()}).")
+            return files or [report_failure(str(path), none)], found.passed_over
+        problem = "It is neither a file nor a folder. Check the path."
+    return [report_failure(str(path), UnreadableDocument(problem))], []
+
+
+def look_through(root: Path) -> FoundFiles:
+    """Find the files in a folder, which is resolved, and in the folders in it. Hidden ones are left out."""
+    found = FoundFiles()
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # else it was removed meanwhile
+            found.unread[show_name(str(error.filename))] = describe_failure(error)
+
+    for folder, folders, names in os.walk(root, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
+        for name in sorted(name for name in names if not name.startswith(".") and not is_sidecar(name)):
             file = Path(folder, name)
-            if name.startswith(".") or not file.is_file():
-                continue
-            if is_sidecar(name):
+            try:
+                is_file = stat.S_ISREG(file.stat().st_mode)
+            except OSError as error:
+                note(error)
                 continue
             # What a link leads to may be anything that this process can read, and nobody has named it.
-            if not is_read_from_folders(name) or not (whole := file.resolve()).is_relative_to(path):
-                passed_over.append(file)
+            if not is_file or not is_read_from_folders(name) or not (whole := resolve(file)).is_relative_to(root):
+                found.passed_over.append(file)
             else:
-                files.append(whole)
-    if files:
-        return files, passed_over
-    problem = f"The folder holds no file of a supported format ({list_formats()})."
-    return [report_failure(str(path), UnsupportedDocument(problem))], passed_over
+                found.files.append(whole)
+    return found
+
+
+def show_name(source: str) -> str:
+    """Return a file's name as a list or log can show it."""
+    return source if source.isprintable() else ascii(source)
+
+
+def resolve(path: Path) -> Path:
+    """Follow all links of a path. Unlike `Path.resolve`, this stops at links that go round in circles."""
+    with suppress(RuntimeError):  # There is nobody of this name.
+        path = path.expanduser()
+    return Path(os.path.realpath(path))
+
+
+def describe_failure(error: OSError) -> str:
+    """Say what the operating system answered, and what to do."""
+    return f"{error.strerror}. Check the path, its permissions and its drive, and retry."
 
 
 def load(path: Path, max_bytes: int) -> bytes:
@@ -87,7 +134,7 @@ def load(path: Path, max_bytes: int) -> bytes:
         check_size(path.stat().st_size, max_bytes)
         return path.read_bytes()
     except OSError as error:
-        raise UnreadableDocument(f"{error.strerror}. Check its permissions and retry.") from error
+        raise UnreadableDocument(describe_failure(error)) from error
 
 
 def check_size(size: int, max_bytes: int) -> None:

@@ -1,9 +1,10 @@
 """The connector of a folder of this machine."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
-from app.ingest.files import find_files, load
+from app.ingest.files import describe_failure, load, look_through, resolve, show_name
 from app.ingest.metadata.sidecars import SUFFIX, read_sidecar
 from domain.errors import InputError
 from domain.ports.connectors import Content, Entry, Listing
@@ -13,7 +14,7 @@ class Folder:
     """Implements `Connector`. Links that lead out of the folder are not followed."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
-        self._path = path.expanduser().resolve()
+        self._path = resolve(path)
         self._max_bytes = max_bytes
         self.address = str(self._path)
 
@@ -26,19 +27,26 @@ class Folder:
         return Content(data, metadata=await asyncio.to_thread(read_sidecar, path))
 
     def _list(self) -> Listing:
-        if not self._path.is_dir():
-            raise InputError(f"There is no folder {self._path}.")
-        files, passed_over = find_files(self._path)
-        stamps = {file: stamp for file in files if isinstance(file, Path) and (stamp := _stamp(file)) is not None}
-        return Listing([Entry(str(file), stamp) for file, stamp in stamps.items()], len(passed_over))
+        try:
+            if not self._path.is_dir():
+                raise InputError(f"There is no folder {self._path}.")
+        except OSError as error:
+            raise InputError(f"{self._path}: {describe_failure(error)}") from error
+        found = look_through(self._path)
+        entries = []
+        for file in dict.fromkeys(found.files):
+            try:
+                entries.append(Entry(str(file), _stamp(file)))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                found.unread[show_name(str(file))] = describe_failure(error)
+        return Listing(entries, len(found.passed_over), unread=found.unread)
 
 
-def _stamp(file: Path) -> str | None:
-    """Return size and time of the last change, of the sidecar too; None where the file is gone."""
-    try:
-        parts = [file.stat()]
-        sidecar = file.with_name(file.name + SUFFIX)
-        parts += [sidecar.stat()] if sidecar.is_file() else []
-    except OSError:
-        return None
+def _stamp(file: Path) -> str:
+    """Return size and time of the last change, of the sidecar too. Raises `OSError`."""
+    parts = [file.stat()]
+    with suppress(OSError):  # A name may leave no room for a sidecar's; one that cannot be read is told when it is.
+        parts.append(file.with_name(file.name + SUFFIX).stat())
     return " ".join(f"{part.st_size}:{part.st_mtime_ns}" for part in parts)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from app.ingest.files import report_bad_name
 from domain.documents import DocumentReport
 from domain.errors import DocumentError, InputError, MetadataError, NotFound
 from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
@@ -62,26 +63,34 @@ async def sync(
     """Bring what was added, changed or moved in `place`, and then delete the documents of files that are gone.
 
     With `delete` False documents stay. With None they go unless that would be more than half of them: then the place
-    is probably not mounted, or shows something else for the time being. Where it may hold more than was seen, nothing
-    is gone. With `dry_run` nothing changes.
+    is probably not mounted, or shows something else for the time being. Where it may hold more than was seen, none
+    goes, and what could not be read is reported as failed. With `dry_run` nothing changes.
 
     Raises `InputError` where there is no such place, or too much of it is gone; `ConfigurationError`; `Unavailable`.
     """
+    if refused := report_bad_name(place.address):
+        raise InputError(f"{refused.source}: {refused.error}")
     listing = await place.list()
     known = await files.list(workspace_id, place.address)
     stored = {document.id: document for document in await documents.list(workspace_id)}
     found = {entry.source for entry in listing.entries}
-    gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
+    gap = listing.gap or ("Some of it could not be read." if listing.unread else None)
+    gone = {} if gap else {source: file for source, file in known.items() if source not in found}
     by_hash = {file.content_hash: source for source, file in gone.items() if file.content_hash}
     moved: set[str] = set()
-    result = Synced(passed_over=listing.passed_over, gap=listing.gap)
+    result = Synced(passed_over=listing.passed_over, gap=gap)
 
     def note(action: SyncAction, source: str, remark: str = "") -> None:
         result.counts[action] += 1
         report(action, source, remark)
 
+    for part, why in listing.unread.items():
+        note("failed", part, why)
     for entry in listing.entries:
         source, before = entry.source, known.get(entry.source)
+        if refused := report_bad_name(source):
+            note("failed", refused.source, refused.error or "")
+            continue
         is_current = before is not None and (before.document_id is None or before.document_id in stored)
         stamp = before.stamp if before and is_current else None
         if stamp is not None and stamp == entry.version:

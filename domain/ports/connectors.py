@@ -1,6 +1,6 @@
 """Places outside that documents come from: a folder, a website, a bucket."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,6 +26,8 @@ class Listing:
     """Files that are of no supported format or, of a website, not for programs to read."""
     gap: str | None = None
     """Why this may not be everything; None where it is. What a listing with a gap leaves out is not taken as gone."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """The parts that could not be read, such as folders, by path or address, and why. They are gaps, too."""
 
 
 @dataclass(frozen=True, slots=True)

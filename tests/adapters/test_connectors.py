@@ -4,12 +4,13 @@ import gzip
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
 from obstore.store import S3Store
 from starlette.responses import RedirectResponse, Response
+from wsgidav.dav_provider import DAVCollection
 
 from app.adapters.connectors import website
 from app.settings import read_settings
@@ -108,6 +109,27 @@ class TestWebdav(ConnectorContract):
             monkeypatch.setenv("ASKGRAPH_SYNC_LOGIN", f"{USER}:{PASSWORD}@{host}")
             yield InWebdav(f"webdav://{host}/the%20team", tmp_path / "the team")
 
+    async def test_a_folder_that_cannot_be_listed_loses_nothing(
+        self, place: Place, services: Services, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await place.write("deep/a.md", "The apple is here.")
+        await place.write("other/b.md", "The banana is here.")
+        await place.write("c.md", "The cherry is here.")
+        async with opened(place.address) as connector:
+            await sync_into(services, connector)
+            await place.remove("c.md")
+            await place.write("other/new.md", "The nut is here.")
+            list_folder = DAVCollection.get_descendants
+
+            def fail(folder: DAVCollection, **options: bool) -> Any:
+                if folder.name == "deep":
+                    raise OSError(5, "Input/output error")
+                return list_folder(folder, **options)
+
+            monkeypatch.setattr(DAVCollection, "get_descendants", fail)
+            assert await sync_into(services, connector, delete=True) == [("failed", "deep"), ("added", "other/new.md")]
+            assert await list_names(services, connector) == ["c.md", "deep/a.md", "other/b.md", "other/new.md"]
+
     async def test_a_password_is_for_its_host_alone(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ASKGRAPH_SYNC_LOGIN", f"{USER}:{PASSWORD}@cloud.example.org")
         async with opened(place.address) as connector:
@@ -202,9 +224,22 @@ class TestWebsite(ConnectorContract):
             assert not any("secret" in each or "picture" in each for each in site.asked)
             assert await sync_into(services, connector, calls=0) == []
             site.pages["/docs/b/"] = Response("Not now.", 503)
-            assert await sync_into(services, connector) == []
+            assert await sync_into(services, connector) == [("failed", "b/"), ("failed", "d")]
             site.write("/docs/b/", "<p>The banana is here, and leads nowhere.")
             assert await sync_into(services, connector) == [("changed", "b/"), ("removed", "e.html")]
+
+    async def test_a_sitemap_that_cannot_be_read_hides_only_its_own_pages(self, site: Site, services: Services) -> None:
+        site.write("/a.html", "<p>The apple is here.")
+        site.write("/b.html", "<p>The banana is here.")
+        site.write_sitemap("/a.html", path="/1.xml")
+        site.write_sitemap("/b.html", path="/2.xml")
+        site.write("/robots.txt", f"Sitemap: {site.address}/1.xml\nSitemap: {site.address}/2.xml", "text/plain")
+        async with opened(site.address) as connector:
+            assert await sync_into(services, connector) == [("added", "a.html"), ("added", "b.html")]
+            site.pages["/1.xml"] = Response("Not now.", 503)
+            site.write("/b.html", "<p>The banana is not here.")
+            assert await sync_into(services, connector, delete=True) == [("failed", "1.xml"), ("changed", "b.html")]
+            assert await list_names(services, connector) == ["a.html", "b.html"]
 
     async def test_robots_are_heeded(self, site: Site, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         site.write("/a.html", "<p>The apple is here.")

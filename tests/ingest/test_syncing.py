@@ -1,6 +1,9 @@
 """A workspace is kept in step with a folder."""
 
 import asyncio
+import errno
+import os
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,3 +162,50 @@ async def test_a_restricted_document_stays_restricted_where_it_goes_and_when_it_
     folder.write("moved.md", "apricot")
     assert await folder.sync() == [("added", "moved.md")]
     assert await read_groups() == {"b.md": [], "moved.md": ["board"]}
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOTCONN])
+async def test_a_folder_that_cannot_be_listed_loses_nothing(
+    folder: Team, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder.write("sub/c.md", "cherry")
+    await folder.sync()
+    scan = os.scandir
+
+    def fail(path: str) -> Any:
+        if Path(path).name == "sub":
+            raise OSError(number, os.strerror(number), path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", fail)
+    (folder.path / "b.md").unlink()
+    folder.write("d.md", "date")
+    assert await folder.sync(delete=True) == [("failed", "sub"), ("added", "d.md")]
+    assert await folder.names() == ["a.md", "b.md", "d.md", "sub/c.md"]
+    monkeypatch.undo()
+    assert await folder.sync() == [("removed", "b.md")]
+
+
+async def test_links_in_a_circle_hide_what_was_there_and_lose_nothing(folder: Team) -> None:
+    folder.write("sub/c.md", "cherry")
+    await folder.sync()
+    shutil.move(folder.path / "sub", folder.path.parent)
+    (folder.path / "sub").symlink_to("sub")
+    assert await folder.sync(delete=True) == [("failed", "sub")]
+    assert await folder.names() == ["a.md", "b.md", "sub/c.md"]
+    with pytest.raises(InputError, match="no folder"):
+        await Folder(folder.path / "sub", 10).list()
+
+
+async def test_a_name_that_cannot_be_stored_is_told_and_the_rest_is_brought_in(folder: Team) -> None:
+    longest = f"{'x' * 252}.md"
+    folder.write(longest, "longest")
+    folder.write("Pr\udcfcfung.md", "exam")
+    await folder.sync()
+    assert await folder.names() == ["a.md", "b.md", longest]
+    assert [action for action, _ in await folder.sync()] == ["failed"]
+    report = await folder.services.library.ingestion.add_paths("default", [folder.path])
+    assert [each.status for each in report.documents] == ["failed", "unchanged", "unchanged", "unchanged"]
+    [told] = report.failed
+    assert "Rename the file or folder" in (told.error or "")
+    assert "Pr\\udcfcfung" in told.source

@@ -28,6 +28,8 @@ MOST_FILES = 100_000
 """Limit of the files that are looked at."""
 LIST_SECONDS = 3600
 """Limit of the time that looking takes."""
+MOST_FAILURES = 5
+"""Folders that cannot be listed, before the server is left alone."""
 
 
 class ObjectFolder:
@@ -42,18 +44,23 @@ class ObjectFolder:
 
     async def list(self) -> Listing:
         self._found.clear()
-        gap = None
-        with _translated_errors(self.address):
-            async with asyncio.timeout(LIST_SECONDS):
-                async for meta in self._walk():
-                    if len(self._found) == MOST_FILES:
-                        gap = f"Only {MOST_FILES:,} files were looked at."
-                        break
-                    self._found[meta["path"]] = meta
+        gap, unread = None, dict[str, str]()
+        try:
+            with _translated_errors(self.address):
+                async with asyncio.timeout(LIST_SECONDS):
+                    async for meta in self._walk(unread):
+                        if len(self._found) == MOST_FILES:
+                            gap = f"Only {MOST_FILES:,} files were looked at."
+                            break
+                        self._found[meta["path"]] = meta
+        except Unavailable as error:
+            if not self._found:
+                raise
+            unread[self.address] = error.message
         inside = len(self._prefix) + 1 if self._prefix else 0
         keys = [key for key in self._found if not is_sidecar(key) and "/." not in f"/{key[inside:]}"]
         entries = [Entry(self._name(key), self._stamp(key)) for key in keys if is_read_from_folders(f"/{key}")]
-        return Listing(entries, len(keys) - len(entries), gap)
+        return Listing(entries, len(keys) - len(entries), gap, unread)
 
     async def read(self, entry: Entry, known: str | None) -> Content:
         key = entry.source.removeprefix(f"{self._root}/")
@@ -63,7 +70,8 @@ class ObjectFolder:
             metadata |= read_metadata(await self._load(sidecar, MAX_BYTES), sidecar)
         return Content(await self._load(key, self._max_bytes), metadata=metadata)
 
-    async def _walk(self) -> "AsyncIterator[ObjectMeta]":
+    async def _walk(self, unread: dict[str, str]) -> "AsyncIterator[ObjectMeta]":
+        """Yield all objects. Folders that cannot be listed become `unread`."""
         if isinstance(self._store, S3Store):
             async for objects in self._store.list(self._prefix, chunk_size=1000):
                 for meta in objects:
@@ -72,7 +80,14 @@ class ObjectFolder:
         # Folder by folder: many servers of WebDAV refuse to list all at once, or cut such a list off.
         folders = [self._prefix]
         for folder in folders:
-            listed = await self._store.list_with_delimiter_async(folder)
+            try:
+                with _translated_errors(self._name(folder)):
+                    listed = await self._store.list_with_delimiter_async(folder)
+            except (ConfigurationError, Unavailable) as error:
+                if folder == self._prefix or len(unread) == MOST_FAILURES:
+                    raise
+                unread[self._name(folder)] = error.message
+                continue
             folders += listed["common_prefixes"]
             for meta in listed["objects"]:
                 yield meta

@@ -90,11 +90,12 @@ class Website:
         self._robots = Protego.parse("")
         self._kept: dict[str, _Answer] = {}
         self._gap: str | None = None
+        self._unread: dict[str, str] = {}
         self._spent = 0.0
         self._failures = 0
 
     async def list(self) -> Listing:
-        self._spent, self._gap = 0.0, None
+        self._spent, self._gap, self._unread = 0.0, None, {}
         try:
             await self._read_robots()
             found = await self._read_sitemaps() or await self._follow_links()
@@ -105,7 +106,7 @@ class Website:
         most = self._opening.max_pages
         if len(entries) > most:
             self._gap = f"Only {most:,} pages were looked at; --pages raises this limit."
-        return Listing(entries[:most], len(found) - len(entries), self._gap)
+        return Listing(entries[:most], len(found) - len(entries), self._gap, self._unread)
 
     async def read(self, entry: Entry, known: str | None) -> Content | None:
         ask, _, value = (known or "").partition(" ")
@@ -145,13 +146,20 @@ class Website:
             if not waiting or len(pages) > self._opening.max_pages:
                 break
             url = waiting.popleft()
-            answer = await self._get(url, SITEMAP_BYTES, within=self._origin)
-            if answer.status not in (200, *_GONE):
-                raise UnreadableDocument(f"Its sitemap {url} answers {answer.status}.")
-            if (kind := _SITEMAP.search(body := _unpack(answer.body))) is None:
-                self._gap = self._gap if url in usual else f"There is no sitemap at {url}."
+            try:
+                answer = await self._get(url, SITEMAP_BYTES, within=self._origin)
+                if answer.status not in (200, *_GONE):
+                    raise UnreadableDocument(f"Its sitemap {url} answers {answer.status}.")
+                body = _unpack(answer.body)
+                if (kind := _SITEMAP.search(body)) is None:
+                    if url in usual:
+                        continue
+                    raise UnreadableDocument("There is no sitemap.")
+                listed = _parse_sitemap(body)
+            except DocumentError as error:
+                self._unread[url] = error.message
                 continue
-            for place, changed in _parse_sitemap(body):
+            for place, changed in listed:
                 address = _normalise(place, url)
                 if kind[1] == b"sitemapindex" and address and address.startswith(self._origin):
                     waiting.append(address)
@@ -159,6 +167,8 @@ class Website:
                     pages[address] = Entry(address, changed)
         if waiting:
             self._gap = f"{len(waiting):,} sitemaps were not read."
+        if self._unread and not pages:
+            raise UnreadableDocument(" ".join(self._unread.values()))
         return [*pages.values()]
 
     async def _follow_links(self) -> Sequence[Entry]:
@@ -180,12 +190,13 @@ class Website:
                 answer = await self._get(url, self._opening.max_bytes, within=self.address, html_only=True)
                 is_listed, links = _read_links(answer)
             except DocumentError as error:
-                self._gap = f"{url}: {error.message}"
+                self._unread[url] = error.message
                 continue
             if answer.status != 200:
                 if url == self._start:
                     raise InputError(f"{url} answers {answer.status}. It leads to {answer.url}.")
-                self._gap = self._gap if answer.status in _GONE else f"{url} answers {answer.status}."
+                if answer.status not in _GONE:
+                    self._unread[url] = f"The server answers {answer.status}."
             elif is_listed and answer.url not in entries and answer.format:
                 seen.add(answer.url)
                 entries[answer.url] = Entry(answer.url, None)

@@ -1,6 +1,8 @@
 """What is known of a file from beside it: its sidecar, `report.pdf.meta.json` for `report.pdf`, and its time."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 from app.ingest.metadata.dates import read_file_day
@@ -24,14 +26,16 @@ def read_sidecar(path: Path) -> Metadata:
 
 def _read_sidecar(path: Path) -> Metadata:
     sidecar = path.with_name(path.name + SUFFIX)
-    if sidecar.is_symlink() and not sidecar.resolve().is_relative_to(path.parent.resolve()):
-        raise MetadataError(f"{sidecar.name} is a link that leads out of its folder.")
     try:
+        folder = os.path.realpath(path.parent)
+        if sidecar.is_symlink() and not Path(os.path.realpath(sidecar)).is_relative_to(folder):
+            raise MetadataError(f"{sidecar.name} is a link that leads out of its folder.")
         with sidecar.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return {}
     except OSError as error:
+        # There can be none beside a name of 246 bytes or more.
+        if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
+            return {}
         raise MetadataError(f"{sidecar.name} cannot be read: {error.strerror}.") from error
     if len(data) > MAX_BYTES:
         raise MetadataError(f"{sidecar.name} is larger than {MAX_BYTES:,} bytes.")
