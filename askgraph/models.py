@@ -192,6 +192,16 @@ class Passage(Place):
     """Comparable within one search only."""
 
 
+class Unread(Model):
+    """What of a file is not in its document's text."""
+
+    kind: str
+    """Such as `chart`, `comment` or `hidden word`."""
+    number: int
+    """How many there are."""
+    where: str
+
+
 class Document(Model):
     """A document of the library."""
 
@@ -211,6 +221,7 @@ class Document(Model):
     updated_at: datetime
     metadata: dict[str, Any]
     """What is known of it, as `team` or `year`."""
+    unread: list[Unread] = []
     revision: int
     revised_at: datetime | None
     to_embed: int
@@ -235,6 +246,7 @@ class DocumentReport(Model):
     """The problem and its remedy, where the file failed."""
     code: str | None
     note: str | None
+    unread: list[Unread] = []
 
 
 class Progress(Model):

@@ -80,6 +80,34 @@ class Unseen:
     """Where they are."""
 
 
+UnreadKind = Literal[
+    "attachment", "character", "chart", "comment", "deletion", "drawing", "equation", "font", "form field",
+    "hidden word", "mail part", "nested table", "picture", "text box",
+]  # fmt: skip
+"""A character: of the file's own text, of which no rule says why it is missing. A font: one that does not say which
+letters its signs are. A nested table: its cells are read as one."""
+
+
+class Unread(TypedDict):
+    """What of a file is not in its document's text."""
+
+    kind: UnreadKind
+    number: int
+    """How many there are."""
+    where: str
+    """Such as "on slide 3"; empty where that is not known."""
+
+
+def name_unread(unread: Sequence[Unread]) -> str:
+    """Return what was not read as a list of words, such as "2 charts (on slide 3), 1 comment"; empty for nothing."""
+    return ", ".join(
+        f"{each['number']:,} {each['kind']}"
+        f"{'' if each['number'] == 1 else 'es' if each['kind'].endswith('x') else 's'}"
+        + (f" ({each['where']})" if each["where"] else "")
+        for each in unread
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """The content of a file, as a reader extracts it. `text` is Markdown in the form that `domain/text/blocks.py`
@@ -95,12 +123,17 @@ class ParsedDocument:
     metadata: Metadata = field(default_factory=dict)
     """Metadata that the file has in itself, such as front matter."""
     links: tuple[Link, ...] = ()
-    unseen_words: int = 0
-    """Number of the words that were left out because nobody sees them: hidden, white on white, off the page."""
+    unread: tuple[Unread, ...] = ()
+    """What of the file is not in the text."""
     unseen: tuple[Unseen, ...] = ()
-    """The first of these words."""
+    """The first of the words that were left out because nobody sees them: hidden, white on white, off the page."""
     notes: tuple[str, ...] = ()
     """Remarks for whoever added the file, in whole sentences."""
+
+    @property
+    def unseen_words(self) -> int:
+        """Return how many words were left out because nobody sees them."""
+        return sum(each["number"] for each in self.unread if each["kind"] == "hidden word")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +192,8 @@ class Document:
     created_at: datetime
     updated_at: datetime
     metadata: Metadata = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
+    """What of the file is not in the document's text."""
     revision: int = 1
     """Counts the contents that the document has had."""
     revised_at: datetime | None = None
@@ -512,6 +547,8 @@ class DocumentReport:
     """The error's stable name."""
     note: str | None = None
     """A further remark, such as that another document has the same content."""
+    unread: tuple[Unread, ...] = ()
+    """What of the file is not in the document's text."""
 
 
 @dataclass(frozen=True, slots=True)

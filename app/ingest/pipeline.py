@@ -14,7 +14,16 @@ from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
 from app.ingest.reading import MAX_BYTES, read_own_metadata
-from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
+from domain.documents import (
+    Arrival,
+    Chunk,
+    Document,
+    DocumentReport,
+    IngestReport,
+    ParsedDocument,
+    embedding_text,
+    name_unread,
+)
 from domain.errors import DocumentError, MetadataError, Superseded, Unavailable
 from domain.library.ingestions import IngestionProgress
 from domain.library.metadata import Metadata
@@ -210,7 +219,9 @@ class Ingestion:
         if "file_date" in metadata and "file_date" in known.metadata:
             # The same content is as old as it was: a file's time changes with every copy of a repository.
             metadata = metadata | {"file_date": known.metadata["file_date"]}
-        report = DocumentReport(known.source, "unchanged", known.id, known.title, known.pages, known.chunks)
+        report = DocumentReport(
+            known.source, "unchanged", known.id, known.title, known.pages, known.chunks, unread=known.unread
+        )
         if await self._store.confirm(workspace_id, known, arrival, metadata, groups):
             return report
         try:
@@ -245,7 +256,7 @@ class Ingestion:
             return DocumentReport(source, "superseded", note=error.message)
         if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
-        notes = [*content.parsed.notes, _note_unseen(content.parsed.unseen_words, document)]
+        notes = [*content.parsed.notes, _note_unread(document)]
         if is_stored_first and not later:
             notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
         return DocumentReport(
@@ -257,6 +268,7 @@ class Ingestion:
             chunks=document.chunks,
             embedded=count,
             note=" ".join(filter(None, notes)) or None,
+            unread=document.unread,
         )
 
     async def _add_files(
@@ -338,10 +350,11 @@ def _spell(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, str]:
     }
 
 
-def _note_unseen(words: int, document: Document) -> str | None:
-    """Say that hidden words were left out, and what shows them; None where there were none."""
-    if not words:
+def _note_unread(document: Document) -> str | None:
+    """Say what of the file was not read, and what shows its hidden words; None where nothing is missing."""
+    if not document.unread:
         return None
-    left_out = "1 word that cannot be seen was" if words == 1 else f"{words:,} words that cannot be seen were"
     option = "" if document.workspace_id == "default" else f" -w {document.workspace_id}"
-    return f"{left_out} left out; `askgraph documents --unseen {document.id}{option}` shows which."
+    is_hidden = any(each["kind"] == "hidden word" for each in document.unread)
+    more = f" `askgraph documents --unseen {document.id}{option}` shows the hidden words." if is_hidden else ""
+    return f"Not read: {name_unread(document.unread)}.{more}"

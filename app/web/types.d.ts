@@ -34,6 +34,7 @@ type ThreadEntry = { thread_id: string; title: string; updated_at: string; turns
 type LibraryDocument = {
   id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
   chunks: number; to_embed: number; updated_at: string; groups: string[] | null;
+  unread?: { kind: string; number: number; where: string }[];
 };
 type Key = {
   key_id: string; name: string; rights: string[]; workspaces: string[] | null; groups: string[] | null;

@@ -172,7 +172,9 @@ async def test_the_words_that_nobody_sees_are_shown_on_request(client: httpx.Asy
     answer = await client.post("/api/documents", files={"files": ("a.html", page)})
     [report] = answer.json()["documents"]
     document = report["document_id"]
-    assert report["note"].startswith("2 words that cannot be seen were left out; ")
+    unread = [{"kind": "hidden word", "number": 2, "where": "in a hidden part of the page"}]
+    assert report["note"].startswith("Not read: 2 hidden words (in a hidden part of the page). `askgraph documents ")
+    assert report["unread"] == (await client.get(f"/api/documents/{document}")).json()["unread"] == unread
     response = await client.get(f"/api/documents/{document}/unseen")
     expected = {"words": 2, "unseen": [{"text": "secret words", "why": "in a hidden part of the page"}]}
     assert response.json() == expected

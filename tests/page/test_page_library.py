@@ -117,3 +117,12 @@ async def test_no_word_of_a_table_is_broken(page: Page, script: Script) -> None:
     await expect(heads).to_have_count(columns)
     heights = await heads.evaluate_all("(cells) => cells.map((cell) => cell.getBoundingClientRect().height)")
     assert max(heights) < 40, "a word takes one line"
+
+
+async def test_a_document_says_what_of_its_file_was_not_read(page: Page, script: Script) -> None:
+    unread = [{"kind": "chart", "number": 2, "where": "on slide 3"}, {"kind": "comment", "number": 1, "where": ""}]
+    script.documents = [document("d", title="The report", unread=unread)]
+    await page.goto(await script())
+    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="The report", exact=False).first.click()
+    await expect(page.locator(".evidence")).to_contain_text("Not read: chart × 2 (on slide 3), comment × 1")

@@ -11,7 +11,7 @@ from app.cli.support.running import print_json, print_result, show_there_or_here
 from app.settings import read_settings
 from app.support.terminal import count, new_table, out, print_table
 from app.wiring.stores import open_catalog, open_stores
-from domain.documents import Document
+from domain.documents import Document, name_unread
 from domain.errors import UnknownDocument, UnknownIngestion
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata
@@ -19,6 +19,7 @@ from domain.library.where import Scalar, Where
 
 if TYPE_CHECKING:
     from app.cli.support.server_client import ServerClient
+    from domain.ports.documents import DocumentCatalog
 
 _MOST_WAITING = 100
 """Files that were handed over and are listed, the latest first."""
@@ -28,6 +29,9 @@ cli = new_cli()
 
 @cli.command()
 def documents(
+    document_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Show this document, and what of its file was not read.")
+    ] = None,
     where: WhereOption = None,
     unseen: Annotated[
         str | None, typer.Option(metavar="ID", help="Show which words of this document's file nobody sees, instead.")
@@ -44,6 +48,13 @@ def documents(
 ) -> None:
     """List the documents, or the files that wait to be read."""
 
+    if document_id is not None:
+        show_there_or_here(
+            lambda found: _show_document(found, as_json),
+            lambda server: server.get("documents", document_id, workspace=workspace),
+            lambda: _find_document(workspace, document_id),
+            only_named=True,
+        )
     if unseen is not None:
         show_there_or_here(
             lambda found: print_result(_print_unseen, found, as_json=as_json),
@@ -85,10 +96,32 @@ async def _find_unseen(workspace_id: str, document_id: str) -> dict[str, Any]:
     from app.ingest.unseen import describe_unseen
 
     async with open_stores(read_settings()) as stores, ParserWorkers() as workers:
-        document = await stores.catalog.get(workspace_id, document_id)
-        if document is None:
-            raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+        document = await _get(stores.catalog, workspace_id, document_id)
         return await describe_unseen(document, stores.originals, workers)
+
+
+async def _find_document(workspace_id: str, document_id: str) -> dict[str, Any]:
+    from app.api.schema.descriptions import describe
+
+    async with open_catalog(read_settings()) as catalog:
+        return describe(await _get(catalog, workspace_id, document_id))
+
+
+async def _get(catalog: "DocumentCatalog", workspace_id: str, document_id: str) -> Document:
+    document = await catalog.get(workspace_id, document_id)
+    if document is None:
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    return document
+
+
+def _show_document(found: dict[str, Any], as_json: bool) -> int:
+    document = TypeAdapter(Document).validate_python(found)
+    if as_json:
+        print_json(found)
+    else:
+        print_documents([document])
+        out.print(f"Not read: {escape(name_unread(document.unread)) or 'nothing that is known'}")
+    return 0
 
 
 def _print_unseen(found: dict[str, Any]) -> None:

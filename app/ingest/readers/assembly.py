@@ -3,12 +3,13 @@
 import re
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
-from domain.documents import Link, ParsedDocument, Section, Unseen
+from domain.documents import Link, ParsedDocument, Section, Unread, UnreadKind, Unseen
 from domain.text.tables import join_cells, write_rule
 
 _REPLACED = str.maketrans(
@@ -26,6 +27,8 @@ _ANY_REPLACED = re.compile("[" + re.escape("".join(chr(c) for c, new in _REPLACE
 _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
 
+MOST_UNREAD = 50
+"""Kinds and places of what is not read that are told apart."""
 MOST_UNSEEN = 20_000
 """Characters that are kept of what nobody sees. Chosen: what a person may read through."""
 UNSEEN_LETTERS = "in hidden, tiny or white letters"
@@ -91,14 +94,17 @@ class Assembly:
     - `label` says what the next block is, such as "Note".
     - `link` marks words as a link. Its address is kept in `ParsedDocument.links`, apart from the text.
     - `add_block` and `open_section` append text as it is, for formats without structure, and return offsets.
+    - `leave_out`, `skip` and `expect` say what of the file is not in the text.
 
     Texts may hold any white space: paragraphs and cells are squeezed to single blanks, and a line break that is meant
     is a vertical tab, `BREAK`.
     """
 
     def __init__(self) -> None:
-        self._unseen_words = 0
+        self._unread: Counter[tuple[UnreadKind, str]] = Counter()
         self._unseen: list[Unseen] = []
+        self._missing: Counter[str] = Counter()
+        """Letters of the file's own text, without those that are left out with a reason."""
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
@@ -119,13 +125,28 @@ class Assembly:
     def leave_out(self, text: str, why: str) -> None:
         """Count words that nobody sees, and keep the first `MOST_UNSEEN` characters of them. `why` goes on "words" in a
         sentence, such as "in a hidden row"."""
+        self.pass_over(text)
         text = squeeze(text)
-        self._unseen_words += len(text.split())
+        self.skip("hidden word", why, len(text.split()))
         text = text[: max(0, MOST_UNSEEN - sum(len(each.text) for each in self._unseen))]
         if text and self._unseen and self._unseen[-1].why == why:
             text = f"{self._unseen.pop().text} {text}"
         if text:
             self._unseen.append(Unseen(text, why))
+
+    def skip(self, kind: UnreadKind, where: str = "", number: int = 1) -> None:
+        """Count something that is not read. `where` goes in brackets, such as "on slide 3"."""
+        is_listed = (kind, where) in self._unread or len(self._unread) < MOST_UNREAD
+        self._unread[kind, where if is_listed else ""] += number
+
+    def expect(self, own: str) -> None:
+        """Say that this is the file's own text, of which the letters that are not in the document's are counted at the
+        end: nothing is to vanish that no rule names."""
+        self._missing.update(_count_letters(own))
+
+    def pass_over(self, text: str) -> None:
+        """Say that these words of the file's own text are left out with a reason."""
+        self._missing.subtract(_count_letters(text))
 
     def begin_anew(self, most: int) -> None:
         """Forget what was added, where that is no more than so many characters without a heading."""
@@ -283,6 +304,9 @@ class Assembly:
         anything stands, then by its source."""
         self.end_label()
         text = "".join(self._parts)
+        if self._missing:
+            self.pass_over(text)
+            self.skip("character", "of the file's own text", (+self._missing).total())
         ends = [start for start, _ in self._sections[1:]] + [self._length]
         sections = [Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)]
         title = squeeze(unlink(title or ""))
@@ -302,7 +326,7 @@ class Assembly:
             media_type="",
             sections=tuple(sections),
             links=tuple(self._links),
-            unseen_words=self._unseen_words,
+            unread=tuple(Unread(kind=kind, number=n, where=where) for (kind, where), n in self._unread.items() if n),
             unseen=tuple(self._unseen),
         )
 
@@ -358,6 +382,12 @@ class Assembly:
                 start, address = opened.pop()
                 self._links.append(Link(start, self._length + len(written), address))
         return written + text[position:]
+
+
+def _count_letters(text: str) -> Counter[str]:
+    """Count letters and digits, those that signs such as ² and ﬁ stand for."""
+    counts = Counter(unicodedata.normalize("NFKC", text))
+    return Counter({character: number for character, number in counts.items() if character.isalnum()})
 
 
 def _end(label: str) -> str:

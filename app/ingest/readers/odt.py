@@ -62,6 +62,7 @@ def read_odt(source: str, data: bytes) -> ParsedDocument:
         }
     walk = Walk()
     walk.quotes = False
+    walk.assembly.expect("".join(map(str, parts["content.xml"].itertext())))
     _leave_out(walk, parts["content.xml"], _find_hidden_styles([parts["content.xml"], parts["styles.xml"]]))
     title = "".join(map(_prepare, parts["content.xml"].iter(f"{_OFFICE}text"))) or parts["meta.xml"].findtext(
         f".//{_DC}title"
@@ -102,7 +103,9 @@ def _leave_out(walk: Walk, content: etree._Element, hidden: set[str]) -> None:
         is_unseen = element.tag in _UNSEEN or element.get(f"{_TEXT}style-name") in hidden
         if is_unseen or (element.tag == f"{_TEXT}section" and element.get(f"{_TEXT}display") == "none"):
             walk.assembly.leave_out("".join(map(str, element.itertext())), UNSEEN_LETTERS)
-        elif element.tag not in _NO_TEXT:
+        elif element.tag in _NO_TEXT:
+            walk.assembly.pass_over("".join(map(str, element.itertext())))
+        else:
             continue
         found.append(element)
         elements.skip_subtree()

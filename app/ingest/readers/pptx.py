@@ -11,9 +11,10 @@ from pptx.shapes.base import BaseShape
 from pptx.slide import Slide
 from pptx.table import Table
 
-from app.ingest.readers.archives import open_archive, parse_xml
+from app.ingest.readers.archives import parse_xml
 from app.ingest.readers.assembly import Assembly, clean, squeeze
 from app.ingest.readers.grids import add_table, check_cells
+from app.ingest.readers.office import open_office, skip_parts
 from domain.documents import ParsedDocument
 
 MAX_DEPTH = 20
@@ -32,21 +33,25 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
 
     Raises `OversizedDocument`, `UnreadableDocument`, and python-pptx's errors for missing or malformed parts.
     """
-    open_archive(data, "PowerPoint file").close()
+    archive, data = open_office(data, "PowerPoint file")
     presentation = Presentation(io.BytesIO(data))
     assembly = Assembly()
+    places: dict[str, str] = {}
+    own: list[str] = []
     for number, slide in enumerate(presentation.slides, start=1):
+        places[slide.part.partname.lstrip("/")] = f"on slide {number}"
+        own.append(_read_all(slide))
         if slide._element.get("show") in ("0", "false"):
-            assembly.leave_out(
-                " ".join(t.text or "" for t in slide._element.iter(qn("a:t"))), f"on hidden slide {number}"
-            )
+            assembly.leave_out(_read_all(slide), f"on hidden slide {number}")
         else:
             _add_slide(assembly, slide, number)
+    assembly.expect("".join(own))
+    skip_parts(assembly, archive, places, {"chart", "diagramData"})
     return assembly.finish(None, source)
 
 
 def _add_slide(assembly: Assembly, slide: Slide, number: int) -> None:
-    shapes = list(_list_shapes(slide.shapes, MAX_DEPTH))
+    shapes = list(_list_shapes(slide.shapes, MAX_DEPTH, assembly))
     titles = [shape for shape in shapes if shape.is_placeholder and shape.placeholder_format.type in _TITLES]
     title = next((shape for shape in titles if _read_text(shape)), None) or _find_topmost(shapes)
     assembly.add_heading(2, _read_text(title) if title is not None else f"Slide {number}")
@@ -58,19 +63,25 @@ def _add_slide(assembly: Assembly, slide: Slide, number: int) -> None:
         assembly.add_block(f"Notes: {notes}")
 
 
-def _list_shapes(shapes: Any, depth: int) -> Iterator[BaseShape]:
+def _list_shapes(shapes: Any, depth: int, assembly: Assembly) -> Iterator[BaseShape]:
     """Yield the visible shapes from top to bottom and left to right, those of groups in the group's place."""
     placed = sorted(enumerate(shapes), key=lambda pair: (_round(pair[1].top), pair[1].left or 0, pair[0]))
     for _, shape in placed:
         if shape._element._nvXxPr.cNvPr.get("hidden") in ("1", "true"):
+            assembly.leave_out(_read_all(shape), "in a hidden shape")
             continue
         if shape.is_placeholder and shape.placeholder_format.type in _LEFT_OUT:
+            assembly.pass_over(_read_all(shape))
             continue
         if shape._element.tag == qn("p:grpSp"):
             if depth:
-                yield from _list_shapes(shape.shapes, depth - 1)
+                yield from _list_shapes(shape.shapes, depth - 1, assembly)
         else:
             yield shape
+
+
+def _read_all(shape: Any) -> str:
+    return " ".join(t.text or "" for t in shape._element.iter(qn("a:t")))
 
 
 def _round(length: int | None) -> int:

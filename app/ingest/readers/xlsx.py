@@ -14,9 +14,9 @@ from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
 
-from app.ingest.readers.archives import open_archive
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.grids import add_grid, check_cells, is_figure
+from app.ingest.readers.office import open_office, skip_parts
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
 
@@ -43,15 +43,17 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
 
     Raises `OversizedDocument`, `UnreadableDocument`, and openpyxl's errors for malformed parts.
     """
-    open_archive(data, "Excel file").close()
+    archive, data = open_office(data, "Excel file")
     workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     assembly = Assembly()
     rows_left, unsolved = MAX_ROWS, 0
+    own: list[str] = []
     for sheet in workbook.worksheets:  # without sheets that are charts
         with sheet._get_source() as content:
             parser = _SheetParser(sheet, content)
             rows = _read_rows(sheet, parser, rows_left)
         rows_left -= len(rows)
+        own += chain.from_iterable(rows.values())
         if sheet.sheet_state != "visible":
             assembly.leave_out(" ".join(cell for row in rows.values() for cell in row), "on a hidden sheet")
             continue
@@ -64,6 +66,13 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
             # What the file does not state between two rows is empty.
             gaps = ([[], rows[number]] if number - 1 not in stated else [rows[number]] for number in sorted(rows))
             add_grid(assembly, chain.from_iterable(gaps))
+    assembly.expect("".join(own))
+    skip_parts(
+        assembly,
+        archive,
+        {sheet._worksheet_path: f"on sheet “{sheet.title}”" for sheet in workbook.worksheets},
+        set(),
+    )
     document = assembly.finish(squeeze(workbook.properties.title or "") or name_title(source), source)
     return replace(document, notes=(_UNSOLVED,) if unsolved else ())
 

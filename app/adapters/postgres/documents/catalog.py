@@ -15,7 +15,7 @@ from domain.scope import Scope
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "metadata, created_at, updated_at, revision, revised_at, groups, "
+    "metadata, unread, created_at, updated_at, revision, revised_at, groups, "
     "(SELECT count(*) FROM chunks_to_embed AS c "
     "WHERE c.workspace_id = documents.workspace_id AND c.document_id = documents.document_id) AS to_embed"
 )
@@ -141,7 +141,8 @@ def read_document(row: DictRow | None) -> Document | None:
     if row is None:
         return None
     columns = dict(row)
-    return Document(id=str(columns.pop("document_id")), groups=tuple(columns.pop("groups")), **columns)
+    groups, unread = tuple(columns.pop("groups")), tuple(columns.pop("unread"))
+    return Document(id=str(columns.pop("document_id")), groups=groups, unread=unread, **columns)
 
 
 def read_line(line: Sequence[float]) -> Line:

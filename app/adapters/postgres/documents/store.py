@@ -104,11 +104,11 @@ _HOLD_MARK: LiteralString = """
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
-         metadata, revision, groups)
+         metadata, unread, revision, groups)
     VALUES (
         %(workspace_id)s, %(document_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s::int,
         %(characters)s, %(chunks)s, %(text)s, coalesce(%(arrival)s::bigint, nextval('arrivals')), %(metadata)s,
-        %(revision)s,
+        %(unread)s, %(revision)s,
         coalesce(
             %(groups)s::text[],
             (SELECT groups FROM documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s),
@@ -120,7 +120,7 @@ _UPSERT: LiteralString = f"""
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
-        metadata = excluded.metadata, groups = excluded.groups,
+        metadata = excluded.metadata, unread = excluded.unread, groups = excluded.groups,
         revision = excluded.revision,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
@@ -339,6 +339,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 text=content.parsed.text,
                 arrival=content.arrival and content.arrival.number,
                 metadata=Jsonb(content.metadata),
+                unread=Jsonb(content.parsed.unread),
                 revision=revision,
                 groups=None if content.groups is None else sorted(set(content.groups)),
             )

@@ -323,7 +323,7 @@ def _read_asking(row: DictRow) -> frozenset[str] | None:
 
 def _read_status(row: DictRow) -> IngestionStatus:
     stored, noted, to_embed = row["report"], row["progress"], row.pop("to_embed")
-    report = None if stored is None else DocumentReport(**stored)
+    report = None if stored is None else DocumentReport(**stored | {"unread": tuple(stored.get("unread", ()))})
     match row["state"]:
         case "queued":
             progress = IngestionProgress("waiting")

@@ -10,16 +10,17 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 
-from app.ingest.readers.archives import open_archive
 from app.ingest.readers.assembly import BREAK, Assembly, squeeze
 from app.ingest.readers.grids import check_cells, has_header
+from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import WordReader, has_shading, is_bold, is_vanished
+from app.ingest.readers.word.words import FALLBACK, WordReader, has_shading, is_bold, is_vanished
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
+_AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
 _LONGEST_HEADING = 100
 """Limit, in characters, of a bold paragraph that is a heading, in a document that has no style for headings in use."""
 _BOLD_LEVEL = 2
@@ -34,10 +35,13 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     Raises `OversizedDocument` before unpacking if the parts would be too large, `UnreadableDocument` if the archive is
     damaged, and python-docx's errors for missing or malformed parts.
     """
-    open_archive(data, "Word file").close()
+    archive, data = open_office(data, "Word file")
     document = Document(io.BytesIO(data))
     reader = _Reader(document)
     reader.read()
+    reader.assembly.expect(_read_all(document.element.body))
+    reader.assembly.skip("deletion", "tracked", sum(1 for _ in document.element.body.iter(qn("w:del"))))
+    skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, set())
     title = reader.shown_title or document.core_properties.title
     return reader.assembly.finish(title, source)
 
@@ -73,6 +77,7 @@ class _Reader:
         style = self._styles.find(paragraph)
         name = self._styles.names.get(style, "")
         if _CONTENTS.match(name):
+            self.assembly.pass_over(_read_all(paragraph))
             return
         number = self._count(paragraph, style)
         text = self.words.spell(paragraph, on_white=self._on_white)
@@ -229,6 +234,12 @@ class _Styles:
             seen.add(style)
             yield style
             style = self._parents.get(style, "")
+
+
+def _read_all(element: Any) -> str:
+    """Return the words of an element without what is there twice: for old readers, and where it was moved from."""
+    texts = element.iter(qn("w:t"), qn("m:t"))
+    return "".join(t.text or "" for t in texts if not _AGAIN.intersection(each.tag for each in t.iterancestors()))
 
 
 def _list_blocks(body: Any) -> Iterator[Any]:

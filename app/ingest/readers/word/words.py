@@ -10,9 +10,11 @@ from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, clean
 
 _SMALLEST = 2
 """Size of type, in half points, below which nobody reads it."""
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""A text box again, for old readers."""
 _LEFT_OUT = frozenset(
     {
-        "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",  # a text box again, for old readers
+        FALLBACK,
         qn("w:moveFrom"),
         qn("w:del"),
         qn("w:pPr"),

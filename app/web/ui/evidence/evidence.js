@@ -64,7 +64,7 @@ function Origin({ source }) {
 
 /** @param {{item: LibraryDocument, page: number}} props */
 function DocumentPane({ item, page }) {
-  const { id, title, source, pages, media_type } = item;
+  const { id, title, source, pages, media_type, unread = [] } = item;
   const hasPages = pages && /^application\/pdf$|^image\//.test(media_type);
   const turn = (number) => openDocument(id, number);
   const jump = (event) => turn(Math.min(pages ?? 1, Math.max(1, Math.round(event.currentTarget.valueAsNumber) || 1)));
@@ -75,6 +75,7 @@ function DocumentPane({ item, page }) {
         <label class="soft">${phrase("evidence.page")} <input type="number" class="jump" min="1" max=${pages} value=${page} onChange=${jump} /> ${phrase("evidence.of_pages", { total: pages })}</label>
         <button type="button" class="quiet" aria-label=${phrase("evidence.next_page")} disabled=${page >= pages} onClick=${() => turn(page + 1)}>›</button>`}>
       <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
+      ${unread.length > 0 && html`<p class="soft where">${phrase("evidence.unread")} <bdi>${unread.map(({ kind, number, where }) => visible(`${kind} × ${number}${where && ` (${where})`}`)).join(", ")}</bdi></p>`}
       <${Readers} item=${item} />
       ${hasPages ? html`<${Pages} key=${id} citation=${{ document_id: id, page, title, boxes: [] }} turn=${turn} />` : html`<${Blocks} key=${id} document=${id} />`}
     <//>`;
