@@ -20,6 +20,20 @@ def log() -> Iterator[tuple[logging.Logger, logging.StreamHandler[StringIO]]]:
     logger.removeHandler(handler)
 
 
+def test_what_was_logged_controls_no_terminal(log: tuple[logging.Logger, logging.StreamHandler[StringIO]]) -> None:
+    logger, handler = log
+    for formatter in (TextFormatter(), JsonFormatter()):
+        handler.setFormatter(formatter)
+        try:
+            raise ValueError("\x1b[2J")
+        except ValueError:
+            logger.exception("%s is broken.", "a\x1b[1A\u202e\n2026-01-01 INFO: fine")
+    said = handler.stream.getvalue()
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "\n2026-01-01 INFO: fine" not in said
+
+
 async def test_a_line_names_its_run_in_tasks_of_the_run_too(
     log: tuple[logging.Logger, logging.StreamHandler[StringIO]],
 ) -> None:

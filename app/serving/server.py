@@ -25,7 +25,7 @@ from app.serving.shutdown import end_in_time
 from app.settings import Settings, read_settings
 from app.support.logs import configure_logs
 from app.support.memory import give_back_memory, leave_what_is_open
-from app.support.terminal import err, out
+from app.support.terminal import err, escape, out
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks
@@ -123,7 +123,7 @@ async def load_samples(services: Services) -> None:
     if await services.library.documents.is_untouched("default"):
         report = await services.library.ingestion.add_paths("default", [FOLDER])
         for failed in report.failed:
-            err.print(f"[yellow]{failed.source}: {failed.error}[/yellow]")
+            err.print(f"[yellow]{escape(f'{failed.source}: {failed.error}')}[/yellow]")
 
 
 def print_banner(services: Services, findings: Mapping[str, Finding], host: str, port: int, *, is_open: bool) -> None:

@@ -9,6 +9,8 @@ from typing import Literal
 
 import orjson
 
+from domain.text.controls import show_controls
+
 LogFormat = Literal["text", "json"]
 
 _about: ContextVar[Mapping[str, str] | None] = ContextVar("about", default=None)
@@ -37,9 +39,12 @@ class TextFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
+    def format(self, record: logging.LogRecord) -> str:
+        return show_controls(super().format(record), lines=True)  # also of exceptions
+
     def formatMessage(self, record: logging.LogRecord) -> str:
         run_id = (_about.get() or {}).get("run_id")
-        line = super().formatMessage(record)
+        line = show_controls(super().formatMessage(record))
         return line if run_id is None or run_id in line else f"{line} (run {run_id})"
 
 
@@ -57,4 +62,4 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        return show_controls(orjson.dumps(line, default=str).decode())

@@ -1,6 +1,5 @@
 """Consoles, tables and progress bars that the commands share."""
 
-import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -8,22 +7,47 @@ from typing import Any
 
 import typer
 from rich import markup
-from rich.console import Console, OverflowMethod
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, OverflowMethod, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.table import Column, Table
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from domain.text.controls import show_controls
 
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
 
+class _Shown:
+    """What is printed, without what would control the terminal, wherever it comes from."""
+
+    def __init__(self, printed: ConsoleRenderable) -> None:
+        self._printed = printed
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self._printed, options):
+            yield Segment(text if control else show_controls(text, lines=True), style, control)
+
+
+class _Guard(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Shown(each) for each in renderables]
+
+
+def _open(**options: Any) -> Console:
+    console = Console(soft_wrap=True, highlight=False, **options)
+    console.push_render_hook(_Guard())
+    return console
+
+
+out = _open()
+err = _open(stderr=True)
+
+Terminal = Console
 Progress = Callable[[str, int, int], None]
 """Called with a label, the number of items done, and their total."""
 
 
-def escape(text: str) -> str:
-    """Return text from outside such that neither markup nor control sequences of terminals in it take effect: a file
-    may come from anybody."""
-    return markup.escape(_CONTROL.sub("�", text))
+def escape(text: str, *, lines: bool = False) -> str:
+    """Return text from outside as it is printed: neither markup nor control characters in it take effect, nor, without
+    `lines`, ends of lines. A file may come from anybody."""
+    return markup.escape(show_controls(text, lines=lines))
 
 
 def shorten(text: str, longest: int) -> str:
@@ -56,7 +80,7 @@ def new_table(*headings: str, right: Collection[str] = (), overflow: OverflowMet
 
 def print_table(table: Table) -> None:
     """Print a table: to the width of a terminal, or unfolded into a file or pipe, where a program reads the rows."""
-    (out if out.is_terminal else Console(file=out.file, width=1_000_000)).print(table)
+    (out if out.is_terminal else _open(file=out.file, width=1_000_000)).print(table)
 
 
 @contextmanager

@@ -177,3 +177,7 @@ def test_what_a_command_changes_is_recorded_once_with_the_address_that_it_came_f
     forged = {"Authorization": f"Bearer {server['token']}", "X-Forwarded-For": "203.0.113.7"}
     httpx.delete(f"{server['url']}/api/documents/none?workspace=audited", headers=forged)
     assert list_entries()[0] == ("DELETE", "workspace=audited", "127.0.0.1", 404)
+    # Whoever looks reads what they sent, and no more.
+    httpx.delete(f"{server['url']}/api/documents/%1b%5b1A%1b%5b2K?workspace=audited", headers=forged)
+    told = run(home, "audit")
+    assert (r"\u001b[1A\u001b[2K" in told.stdout, "\x1b" in told.stdout + told.stderr) == (True, False)

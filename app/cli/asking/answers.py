@@ -4,14 +4,13 @@ import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 
-from rich.console import Console
-
 from app.api.schema.descriptions import describe_answer
 from app.cli.support.running import print_json
-from app.support.terminal import err, escape, new_table, out
+from app.support.terminal import Terminal, err, escape, new_table, out
 from domain.documents import Citation, name_cited
 from domain.errors import Unavailable
 from domain.events import Compared, Done, Event, data_of
+from domain.text.controls import show_controls
 
 _ERASE = "\r\x1b[2K"
 """Control codes that erase the terminal's line."""
@@ -20,7 +19,7 @@ _ERASE = "\r\x1b[2K"
 class TerminalText:
     """Prints text as it comes, except tables of Markdown: their rows are kept until the table has ended, then drawn."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Terminal) -> None:
         self._console = console
         self._line = ""
         self._rows: list[str] = []
@@ -35,10 +34,10 @@ class TerminalText:
                 if ended:
                     self._rows.append(self._line)
             elif not self._rows:
-                self._console.file.write(piece)
+                self._console.file.write(show_controls(piece, lines=True))
             elif ended:
                 self._print_rows()
-                self._console.file.write(self._line)
+                self._console.file.write(show_controls(self._line, lines=True))
             if ended:
                 self._line = ""
         self._console.file.flush()
@@ -50,7 +49,7 @@ class TerminalText:
             self._line = ""
         if self._rows:
             self._print_rows()
-            self._console.file.write(self._line)
+            self._console.file.write(show_controls(self._line, lines=True))
 
     def _is_row(self) -> bool:
         # The beginning of a line that is wider than the terminal could not be taken back.
@@ -60,7 +59,7 @@ class TerminalText:
         kept, self._rows = self._rows, []
         cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in kept]
         if len(cells) < 2 or any(cell.strip(":-") for cell in cells[1]):
-            self._console.file.writelines(kept)
+            self._console.file.writelines(show_controls(row, lines=True) for row in kept)
             return
         head, _, *rows = cells
         table = new_table(*map(escape, head), overflow="fold")
@@ -93,11 +92,12 @@ class _TextPrinter:
             case "content":
                 self._write(event["token"])
             case "correction":
-                out.print(f"\n\n[yellow]Corrected:[/yellow] {escape(event['reason'])}\n\n{escape(event['answer'])}")
+                answer = escape(event["answer"], lines=True)
+                out.print(f"\n\n[yellow]Corrected:[/yellow] {escape(event['reason'])}\n\n{answer}")
             case "comparison":
                 self._compared = event
             case "error":
-                err.print(f"\n[red]{escape(event['message'])}[/red]")
+                err.print(f"\n[red]{escape(event['message'], lines=True)}[/red]")
                 self._failed = True
             case "done":
                 if self._text:
@@ -108,7 +108,7 @@ class _TextPrinter:
         if self._text:
             self._text.write(token)
         else:
-            sys.stdout.write(token)
+            sys.stdout.write(show_controls(token, lines=True))
             sys.stdout.flush()
 
     def finish(self) -> int:

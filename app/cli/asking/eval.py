@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import as_command, print_result
@@ -18,7 +17,7 @@ from app.evaluation.sets import read_sets
 from app.history.costs import parse_since
 from app.modes import read_modes
 from app.settings import Settings, read_settings
-from app.support.terminal import count, new_table, out, print_table, shorten, show_progress
+from app.support.terminal import count, escape, new_table, out, print_table, shorten, show_progress
 from app.wiring.services import open_services
 from app.wiring.stores import open_catalog, open_stores
 from domain.errors import InputError, UnknownMode

@@ -2,14 +2,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, cast
 
 import typer
-from rich.markup import escape
 
 from app.api.schema.descriptions import describe_erasure
 from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, run, run_on_server
 from app.cli.support.server_client import ServerClient
-from app.support.terminal import confirm, count, err, is_asked, out
+from app.support.terminal import confirm, count, err, escape, is_asked, out
 from domain.errors import NotFound, UnknownDocument, UnknownThread
 
 cli = new_cli()

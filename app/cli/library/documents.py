@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import TypeAdapter
-from rich.markup import escape
 
 from app.cli.support.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, print_result, show_there_or_here
 from app.settings import read_settings
-from app.support.terminal import count, new_table, out, print_table
+from app.support.terminal import count, escape, new_table, out, print_table
 from app.wiring.stores import open_catalog, open_stores
 from domain.documents import Document, name_unread
 from domain.errors import UnknownDocument, UnknownIngestion

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.api.schema.descriptions import describe_ingest, describe_ingestion
 from app.cli.support.auditing import record_command
@@ -20,7 +19,7 @@ from app.ingest.formats import list_formats
 from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
 from app.settings import Settings, read_settings
-from app.support.terminal import Progress, count, err, out, show_progress
+from app.support.terminal import Progress, count, err, escape, out, show_progress
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
 from domain.errors import DocumentError, MetadataError, UnreadableDocument
@@ -262,7 +261,7 @@ def _count_skipped(files: Sequence[Path]) -> str:
     """Say how many files were skipped, and how many of the commonest types, with the first of each."""
     types: dict[str, list[str]] = {}
     for file in files:
-        types.setdefault(file.suffix, []).append(file.name if file.name.isprintable() else ascii(file.name))
+        types.setdefault(file.suffix, []).append(file.name)
     most = sorted(types.values(), key=len, reverse=True)[:MOST_TYPES]
     told = [f"{len(names)} like {escape(names[0])}" if len(names) > 1 else escape(names[0]) for names in most]
     others = [f"{len(files) - sum(map(len, most))} others"] if len(types) > len(most) else []

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from app.cli.library.ingest import POLL_SECONDS
 from app.cli.support.auditing import record_command
@@ -19,7 +18,7 @@ from app.ingest.syncing import Library, Synced
 from app.ingest.syncing import sync as sync_place
 from app.ingest.syncing import watch as watch_place
 from app.settings import Settings, read_settings
-from app.support.terminal import count, err, out
+from app.support.terminal import count, err, escape, out
 from app.wiring.connectors import open_connector
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport

@@ -2,13 +2,12 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import as_command, print_result
 from app.history.costs import parse_since
 from app.settings import read_settings
-from app.support.terminal import new_table, print_table
+from app.support.terminal import escape, new_table, print_table
 from app.wiring.stores import open_stores
 from domain.people.audit import AuditEntry
 

@@ -3,13 +3,12 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
 from app.cli.support.running import print_result, show_there_or_here
 from app.history.costs import parse_since, read_costs
 from app.settings import read_settings
-from app.support.terminal import count, new_table, out, print_table
+from app.support.terminal import count, escape, new_table, out, print_table
 from app.wiring.stores import open_stores
 from domain.runs import CostKey
 

@@ -1,12 +1,11 @@
 import typer
-from rich.markup import escape
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
 from app.cli.support.running import as_command, print_result, run
 from app.history import state_check
 from app.history.state_check import StateCheck, describe_state_check
 from app.settings import read_settings
-from app.support.terminal import count, err, out, show_progress
+from app.support.terminal import count, err, escape, out, show_progress
 from app.wiring.examination import examine
 from app.wiring.services import open_services
 from domain.health import Diagnosis

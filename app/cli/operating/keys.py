@@ -3,13 +3,12 @@ from datetime import UTC, datetime
 from typing import Annotated, cast
 
 import typer
-from rich.markup import escape
 
 from app.access.keys import make_key, read_expiry
 from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import as_command, print_json, print_result
 from app.settings import read_settings
-from app.support.terminal import err, new_table, out, print_table
+from app.support.terminal import err, escape, new_table, out, print_table
 from app.wiring.stores import open_stores
 from domain.errors import InputError, UnknownKey
 from domain.people.access import OWNER, RIGHTS, ApiKey, Right

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 
+from app.support.logs import configure_logs
 from domain.errors import AskgraphError, InputError, NotFound
+from domain.text.controls import show_controls
 
 if TYPE_CHECKING:
     from app.cli.support.server_client import ServerClient
@@ -116,13 +118,14 @@ def write_file(file: Path, data: bytes) -> None:
 
 def fail(error: AskgraphError) -> NoReturn:
     """Print the error and exit."""
-    print(f"askgraph: {error.message}", file=sys.stderr)
+    print(f"askgraph: {show_controls(error.message, lines=True)}", file=sys.stderr)
     raise typer.Exit(2 if isinstance(error, InputError | NotFound) else 1)
 
 
 def print_json(value: Any) -> None:
     """Print the value as JSON: data classes as objects, sets as sorted lists, and times as text."""
-    print(json.dumps(value, ensure_ascii=False, default=_spell))
+    # JSON itself escapes some control characters only.
+    print(show_controls(json.dumps(value, ensure_ascii=False, default=_spell)))
 
 
 def print_result(
@@ -143,7 +146,6 @@ def _spell(value: Any) -> Any:
 
 
 def _configure_logging(level: int) -> None:
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    configure_logs("text")
     logging.getLogger("askgraph").setLevel(level)

@@ -3,13 +3,12 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.markup import escape
 
 from app.cli.asking.answers import show_events
 from app.cli.support.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
 from app.cli.support.running import fail, print_json, run
 from app.settings import read_settings
-from app.support.terminal import count, err, out
+from app.support.terminal import count, err, escape, out
 from app.wiring.offline import open_offline
 from app.wiring.services import open_services
 from app.workbench.cli.targets import is_file, read_file

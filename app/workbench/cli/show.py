@@ -130,6 +130,7 @@ def _print_call(call: Mapping[str, Any], *, prompts: bool) -> None:
         out.print(f"    [dim]attempt {number}:[/dim] {escape(failure)}")
     for message in call["messages"]:
         text = message["content"] if prompts else shorten(message["content"], 160)
-        out.print(f"    [dim]{message['role']}:[/dim] {escape(text)}")
+        out.print(f"    [dim]{message['role']}:[/dim] {escape(text, lines=True)}")
     if call["messages"]:
-        out.print(f"    [dim]reply:[/dim] {escape(call['reply'] if prompts else shorten(call['reply'], 160))}")
+        reply = call["reply"] if prompts else shorten(call["reply"], 160)
+        out.print(f"    [dim]reply:[/dim] {escape(reply, lines=True)}")
