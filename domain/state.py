@@ -62,6 +62,8 @@ class ExecutedStep(TypedDict):
     ms: float
     warnings: list[str]
     usage: list[Usage]
+    read: NotRequired[dict[str, int]]
+    """What the ports of the library have returned since the step before: the revisions of documents, by their ids."""
 
 
 def count_tokens(usage: Iterable[Usage]) -> int:
@@ -190,8 +192,6 @@ class PerQuestion(TypedDict):
     """What a question about the library may mean, where it may mean several things."""
     listed: list[str]
     """Ids of the documents that the reply, or a tool of the research agent, names and does not cite."""
-    found: list[str]
-    """Ids of the documents in which a search found something, those of earlier attempts too."""
     task: Task
     """What the question asks the documents for."""
     corrected_question: str
@@ -278,7 +278,6 @@ def blank_question() -> PerQuestion:
         unclear=False,
         choices=[],
         listed=[],
-        found=[],
         task="look_up",
         corrected_question="",
         query="",

@@ -48,6 +48,8 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
             # Calls side by side end in any order; a replay must count them alike.
             usage=[file_usage(node.name, used) for used in sorted(ledger.usage, key=_order)],
         )
+        if read := runtime.context.reads.file():
+            step["read"] = read
         degraded = list(ledger.degraded)
         ledger.warnings.clear()
         ledger.usage.clear()

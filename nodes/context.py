@@ -15,6 +15,7 @@ import orjson
 from domain.documents import Candidate, Source
 from domain.errors import StateError
 from domain.execution.spans import Note, ignore
+from domain.history.lineage import ReadDocuments
 from domain.library.similarity import read_scales
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
@@ -159,6 +160,8 @@ class Context:
     run_id: str | None = None
     """None where LangGraph names its runs itself, as its Studio does."""
     ledger: Ledger = field(default_factory=Ledger)
+    reads: ReadDocuments = field(default_factory=ReadDocuments)
+    """What the ports of the library have returned to the run (`app/answering/reading.py`)."""
     measure: Callable[[ExecutedStep], ExecutedStep] = keep_measure
     """Returns the step as it is filed and counted against the budget. A replay on a tape puts in the recorded times."""
     span: Callable[[str], AbstractContextManager[Note]] = lambda _: nullcontext(ignore)

@@ -18,7 +18,7 @@ from app.answering.records import adopt, make_record, make_shown, publish_record
 from app.history.thread_states import describe_run
 from domain.events import Done, Event, data_of
 from domain.execution.streams import StreamedEvent
-from domain.history.lineage import find_lineage
+from domain.history.lineage import Lineage, UsedDocument
 from domain.outcome import ANSWERS
 from domain.people.access import Caller
 from domain.ports.answers import AnswerKey, EncodedAnswer
@@ -109,19 +109,22 @@ def may_call_outside(state: AnswerState) -> bool:
 _OF_STEPS = ("thinking", "tool_call", "tool_result")
 
 
-def encode_answer(events: Sequence[Event]) -> EncodedAnswer:
-    """Encode the events of a finished run, without `thinking`: a cached answer takes no steps."""
+def encode_answer(events: Sequence[Event], lineage: Lineage) -> EncodedAnswer:
+    """Encode the events of a finished run, without `thinking`, as a cached answer takes no steps, and what it was made
+    from."""
     *shown, done = [event for event in events if event["type"] not in _OF_STEPS]
-    return EncodedAnswer(
-        events=orjson.dumps(shown),
-        done=orjson.dumps({name: value for name, value in data_of(done).items() if name not in OF_ONE_ASKING}),
-    )
+    said = {name: value for name, value in data_of(done).items() if name not in OF_ONE_ASKING}
+    return EncodedAnswer(events=orjson.dumps(shown), done=orjson.dumps({**said, "lineage": lineage}))
 
 
-def decode_answer(answer: EncodedAnswer, request: RunRequest, total_ms: float) -> tuple[list[Event], Done]:
-    """Decode the answer as that of another run, which took so long: its events, and the last of them."""
-    done = cast(Done, {"type": "done", **orjson.loads(answer.done)})
-    return orjson.loads(answer.events), make_own(done, request, total_ms)
+def decode_answer(answer: EncodedAnswer, request: RunRequest, total_ms: float) -> tuple[list[Event], Done, Lineage]:
+    """Decode the answer as that of another run, which took so long: its events, the last of them, and the documents
+    that it was made from. The turns are those of another thread."""
+    said = orjson.loads(answer.done)
+    made_from = said.pop("lineage")
+    documents = tuple(UsedDocument(**each) for each in made_from["documents"])
+    done = make_own(cast(Done, {"type": "done", **said}), request, total_ms)
+    return orjson.loads(answer.events), done, Lineage(documents, drew_on_turns=made_from["drew_on_turns"])
 
 
 def make_own(done: Done, request: RunRequest, total_ms: float) -> Done:
@@ -157,7 +160,7 @@ async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> 
     # Only now: a run that is not cached is checked when it is accepted.
     await parts.limits.check_run(caller)
     total_ms = milliseconds_since(started)
-    events, done = decode_answer(answer, request, total_ms)
+    events, done, lineage = decode_answer(answer, request, total_ms)
     state = adopt(turn, [], done, ANSWERED_BEFORE)
     record = make_record(state, thread_id, started_at, total_ms, done)
     streamed = [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate([*events, done], start=1)]
@@ -169,7 +172,7 @@ async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> 
             ended_id=streamed[-1].id,
             ended_at=started_at + timedelta(milliseconds=total_ms),
             shown=make_shown(events, [], done),
-            documents=list(find_lineage(state, events).documents),
+            documents=list(lineage.documents),
             state=state,
             metadata={**describe_run(turn, cached="true"), "state_version": STATE_VERSION},
         )

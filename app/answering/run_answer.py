@@ -23,6 +23,7 @@ from app.answering.cached_answers import (
 )
 from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
 from app.answering.parts import RunParts
+from app.answering.reading import note_reads
 from app.answering.records import adopt, make_done
 from app.history.states import bring_up_to_date, read_values
 from app.history.thread_states import trace_id
@@ -30,6 +31,7 @@ from domain.documents import Citation
 from domain.errors import AskgraphError, Forbidden, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.execution.streams import StreamedEvent
+from domain.history.lineage import NO_LINEAGE, Lineage, ReadDocuments, find_lineage
 from domain.ports.answers import EncodedAnswer
 from domain.runs import Lease
 from domain.scope import Scope
@@ -80,6 +82,8 @@ class RunAnswer:
         self._pass: GraphPass | None = None
         self._reached: AnswerState | None = None
         """What an earlier attempt has saved. Its documents are those of the run, however it ends."""
+        self._origin = NO_LINEAGE
+        """What the answer was made from, where it is another run's."""
 
     async def find(self) -> tuple[Done | Failed, AnswerState]:
         """Answer the question. Returns the run's last event, and its final state.
@@ -128,7 +132,7 @@ class RunAnswer:
         followed = {turn["run_id"]}
         while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
             if isinstance(leader, EncodedAnswer):
-                events, done = decode_answer(leader, self.request, milliseconds_since(self._started))
+                events, done, self._origin = decode_answer(leader, self.request, milliseconds_since(self._started))
                 for event in events:
                     self.send(event)
                 return await self._adopt(done, ANSWERED_BEFORE)
@@ -146,7 +150,7 @@ class RunAnswer:
             ended, state = await self._run_graph(turn, self.make_blank())
             if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
                 # Before `done` is sent, so that whoever asks again at once finds it.
-                await self._store(cache_key, corpus, ended)
+                await self._store(cache_key, corpus, ended, self.find_lineage(state))
             return ended, state
         finally:
             await parts.answers.release(key, turn["run_id"])
@@ -179,6 +183,15 @@ class RunAnswer:
         state["answer"], state["citations"] = answer, citations
         state["standalone_question"] = state["standalone_question"] or state["question"]
         return state
+
+    def find_lineage(self, state: AnswerState) -> Lineage:
+        """Return what the run was made from, with this last state."""
+        return find_lineage(state, self.sent, self.reads, self.request.forked_from).join(self._origin)
+
+    @property
+    def reads(self) -> ReadDocuments:
+        """What the ports of the library have returned to it so far, in this process."""
+        return ReadDocuments() if self.context is None else self.context.reads
 
     def make_blank(self) -> AnswerState:
         """Make the state in which a run begins."""
@@ -218,7 +231,7 @@ class RunAnswer:
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
         parts, turn = self._parts, self.request.turn
         # LangGraph's own id of a run is that of its trace, and each attempt has its own.
-        context = replace(parts.make_context(), run_id=turn["run_id"])
+        context = note_reads(replace(parts.make_context(), run_id=turn["run_id"]))
         await prepare_judgement(context.judges)
         self.context = context = self.observer.wrap(context)
         graph_pass = GraphPass(
@@ -254,6 +267,7 @@ class RunAnswer:
                     self.send(ended)
         if ended is not None and ended["type"] == "done" and not ended["stopped"]:
             done = make_own(ended, self.request, milliseconds_since(self._started))
+            self._origin = Lineage(turns=(leader,), drew_on_turns=True)
             return await self._adopt(done, "the same question was being answered")
         if ended is not None and ended["type"] == "error" and not ended["retryable"]:
             return ended, self.make_blank()
@@ -266,11 +280,11 @@ class RunAnswer:
         await self.write_state(state, cached="true")
         return done, state
 
-    async def _store(self, key: CacheKey, corpus: str, ended: Done) -> None:
+    async def _store(self, key: CacheKey, corpus: str, ended: Done, lineage: Lineage) -> None:
         """Store the answer, unless the documents changed while it was being written."""
         try:
             if await self._parts.documents.corpus_fingerprint(key.scope) == corpus:
-                answer = encode_answer([*self.sent, ended])
+                answer = encode_answer([*self.sent, ended], lineage)
                 await self._parts.answers.put(key.at(corpus), answer)
         except AskgraphError as error:
             # The reader has the answer all the same.

@@ -22,7 +22,7 @@ from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
 from domain.execution.spans import Facts, Note, ignore
-from domain.history.lineage import Lineage, find_lineage, list_sent
+from domain.history.lineage import Lineage, list_sent
 from domain.runs import FIRST_TOKEN, Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState, count_tokens
 from nodes.writing.stream import finish_turn
@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 5.0
 
 
 SHOWN_SECONDS = 1.0
-"""Time between two notes of what a run that goes on has shown: its readers have to be allowed to read it."""
+"""Time between two notes of what a run that goes on has read: its readers have to be allowed to read it."""
 
 
 class RunExecution:
@@ -95,12 +95,13 @@ class RunExecution:
             self.broadcast.close()
 
     async def _note_showing(self) -> None:
-        """Note which documents have been shown, for as long as the run goes on, and those of the turns that it was
+        """Note which documents were read and shown, for as long as the run goes on, and those of the turns that it was
         given, which it may repeat."""
         noted = set[str]()
         while True:
             await asyncio.sleep(SHOWN_SECONDS)
             showing = {each["document_id"] for each in list_sent(self._answer.sent)}
+            showing |= {document_id for document_id, _ in self._answer.reads.known}
             turns = {turn["run_id"] for turn in self._answer.turns}
             if showing | turns > noted:
                 with suppress(AskgraphError):
@@ -248,4 +249,4 @@ class RunExecution:
             logger.warning("run %s: %s", run.run_id, problem)
             run = replace(run, warnings=[*run.warnings, problem])
         shown = make_shown(self._answer.sent, state["steps"], ended)
-        return run, beside, shown, find_lineage(state, sent, self.request.forked_from)
+        return run, beside, shown, self._answer.find_lineage(state)

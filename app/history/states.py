@@ -49,8 +49,10 @@ def migrate(values: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 
 def complete_state(values: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return a whole state in the shape of today. Fields that the saved one lacks are blank."""
-    return {**blank_question(), "turns": [], **migrate(values, version)}
+    """Return a whole state in the shape of today. Fields that the saved one lacks are blank, and those that are no more
+    are left out."""
+    known = {name: value for name, value in values.items() if name in AnswerState.__annotations__}
+    return {**blank_question(), "turns": [], **migrate(known, version)}
 
 
 def read_values(snapshot: StateSnapshot) -> dict[str, Any]:

@@ -34,7 +34,6 @@ class RerankInput(TypedDict):
     candidates: list[Candidate]
     sources: list[Source]
     """Those of the searches before: they stay, and keep their places."""
-    found: list[str]
     focus: list[str]
     scope: ScopeJson
     profile: dict[str, Any]
@@ -47,7 +46,6 @@ class RerankUpdate(TypedDict):
     """Most relevant first, apart from those found by title. So a saved state shows how close each came to being a
     source."""
     sources: list[Source]
-    found: list[str]
 
 
 async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
@@ -87,11 +85,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         looked_up = looked_up or await look_up(asked, sources, scope, context)
         sources = number_sources([*looked_up, *sources])
     candidates = [candidate for ranking in rankings for candidate, _ in ranking] or state["candidates"]
-    return RerankUpdate(
-        candidates=candidates,
-        sources=sources,
-        found=sorted({*state["found"], *(candidate["document_id"] for candidate in candidates)}),
-    )
+    return RerankUpdate(candidates=candidates, sources=sources)
 
 
 async def _choose(

@@ -48,19 +48,13 @@ async def _search(profile: Profile, arguments: SearchArguments, scope: Scope, co
     results = await asyncio.gather(*(_find(query, keep, profile, scope, context) for query in arguments.queries))
     lines = [
         f"{query!r}: {len(sources)} sources" if sources else f"{query!r}: nothing was found"
-        for query, (sources, _) in zip(arguments.queries, results, strict=True)
+        for query, sources in zip(arguments.queries, results, strict=True)
     ]
-    return Finding(
-        "\n".join(lines),
-        [source for sources, _ in results for source in sources],
-        found=[document for _, documents in results for document in documents],
-    )
+    return Finding("\n".join(lines), [source for sources in results for source in sources])
 
 
-async def _find(
-    query: str, keep: int, profile: Profile, scope: Scope, context: Context
-) -> tuple[Sequence[Source], set[str]]:
-    """Return the sources of a query, and the ids of all documents in which it found something."""
+async def _find(query: str, keep: int, profile: Profile, scope: Scope, context: Context) -> Sequence[Source]:
+    """Return the sources of a query."""
     with context.span("search") as note:
         note(Facts(kind="retriever", input=query))
         candidates = (await search(query, "", scope, profile.retrieval, context))[:_CANDIDATES]
@@ -68,7 +62,7 @@ async def _find(
         best = [make_source() for _, make_source in ranked[: keep + SPARE]]
         sources = await widen_sources(best, keep, scope, context.library)
         note(Facts(kind="retriever", documents=sources))
-    return sources, {candidate["document_id"] for candidate, _ in ranked}
+    return sources
 
 
 def make_search_tool(profile: Profile) -> ResearchTool:

@@ -32,7 +32,6 @@ class UseToolInput(TypedDict):
     sources: list[Source]
     work: list[WorkRound]
     listed: list[str]
-    found: list[str]
     scope: ScopeJson
     profile: dict[str, Any]
 
@@ -43,7 +42,6 @@ class UseToolUpdate(TypedDict):
     sources: list[Source]
     work: list[WorkRound]
     listed: list[str]
-    found: list[str]
 
 
 async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpdate:
@@ -79,7 +77,6 @@ async def use_tool(state: UseToolInput, runtime: Runtime[Context]) -> UseToolUpd
         sources=sources,
         work=[*before, {**last, "calls": calls}],
         listed=sorted({*state["listed"], *(document for finding in results for document in finding.listed)}),
-        found=sorted({*state["found"], *(document for finding in results for document in finding.found)}),
     )
 
 

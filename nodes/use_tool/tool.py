@@ -18,8 +18,6 @@ class Finding(NamedTuple):
     sources: Sequence[Source] = ()
     listed: Sequence[str] = ()
     """Ids of the documents that the text speaks of."""
-    found: Sequence[str] = ()
-    """Ids of the documents in which a search found something."""
 
 
 class ToolProblem(Exception):

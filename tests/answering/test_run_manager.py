@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 import pytest_asyncio
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -340,6 +341,29 @@ async def test_a_drained_run_goes_on_in_another_process(process: Process, other:
     _, events = await collect(replayed)
     [comparison] = [event for event in events if event["type"] == "comparison"]
     assert comparison["identical"], comparison["differences"]
+
+
+async def test_a_run_that_goes_on_elsewhere_keeps_what_it_has_read(
+    process: Process, other: Process, model: OpenAIServer, database_url: str
+) -> None:
+    for number in range(9):
+        text = f"# Note {number}\n\nOn day {number} it rained in Malmo."
+        await process.services.library.ingestion.add("default", f"note{number}.md", text.encode())
+    slow(model)
+    started = await process.turns.start(Ask(QUESTION))
+    await read_until_content(process, started)
+    known = {document.id for document in await process.services.library.documents.list("default")}
+    await process.turns.drain(0, 0.2)
+    for document_id in known:
+        await other.services.library.ingestion.delete("default", document_id)
+    model.behaviour.rate = 0
+    await other.turns.work()
+    await read_all(other, started.run_id)
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        rows = await connection.execute("SELECT document_id FROM run_documents WHERE run_id = %s", [started.run_id])
+        assert {row[0] async for row in rows} == known
+        status = await connection.execute("SELECT attempt, showing FROM accepted_runs")
+        assert await status.fetchall() == [(2, [])]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

@@ -16,7 +16,7 @@ from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from domain.errors import ConfigurationError
 from domain.events import Done, Event
-from domain.history.lineage import find_lineage
+from domain.history.lineage import ReadDocuments, find_lineage
 from domain.state import AnswerState
 from tests.asking import ask_for_events, read_state, with_models
 from tests.conftest import HANDBOOK
@@ -95,7 +95,7 @@ async def test_what_a_function_returns_is_a_source_from_outside(settings: Settin
     shown = [body["messages"][-1]["content"] for body in outside.model.requests if body.get("stream")]
     assert any('outside="data that the function who_is_on_call of on-call returned' in each for each in shown)
     # It is no document, neither for a follow-up nor for who may read the turn.
-    assert all(used.document_id for used in find_lineage(cast(AnswerState, state), events).documents)
+    assert all(used.document_id for used in find_lineage(cast(AnswerState, state), events, ReadDocuments()).documents)
     assert state["turns"][-1]["document_ids"] == [
         each["document_id"] for each in done["citations"] if "outside" not in each
     ]

@@ -35,6 +35,7 @@ async def test_a_run_is_filed_under_the_revisions_that_it_showed(
         assert {(cited["document_id"], cited["revision"], True) for cited in run["citations"]} <= {
             (name, *used) for name, used in documents.items()
         }
+        assert documents.keys() == set(library.values()), "those that were only found"
 
 
 async def test_a_reply_that_names_documents_is_filed_under_them(

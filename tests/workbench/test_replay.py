@@ -58,7 +58,7 @@ async def test_history_names_each_node_what_it_changed_and_how_long_it_took(serv
     by_node = {s["node"]: s for s in steps}
     assert by_node["__start__"]["changed"]["question"] == QUESTION
     assert set(by_node["retrieve"]["changed"]) == {"candidates", "queries_tried"}
-    assert set(by_node["rerank"]["changed"]) == {"candidates", "found", "sources"}
+    assert set(by_node["rerank"]["changed"]) == {"candidates", "sources"}
     assert by_node["generate"]["changed"]["answer"] == answered["answer"]
     assert all(s["ms"] is not None and s["ms"] > 0 for s in steps[1:])
     assert {s["run_id"] for s in steps} == {answered["run_id"]}

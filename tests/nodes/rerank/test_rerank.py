@@ -58,7 +58,6 @@ async def test_a_search_that_finds_what_is_known_changes_nothing(services: Servi
     first = await search(services, QUESTION)
     again = await search(services, QUESTION, sources=first["sources"], retries=1)
     assert again["sources"] == first["sources"]
-    assert again["found"] == sorted(library.values())
 
 
 async def test_questions_that_compare_or_list_read_more(services: Services) -> None:

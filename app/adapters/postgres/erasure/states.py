@@ -59,8 +59,8 @@ def _unname(value: Any, document_id: str) -> Any:
         case Mapping() if value.get("document_id") == document_id:
             return _blank(value)
         case Mapping():
-            changed = {name: _unname(each, document_id) for name, each in value.items()}
-            return changed if any(changed[name] is not each for name, each in value.items()) else value
+            changed = {_unname(name, document_id): _unname(each, document_id) for name, each in value.items()}
+            return value if changed == value else changed
         case list() | tuple():
             items = [_unname(each, document_id) for each in value]
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items

@@ -121,11 +121,12 @@ _HAND_BACK: LiteralString = f"""
     SELECT pg_notify('{CHANNEL}', '{TASK}')::text FROM back LIMIT 1
 """
 
-# The attempt is the fencing token.
+# The attempt is the fencing token. What earlier attempts had read still stands in `showing`, as it was before.
 _END: LiteralString = f"""
     WITH ended AS (
         UPDATE accepted_runs
-        SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now(), shown = %(shown)s
+        SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now(), shown = %(shown)s,
+            showing = '{{}}'
         WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
             AND attempt = %(attempt)s AND {UNFINISHED}
         RETURNING thread_id, run_id
@@ -141,6 +142,9 @@ _END: LiteralString = f"""
             UNION ALL
             SELECT document_id, revision, shown FROM run_documents
             WHERE workspace_id = %(workspace_id)s AND %(drew_on_turns)s AND run_id = ANY(%(turns)s::text[])
+            UNION ALL
+            SELECT unnest(showing), 0, false FROM accepted_runs
+            WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND attempt > 1
         ) AS used
         GROUP BY ended.run_id, used.document_id, used.revision
     ),
