@@ -25,8 +25,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUESTION = "On which day is the lawn of the Kestrel mown?"
 SECRET_QUESTION = "Which number opens the vault of the Kestrel?"
-SECRET = "7731"
-"""Stands in a document of the group `board`, which comes after the questions."""
+SECRET = "K7731"
+"""Stands in a document of the group `board`, which comes after the questions, and in no id, which has no K."""
 RESTRICTED = (
     f"# Lawn of the Kestrel\n\nThe lawn of the Kestrel is mown on Tuesday, says number {SECRET} of the board.\n\n"
     f"## Vault\n\nThe number {SECRET} opens the vault of the Kestrel.\n"
