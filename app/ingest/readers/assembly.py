@@ -20,6 +20,7 @@ _REPLACED = str.maketrans(
         **dict.fromkeys("\u00a0\u2007\u202f", " "),
         **dict.fromkeys("\n\u0085\u2028\u2029\v\f", "\n"),
         "\t": "\t",
+        **dict(zip("ﬀﬁﬂﬃﬄﬅﬆ", ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True)),
     }
 )
 _ANY_REPLACED = re.compile("[" + re.escape("".join(chr(c) for c, new in _REPLACED.items() if new != chr(c))) + "]")
@@ -35,6 +36,8 @@ UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
 _PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
 """A title of a template, such as "[Organization Name]"."""
+_INLINE = re.compile(r"<(em|strong|i|b|code|sub|sup|span|small|tt)\b[^<>]*>([^<>]*)</\1>")
+"""Markup in a title, which is text: site generators copy it there from the heading."""
 _DEEPEST_HEADING = 6
 
 _RAISED, _LOWERED = "0123456789+-=()n", "0123456789+-=()"
@@ -47,7 +50,7 @@ BREAK = "\v"
 
 def clean(text: str) -> str:
     """Return the text in Unicode form NFC, with plain line ends, without characters that cannot be stored or seen."""
-    if not text.isprintable():  # else nothing is to be replaced
+    if not text.isprintable() or not unicodedata.is_normalized("NFKC", text):  # else nothing is to be replaced
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         text = text.translate(_REPLACED) if _ANY_REPLACED.search(text) else text
     return unicodedata.normalize("NFC", text)
@@ -309,7 +312,7 @@ class Assembly:
             self.skip("character", "of the file's own text", (+self._missing).total())
         ends = [start for start, _ in self._sections[1:]] + [self._length]
         sections = [Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)]
-        title = squeeze(unlink(title or ""))
+        title = squeeze(untag(unlink(title or "")))
         if not title or _PLACEHOLDER.fullmatch(title):
             named = [section for section in sections if section.heading_path]
             empty = {
@@ -399,6 +402,11 @@ def unlink(text: str) -> str:
     return _LINK.sub("", text)
 
 
+def untag(title: str) -> str:
+    """Return a title without the tags of inline elements."""
+    return _INLINE.sub(r"\2", title)
+
+
 def count_backticks(text: str) -> int:
     """Return the length of the longest run of backticks."""
     return max(map(len, re.findall("`+", text)), default=0)
@@ -428,7 +436,8 @@ def lower(text: str) -> str:
 
 def strike(text: str) -> str:
     """Return words that are struck out, marked as such."""
-    return f"~~{text}~~" if text.strip() else text
+    words = text.strip()
+    return text.replace(words, f"~~{words}~~", 1) if words else text
 
 
 MARKS: Mapping[str, Callable[[str], str]] = {

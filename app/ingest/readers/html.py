@@ -12,6 +12,7 @@ from app.ingest.readers.assembly import (
     spell_code,
     squeeze,
     unlink,
+    untag,
 )
 from app.ingest.readers.man_page import add_man_page, is_man_page
 from app.ingest.readers.spans import Rows
@@ -88,8 +89,6 @@ _NESTING = re.compile(r"<(/?)(?:div|section|article|span|blockquote|ul|ol|dl|tab
 _DEEPEST = 3000
 """Deepest nesting that is read. The parser scans all open elements at each new one, so its time grows with the
 square."""
-_INLINE = re.compile(r"<(em|strong|i|b|code|sub|sup|span|small|tt)\b[^<>]*>([^<>]*)</\1>")
-"""Markup in a page's title, which is text: site generators copy it there from the heading."""
 
 
 def read_html(source: str, data: bytes) -> ParsedDocument:
@@ -116,7 +115,7 @@ def add_html(assembly: Assembly, tree: LexborHTMLParser, title: str = "") -> Non
 
 def _find_title(tree: LexborHTMLParser) -> str | None:
     """Return the page's title, without what follows its heading there: " — Handbook" names the site."""
-    title = squeeze(_INLINE.sub(r"\2", node.text())) if (node := tree.css_first("head > title")) else ""
+    title = squeeze(untag(node.text())) if (node := tree.css_first("head > title")) else ""
     headings = [_read_heading(heading) for heading in tree.css("h1")[:_MOST_MAINS]]
     if not title:
         return next(filter(None, headings), None)

@@ -760,3 +760,8 @@ def test_tabs_of_a_manual_page_stand_for_eight_columns() -> None:
     assert "\t" in tabbed
     assert tabbed.expandtabs() == MAN_PAGE
     assert read_document("sync.1.txt", tabbed.encode()).text == read_document("sync.1.txt", MAN_PAGE.encode()).text
+
+
+def test_ligatures_are_spelled_as_letters() -> None:
+    text = "The oﬃce ﬁles the workﬂow forms."
+    assert read_document("a.txt", text.encode()).text == "The office files the workflow forms."

@@ -10,11 +10,13 @@ from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 from docx.oxml import parse_xml
-from docx.oxml.ns import nsdecls
+from docx.oxml.ns import nsdecls, qn
 from docx.shared import Pt, RGBColor
 
+from app.ingest.readers import pandoc
 from app.ingest.reading import read_document
-from domain.documents import ParsedDocument
+from domain.documents import ParsedDocument, name_unread
+from tests.ingest.readers.strict import make_strict
 
 
 def read(document: WordDocument) -> ParsedDocument:
@@ -231,15 +233,175 @@ def test_links_insertions_and_content_controls_are_read_and_deletions_are_not() 
     assert read(document).text == "See the manual now x-y\n\nform field"
 
 
-def test_footnotes_come_last() -> None:
+MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+
+
+def read_runs(*runs: str) -> str:
+    """Return the text of a paragraph with these runs."""
     document = Document()
-    document.add_paragraph("Text")
-    note = f"<w:footnotes {nsdecls('w')}><w:footnote w:id='2'><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>"
-    part = Part(
-        PackURI("/word/footnotes.xml"),
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml",
-        note.encode(),
-        document.part.package,
+    insert(document, f"<w:p {MATH}>{''.join(runs)}</w:p>")
+    return read(document).text
+
+
+def test_notes_stand_at_their_places() -> None:
+    document = Document()
+    for text, kind in (("20 days", "footnote"), ("3 months", "endnote")):
+        insert(document, f'<w:p><w:r><w:t>{text}</w:t></w:r><w:r><w:{kind}Reference w:id="2"/></w:r></w:p>')
+        note = f"<w:{kind} w:id='2'><w:p><w:r><w:t>See {kind}.</w:t></w:r></w:p></w:{kind}>"
+        part = Part(
+            PackURI(f"/word/{kind}s.xml"),
+            f"application/vnd.openxmlformats-officedocument.wordprocessingml.{kind}s+xml",
+            f"<w:{kind}s {nsdecls('w')}>{note}</w:{kind}s>".encode(),
+            document.part.package,
+        )
+        document.part.relate_to(part, getattr(RELATIONSHIP_TYPE, f"{kind}s".upper()))
+    assert read(document).text == "20 days (See footnote.)\n\n3 months (See endnote.)"
+
+
+def test_marks_that_have_a_meaning_are_text() -> None:
+    document = Document()
+    document.styles.add_style("Withdrawn", 2).font.strike = True
+    paragraph = document.add_paragraph("At most 10")
+    paragraph.add_run("-3").font.superscript = True
+    paragraph.add_run(" m")
+    paragraph.add_run("3").font.superscript = True
+    paragraph.add_run(" of CO")
+    paragraph.add_run("2").font.subscript = True
+    paragraph.add_run(" in x")
+    paragraph.add_run("a+b").font.superscript = True
+    paragraph.add_run(" for ")
+    paragraph.add_run("20 ").font.strike = True
+    paragraph.add_run("euros", style="Withdrawn")
+    paragraph.add_run(" 30 euros")
+    assert read(document).text == "At most 10⁻³ m³ of CO₂ in x^(a+b) for ~~20 euros~~ 30 euros"
+
+
+def test_equations_are_tex() -> None:
+    part = "<m:{0}><m:r><m:t>{1}</m:t></m:r></m:{0}>"
+    power = f"<m:oMath><m:sSup>{part.format('e', 'x')}{part.format('sup', '2')}</m:sSup></m:oMath>"
+    fraction = f"<m:oMath><m:f>{part.format('num', 'a')}{part.format('den', 'b')}</m:f></m:oMath>"
+    assert read_runs("<w:r><w:t>At most </w:t></w:r>", power) == "At most $x^{2}$"
+    assert read_runs(f"<m:oMathPara>{fraction}{power}</m:oMathPara>") == r"$\frac{a}{b}$$x^{2}$"
+
+
+def test_an_equation_that_pandoc_cannot_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pandoc, "MAX_TREE", 1)
+    document = Document()
+    insert(document, f"<w:p {MATH}><m:oMath><m:r><m:t>2.5 bar</m:t></m:r></m:oMath></w:p>")
+    parsed = read(document)
+    assert (parsed.text, name_unread(parsed.unread)) == ("2.5 bar", "1 equation (only its letters)")
+
+
+FIELD = '<w:fldChar w:fldCharType="begin"><w:ffData>{}</w:ffData></w:fldChar>'
+CHOICE = '<w:ddList><w:result w:val="1"/><w:listEntry w:val="A"/><w:listEntry w:val="B"/></w:ddList>'
+
+
+@pytest.mark.parametrize(
+    ("inner", "text"),
+    [
+        (FIELD.format('<w:checkBox><w:default w:val="0"/><w:checked/></w:checkBox>'), "☒"),
+        (FIELD.format('<w:checkBox><w:default w:val="0"/></w:checkBox>'), "☐"),
+        (FIELD.format(CHOICE), "B"),
+        ('<w:sym w:font="Wingdings" w:char="F0FE"/>', "☑"),
+        ('<w:sym w:font="Wingdings 2" w:char="F0A3"/>', "☐"),
+        ('<w:sym w:font="Symbol" w:char="F0B3"/>', "≥"),
+        ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf06d</w:t>', "μ"),
+    ],
+)
+def test_what_forms_and_fonts_of_symbols_show_is_text(inner: str, text: str) -> None:
+    assert read_runs(f"<w:r>{inner}</w:r>", '<w:r><w:t xml:space="preserve"> latex</w:t></w:r>') == f"{text} latex"
+
+
+def test_signs_of_unknown_fonts_are_counted_and_prompts_of_forms_are_left_out() -> None:
+    document = Document()
+    prompt = "<w:sdtPr><w:showingPlcHdr/></w:sdtPr><w:sdtContent><w:r><w:t>Choose</w:t></w:r></w:sdtContent>"
+    insert(
+        document,
+        f'<w:p><w:r><w:t>Ward</w:t><w:sym w:font="Webdings" w:char="F050"/></w:r><w:sdt>{prompt}</w:sdt></w:p>',
     )
-    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
-    assert read(document).text == "Text\n\nA note."
+    parsed = read(document)
+    assert (parsed.text, name_unread(parsed.unread)) == ("Ward\uf050", "1 font (signs of Webdings)")
+
+
+def state_numbers(style: Any, stated: str) -> None:
+    style.element.get_or_add_pPr().append(parse_xml(f"<w:numPr {nsdecls('w')}>{stated}</w:numPr>"))
+
+
+def test_list_and_level_come_from_styles_apart_and_what_is_deleted_does_not_count() -> None:
+    document = Document()
+    define(document, 73, ("decimal", "%1"), ("decimal", "%1.%2"))
+    first, second = document.styles["Heading 1"], document.styles["Heading 2"]
+    second.base_style = first
+    state_numbers(first, '<w:numId w:val="73"/>')
+    state_numbers(second, '<w:ilvl w:val="1"/>')
+    document.add_heading("Scope", 1)
+    document.add_heading("Time", 2)
+    document.add_heading("Place", 2)
+    gone = '<w:pPr><w:pStyle w:val="Heading1"/><w:rPr><w:del/></w:rPr></w:pPr>'
+    insert(document, f"<w:p>{gone}<w:del><w:r><w:delText>Gone</w:delText></w:r></w:del></w:p>")
+    document.add_heading("Liability", 1)
+    assert read(document).text == "# 1 Scope\n\n## 1.1 Time\n\n## 1.2 Place\n\n# 2 Liability"
+
+
+def test_a_level_names_its_style_and_a_list_has_the_levels_of_a_style_of_lists() -> None:
+    document = Document()
+    define(document, 74, ("decimal", "%1."), ("decimal", "%1.%2"))
+    root = document.part.numbering_part.element
+    levels = root.find(qn("w:abstractNum"))
+    levels.insert(0, parse_xml(f'<w:styleLink {nsdecls("w")} w:val="Clauses"/>'))
+    levels.findall(qn("w:lvl"))[1].append(parse_xml(f'<w:pStyle {nsdecls("w")} w:val="Heading2"/>'))
+    linked = '<w:abstractNum {} w:abstractNumId="75"><w:numStyleLink w:val="Clauses"/></w:abstractNum>'
+    root.insert(0, parse_xml(linked.format(nsdecls("w"))))
+    root.append(parse_xml(f'<w:num {nsdecls("w")} w:numId="75"><w:abstractNumId w:val="75"/></w:num>'))
+    state_numbers(document.styles["Heading 2"], '<w:numId w:val="75"/>')
+    number(document, "Keys", 75)
+    document.add_heading("A lost key costs 80 euros.", 2)
+    number(document, "Porters keep keys.", 75, 1)
+    assert read(document).text == "1. Keys\n\n## 1.1 A lost key costs 80 euros.\n\n1.2 Porters keep keys."
+
+
+def test_a_list_may_replace_levels_and_say_when_they_begin_anew() -> None:
+    document = Document()
+    define(document, 76, ("upperRoman", "Article %1"), ("decimal", "%1.%2"))
+    level = '<w:lvl w:ilvl="1"><w:lvlRestart w:val="0"/><w:isLgl/><w:lvlText w:val="%1.%2"/></w:lvl>'
+    override = f'<w:lvlOverride {nsdecls("w")} w:ilvl="1">{level}</w:lvlOverride>'
+    document.part.numbering_part.element[-1].append(parse_xml(override))
+    for text, depth in (("Keys", 0), ("Porters", 1), ("Loans", 0), ("Days", 1)):
+        number(document, text, 76, depth, style="Heading1")
+    assert read(document).text == "# Article I Keys\n\n# 1.1 Porters\n\n# Article II Loans\n\n# 2.2 Days"
+
+
+def test_a_text_box_and_a_cell_hold_all_that_a_body_may() -> None:
+    document = Document()
+    define(document, 77, ("decimal", "%1."))
+    cell = "<w:tc><w:p>{}<w:r><w:t>{}</w:t></w:r>{}</w:p></w:tc>"
+    table = f"<w:tbl><w:tr>{cell.format('', 'Gas', '')}{cell.format('', 'Colour', '')}</w:tr></w:tbl>"
+    note = "<w:sdt><w:sdtContent><w:p><w:r><w:t>Call 4455.</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+    box = "<w:r><w:pict><w:txbxContent>{}</w:txbxContent></w:pict></w:r>"
+    insert(document, f"<w:p><w:r><w:t>Gas store</w:t></w:r>{box.format(note + table)}</w:p>")
+    inner = box.format("<w:p><w:r><w:t>Spare key</w:t></w:r></w:p>") + box.format(table)
+    numbered = '<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="77"/></w:numPr></w:pPr>'
+    insert(
+        document, f"<w:tbl><w:tr>{cell.format(numbered, 'B12', '')}{cell.format('', 'Locked.', inner)}</w:tr></w:tbl>"
+    )
+    parsed = read(document)
+    assert parsed.text == "Gas store\n\nCall 4455.\n\nGas | Colour\n\n1. B12 | Locked. Spare key Gas Colour"
+    assert name_unread(parsed.unread) == "1 nested table (in cells)"
+
+
+def test_a_document_that_states_no_title_is_named_by_its_file() -> None:
+    document = Document()
+    document.add_paragraph("The gym opens at dawn.")
+    relations = document.part.package.rels
+    for key in [key for key, each in relations.items() if each.reltype.endswith("/core-properties")]:
+        del relations[key]
+    buffer = io.BytesIO()
+    document.save(buffer)
+    assert read_document("gym-rules.docx", buffer.getvalue()).title == "gym-rules"
+
+
+def test_a_document_in_the_strict_form_is_read() -> None:
+    document = Document()
+    document.add_heading("Keys", 1)
+    document.add_paragraph("Key K-9 is held by the warden.")
+    assert read_document("a.docx", make_strict(document)).text == "# Keys\n\nKey K-9 is held by the warden."

@@ -1,6 +1,7 @@
 """Automatic numbers of Word paragraphs, which the file states as rules and not as text."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,12 @@ class _Level:
     kind: str
     pattern: str
     start: int
+    restarts_after: int
+    """The deepest of the outer levels, counted from 1, that begins it anew."""
+    is_legal: bool
+    """True where the numbers of all levels are shown as figures."""
+    style: str
+    """The style of its paragraphs, which need not state the level then."""
 
 
 class Numbering:
@@ -43,34 +50,43 @@ class Numbering:
     def __init__(self, document: Document) -> None:
         self._abstract: dict[str, str] = {}
         self._levels: dict[str, dict[int, _Level]] = {}
+        """By the number of the list."""
         self._overrides: dict[tuple[str, int], int] = {}
         self._started: set[tuple[str, int]] = set()
         self._counts: dict[str, list[int]] = {}
         self._read(document)
 
+    def find_level(self, number_id: str, styles: Iterable[str]) -> int | None:
+        """Return the level that the list has for the first of these styles for which it has one."""
+        levels = {rule.style: level for level, rule in self._levels.get(number_id, {}).items() if rule.style}
+        return next((levels[style] for style in styles if style in levels), None)
+
     def count(self, number_id: str, level: int) -> Number | None:
         """Return the number of the next paragraph of this list; None where the file does not define the list."""
-        abstract = self._abstract.get(number_id)
-        levels = self._levels.get(abstract or "")
-        if abstract is None or levels is None:
+        levels = self._levels.get(number_id)
+        if levels is None:
             return None
         level = max(0, min(level, _LEVELS - 1))
-        counts = self._counts.setdefault(abstract, [0] * _LEVELS)
+        counts = self._counts.setdefault(self._abstract[number_id], [0] * _LEVELS)
         if (number_id, level) in self._overrides and (number_id, level) not in self._started:
             self._started.add((number_id, level))
             counts[level] = self._overrides[number_id, level] - 1
         elif counts[level] == 0 and level in levels:
             counts[level] = levels[level].start - 1
         counts[level] += 1
-        counts[level + 1 :] = [0] * (_LEVELS - level - 1)
+        for deeper in range(level + 1, _LEVELS):
+            if deeper not in levels or level < levels[deeper].restarts_after:
+                counts[deeper] = 0
         rule = levels.get(level)
-        if rule is None or rule.kind in ("bullet", "none"):
+        if rule is None or rule.kind == "bullet":
             return Number(level, "")
 
         def show(found: re.Match[str]) -> str:
             shown = int(found[1]) - 1
-            kind = levels[shown].kind if shown in levels else "decimal"
-            return _spell(max(counts[shown], 1), kind) if shown < _LEVELS else ""
+            other = levels.get(shown)
+            kind = "decimal" if other is None or rule.is_legal else other.kind
+            first = other.start if other else 1
+            return _spell(counts[shown] or first, kind) if shown < _LEVELS else ""
 
         return Number(level, re.sub(r"%([1-9])", show, rule.pattern).strip()[:40])
 
@@ -79,22 +95,33 @@ class Numbering:
         root: Any = getattr(part, "element", None)
         if root is None:
             return
-        for abstract in root.iterchildren(qn("w:abstractNum")):
-            self._levels[abstract.get(qn("w:abstractNumId"), "")] = {
-                int(level.get(qn("w:ilvl"), "0")): _Level(
-                    _value(level, "w:numFmt", "decimal"),
-                    _value(level, "w:lvlText", ""),
-                    _integer(_value(level, "w:start", "1"), 1),
-                )
-                for level in abstract.iterchildren(qn("w:lvl"))
-            }
+        abstracts = {each.get(qn("w:abstractNumId"), ""): each for each in root.iterchildren(qn("w:abstractNum"))}
+        linked = {_value(each, "w:styleLink", ""): key for key, each in abstracts.items()}
         for number in root.iterchildren(qn("w:num")):
-            number_id = number.get(qn("w:numId"), "")
-            self._abstract[number_id] = _value(number, "w:abstractNumId", "")
+            number_id, key = number.get(qn("w:numId"), ""), _value(number, "w:abstractNumId", "")
+            if key not in abstracts:
+                continue
+            # A list may have the levels of a style of lists, which another one defines.
+            key = linked.get(_value(abstracts[key], "w:numStyleLink", "-"), key)
+            self._abstract[number_id] = key
+            self._levels[number_id] = dict(map(_read_level, abstracts[key].iterchildren(qn("w:lvl"))))
             for override in number.iterchildren(qn("w:lvlOverride")):
+                self._levels[number_id] |= dict(map(_read_level, override.iterchildren(qn("w:lvl"))))
                 if start := _value(override, "w:startOverride", ""):
                     level = _integer(override.get(qn("w:ilvl"), "0"), 0)
                     self._overrides[number_id, level] = _integer(start, 1)
+
+
+def _read_level(element: Any) -> tuple[int, _Level]:
+    level = _integer(element.get(qn("w:ilvl"), "0"), 0)
+    return level, _Level(
+        _value(element, "w:numFmt", "decimal"),
+        _value(element, "w:lvlText", ""),
+        _integer(_value(element, "w:start", "1"), 1),
+        _integer(_value(element, "w:lvlRestart", ""), level),
+        element.find(qn("w:isLgl")) is not None,
+        _value(element, "w:pStyle", ""),
+    )
 
 
 def _value(element: Any, name: str, default: str) -> str:
@@ -107,6 +134,8 @@ def _integer(text: str, default: int) -> int:
 
 
 def _spell(count: int, kind: str) -> str:
+    if kind == "none":
+        return ""
     if kind in ("lowerLetter", "upperLetter"):
         letters = chr(ord("a") + (count - 1) % 26) * min((count - 1) // 26 + 1, _MOST_LETTERS)
         return letters.upper() if kind == "upperLetter" else letters

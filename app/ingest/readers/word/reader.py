@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from docx import Document
@@ -11,16 +11,18 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 
 from app.ingest.readers.assembly import BREAK, Assembly, squeeze
+from app.ingest.readers.equations import spell_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import FALLBACK, WordReader, has_shading, is_bold, is_vanished
+from app.ingest.readers.word.words import EQUATION, FALLBACK, Looks, WordReader, find_looks, has_shading, is_bold
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
 _AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
+_REFERENCES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _LONGEST_HEADING = 100
 """Limit, in characters, of a bold paragraph that is a heading, in a document that has no style for headings in use."""
 _BOLD_LEVEL = 2
@@ -29,8 +31,8 @@ _MOST_SPANNED = 100
 
 
 def read_docx(source: str, data: bytes) -> ParsedDocument:
-    """Read a Word document: headings, paragraphs, lists and tables in their order, then the notes, without page headers
-    and footers, table of contents and hidden text.
+    """Read a Word document: headings, paragraphs, lists and tables in their order, with the notes at their place,
+    without page headers and footers, table of contents and hidden text.
 
     Raises `OversizedDocument` before unpacking if the parts would be too large, `UnreadableDocument` if the archive is
     damaged, and python-docx's errors for missing or malformed parts.
@@ -38,11 +40,14 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     archive, data = open_office(data, "Word file")
     document = Document(io.BytesIO(data))
     reader = _Reader(document)
+    for part in (document.element.body, *reader.notes.values()):
+        reader.assembly.expect(_read_all(part))
     reader.read()
-    reader.assembly.expect(_read_all(document.element.body))
     reader.assembly.skip("deletion", "tracked", sum(1 for _ in document.element.body.iter(qn("w:del"))))
     skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, set())
-    title = reader.shown_title or document.core_properties.title
+    # Where the file states none, python-docx makes one up.
+    is_stated = any(each.reltype.endswith("/core-properties") for each in document.part.package.rels.values())
+    title = reader.shown_title or (document.core_properties.title if is_stated else "")
     return reader.assembly.finish(title, source)
 
 
@@ -55,23 +60,26 @@ class _Reader:
         self._styles = _Styles(document)
         self._numbering = Numbering(document)
         links = {key: r.target_ref for key, r in document.part.rels.items() if r.is_external}
-        self.words = WordReader(self.assembly, links, self._styles.hidden)
+        self.notes = _find_notes(document)
+        equations = [*_list_equations([document.element.body, *self.notes.values()])]
+        spelled = dict(zip(equations, spell_equations(equations), strict=False)) if equations else {}
+        self.words = WordReader(self.assembly, links, self._styles.looks, dict(self.notes), spelled)
+        self._is_in_box = False
         paragraphs = document.element.body.iter(qn("w:p"))
         self._has_headings = any(self._styles.find_level(each, self._styles.find(each)) for each in paragraphs)
         background = document.element.find(qn("w:background"))
         self._on_white = background is None or background.get(qn("w:color"), "FFFFFF").upper() in ("FFFFFF", "AUTO")
 
     def read(self) -> None:
-        for element in _list_blocks(self._document.element.body):
+        self._add_blocks(self._document.element.body)
+        self.assembly.close_items()
+
+    def _add_blocks(self, parent: Any) -> None:
+        for element in _list_blocks(parent):
             if element.tag == qn("w:p"):
                 self._add_paragraph(element)
             else:
                 self._add_table(element)
-        self.assembly.close_items()
-        for relation in self._document.part.rels.values():  # footnotes and endnotes stand in their own parts
-            if relation.reltype.endswith(("/footnotes", "/endnotes")):
-                for paragraph in parse_xml(relation.target_part.blob).iter(qn("w:p")):
-                    self.assembly.add_paragraph(self.words.spell(paragraph))
 
     def _add_paragraph(self, paragraph: Any) -> None:
         style = self._styles.find(paragraph)
@@ -80,9 +88,13 @@ class _Reader:
             self.assembly.pass_over(_read_all(paragraph))
             return
         number = self._count(paragraph, style)
-        text = self.words.spell(paragraph, on_white=self._on_white)
-        level = self._styles.find_level(paragraph, style)
-        if not (level or self._has_headings or number) and len(text) <= _LONGEST_HEADING and is_bold(paragraph):
+        text = self.words.spell(paragraph, on_white=self._on_white and not self._is_in_box)
+        level = 0 if self._is_in_box else self._styles.find_level(paragraph, style)
+        if (
+            not (level or self._has_headings or number or self._is_in_box)
+            and len(text) <= _LONGEST_HEADING
+            and is_bold(paragraph)
+        ):
             level = _BOLD_LEVEL if text[-1:] not in (".", ",", ";", ":") and BREAK not in text else 0
         if not text:
             pass
@@ -101,24 +113,30 @@ class _Reader:
             if name.lower() == "title" and not self.shown_title:
                 self.shown_title = squeeze(text)
             self.assembly.add_paragraph(text)
-        for box in paragraph.iter(qn("w:txbxContent")):
-            if not any(ancestor.tag.endswith("}Fallback") for ancestor in box.iterancestors()):
-                for inner in box.iterchildren(qn("w:p")):
-                    self.assembly.close_items()
-                    self.assembly.add_paragraph(self.words.spell(inner, on_white=False))
+        is_in_box, self._is_in_box = self._is_in_box, True
+        for box in _list_boxes(paragraph):
+            self.assembly.close_items()
+            self._add_blocks(box)
+        self._is_in_box = is_in_box
 
     def _count(self, paragraph: Any, style: str) -> Number | None:
-        """Return the number or bullet of a paragraph, its own or its style's."""
+        """Return the number or bullet of a paragraph. What it does not state itself, its styles do: the list, and apart
+        from that the level, which the list may have for them."""
+        if paragraph.find(f"{qn('w:pPr')}/{qn('w:rPr')}/{qn('w:del')}") is not None and not _read_all(paragraph):
+            return None  # deleted
         own = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
-        for properties in (own, *self._styles.find_numbers(style)):
-            if properties is None:
-                continue
-            number_id, level = _read_value(properties, "w:numId"), _read_value(properties, "w:ilvl")
-            if number_id == "0":
-                return None
-            if number_id:
-                known = self._numbering.count(number_id, int(level) if level.isdecimal() else 0)
-                return known or Number(0, "")
+        stated = [("", own), *self._styles.find_numbers(style)]
+        lists = [(key, _read_value(each, "w:numId")) for key, each in stated if each is not None]
+        levels = [_read_value(each, "w:ilvl") for _, each in stated if each is not None]
+        holder, number_id = next(((key, found) for key, found in lists if found), ("", ""))
+        if number_id == "0":
+            return None
+        if number_id:
+            level = int(next((found for found in levels if found.isdecimal()), "0"))
+            if holder and (own is None or not _read_value(own, "w:ilvl")):
+                linked = self._numbering.find_level(number_id, [key for key, _ in stated])
+                level = level if linked is None else linked
+            return self._numbering.count(number_id, level) or Number(0, "")
         if found := _LIST_STYLE.match(self._styles.names.get(style, "")):
             return Number(int(found[2] or 1) - 1, "")
         return None
@@ -172,11 +190,13 @@ class _Reader:
 
     def _spell_cell(self, cell: Any) -> str:
         # White letters on the colour that a table's style has for its header are common, and cannot be told apart.
-        texts = (
-            self.words.spell(paragraph, on_white=False)
-            for paragraph in cell.iter(qn("w:p"))
-            if not any(ancestor.tag == qn("w:p") for ancestor in paragraph.iterancestors())
-        )
+        texts: list[str] = []
+        for paragraph in cell.iter(qn("w:p")):
+            if not _is_again(paragraph):
+                number = self._count(paragraph, self._styles.find(paragraph))
+                label = number.label if number else ""
+                texts.append(f"{label} {self.words.spell(paragraph, on_white=False)}".strip())
+        self.assembly.skip("nested table", "in cells", sum(not _is_again(each) for each in cell.iter(qn("w:tbl"))))
         return (BREAK * 2).join(filter(None, texts))
 
 
@@ -188,7 +208,7 @@ class _Styles:
         self._parents: dict[str, str] = {}
         self._properties: dict[str, Any] = {}
         self._default = ""
-        hidden: set[str] = set()
+        runs: dict[str, Any] = {}
         for style in document.styles.element.iterchildren(qn("w:style")):
             key = style.get(qn("w:styleId"), "")
             self.names[key] = _read_value(style, "w:name")
@@ -196,10 +216,13 @@ class _Styles:
             self._properties[key] = style.find(qn("w:pPr"))
             if style.get(qn("w:default")) == "1" and style.get(qn("w:type")) == "paragraph":
                 self._default = key
-            run = style.find(qn("w:rPr"))
-            if run is not None and is_vanished(run):
-                hidden.add(key)
-        self.hidden = frozenset(hidden)
+            runs[key] = style.find(qn("w:rPr"))
+        self.looks: dict[str, Looks] = {}
+        for key in runs:
+            looks: Looks = frozenset()
+            for each in reversed([*self._follow(key)]):
+                looks = looks if runs.get(each) is None else find_looks(runs[each], looks)
+            self.looks[key] = looks
 
     def find(self, paragraph: Any) -> str:
         """Return the id of the paragraph's style."""
@@ -221,12 +244,11 @@ class _Styles:
                 return (int(level) + 1) % 10
         return 0
 
-    def find_numbers(self, style: str) -> Iterator[Any]:
-        """Yield the numbering of the style and of those that it is based on."""
+    def find_numbers(self, style: str) -> Iterator[tuple[str, Any]]:
+        """Yield the style and those that it is based on, each with its numbering."""
         for key in self._follow(style):
             properties = self._properties.get(key)
-            if properties is not None:
-                yield properties.find(qn("w:numPr"))
+            yield key, None if properties is None else properties.find(qn("w:numPr"))
 
     def _follow(self, style: str) -> Iterator[str]:
         seen: set[str] = set()
@@ -238,8 +260,34 @@ class _Styles:
 
 def _read_all(element: Any) -> str:
     """Return the words of an element without what is there twice: for old readers, and where it was moved from."""
-    texts = element.iter(qn("w:t"), qn("m:t"))
-    return "".join(t.text or "" for t in texts if not _AGAIN.intersection(each.tag for each in t.iterancestors()))
+    return "".join(t.text or "" for t in element.iter(qn("w:t")) if not _is_again(t))
+
+
+def _is_again(element: Any) -> bool:
+    return not _AGAIN.isdisjoint(each.tag for each in element.iterancestors())
+
+
+def _list_boxes(paragraph: Any) -> Iterator[Any]:
+    """Yield the text boxes of a paragraph, without those within others."""
+    for box in paragraph.iter(qn("w:txbxContent")):
+        if next(box.iterancestors(qn("w:p"))) is paragraph and not _is_again(box):
+            yield box
+
+
+def _find_notes(document: WordDocument) -> dict[tuple[str, str], Any]:
+    """Return footnotes and endnotes, which stand in their own parts, by the tag that refers to them and their ids."""
+    notes: dict[tuple[str, str], Any] = {}
+    for relation in document.part.rels.values():
+        if relation.reltype.endswith(("/footnotes", "/endnotes")):
+            for note in parse_xml(relation.target_part.blob):
+                if note.tag in _REFERENCES and note.get(qn("w:type"), "normal") == "normal":
+                    notes[_REFERENCES[note.tag], note.get(qn("w:id"), "")] = note
+    return notes
+
+
+def _list_equations(parts: Iterable[Any]) -> Iterator[Any]:
+    for part in parts:
+        yield from (each for each in part.iter(EQUATION) if not _is_again(each))
 
 
 def _list_blocks(body: Any) -> Iterator[Any]:

@@ -1,17 +1,20 @@
 """The words of a Word paragraph that a reader sees."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from docx.oxml.ns import qn
 
-from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, clean
+from app.ingest.readers.assembly import BREAK, MARKS, UNSEEN_LETTERS, Assembly, clean
+from app.ingest.readers.word.symbols import PRIVATE, spell_symbols
 
 _SMALLEST = 2
 """Size of type, in half points, below which nobody reads it."""
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """A text box again, for old readers."""
+EQUATION = "{http://schemas.openxmlformats.org/officeDocument/2006/math}oMath"
 _LEFT_OUT = frozenset(
     {
         FALLBACK,
@@ -24,70 +27,120 @@ _LEFT_OUT = frozenset(
         qn("w:delText"),
     }
 )
+_PLAIN = {qn("w:noBreakHyphen"): "-", qn("w:tab"): " ", qn("w:br"): "\n", qn("w:cr"): "\n"}
+_NOTES = frozenset({qn("w:footnoteReference"), qn("w:endnoteReference")})
 _OFF = ("0", "false", "off", "none")
+_SWITCHES = {qn("w:vanish"): "hidden", qn("w:strike"): "s", qn("w:dstrike"): "s"}
+_RAISED = {"superscript": "sup", "subscript": "sub"}
+
+Looks = frozenset[str]
+"""What of the looks of words has a meaning: `hidden`, and the names of `MARKS`."""
+_Words = list[tuple[Looks, str]]
 
 
 class WordReader:
     """Spells paragraphs, and counts the words in them that are hidden."""
 
-    def __init__(self, assembly: Assembly, addresses: Mapping[str, str], hidden_styles: frozenset[str]) -> None:
-        """`addresses` are the links of the part by id, `hidden_styles` the ids of styles whose text is not shown."""
+    def __init__(
+        self,
+        assembly: Assembly,
+        addresses: Mapping[str, str],
+        styles: Mapping[str, Looks],
+        notes: dict[tuple[str, str], Any],
+        equations: Mapping[Any, str],
+    ) -> None:
+        """`addresses` are the links of the part by id, `styles` the looks of styles by their ids, `notes` the notes by
+        the tag of their reference and their id."""
         self._assembly = assembly
         self._addresses = addresses
-        self._hidden_styles = hidden_styles
+        self._styles = styles
+        self._notes = notes
+        self._equations = equations
 
     def spell(self, paragraph: Any, *, on_white: bool = True) -> str:
-        """Return the words of a `w:p` element, also those in links and insertions, without those of text boxes, which
-        are paragraphs of their own. Without `on_white`, white letters can be read."""
+        """Return the words of a `w:p` element, also those in links and insertions, with its notes in brackets, without
+        those of text boxes, which are paragraphs of their own. Without `on_white`, white letters can be read."""
         properties = paragraph.find(qn("w:pPr"))
+        looks: Looks = frozenset()
         if properties is not None:
             on_white = on_white and not has_shading(properties)
-            if _read_style(properties, "w:pStyle") in self._hidden_styles:
-                self._note("".join(t.text or "" for t in paragraph.iter(qn("w:t"))))
-                return ""
-        words: list[str] = []
-        self._collect(paragraph, words, on_white)
-        return clean("".join(words)).replace("\n", BREAK).strip(f"{BREAK} ")
+            looks = self._styles.get(_read_value(properties, "w:pStyle"), looks)
+        words: _Words = []
+        self._collect(paragraph, words, looks, on_white)
+        return clean(_mark(words)).replace("\n", BREAK).strip(f"{BREAK} ")
 
-    def _collect(self, parent: Any, words: list[str], on_white: bool) -> None:
+    def _collect(self, parent: Any, words: _Words, looks: Looks, on_white: bool) -> None:
         for node in parent:
             tag = node.tag
             if tag in _LEFT_OUT or not isinstance(tag, str):
                 continue
-            if tag == qn("w:r") and self._is_hidden(node, on_white):
-                self._note("".join(t.text or "" for t in node.iter(qn("w:t"))))
+            if tag == qn("w:r"):
+                own = self._look(node, looks, on_white)
+                if "hidden" in own:
+                    self._assembly.leave_out("".join(t.text or "" for t in node.iter(qn("w:t"))), UNSEEN_LETTERS)
+                else:
+                    self._collect(node, words, own, on_white)
             elif tag == qn("w:t"):
-                words.append(node.text or "")
-            elif tag == qn("w:noBreakHyphen"):
-                words.append("-")
-            elif tag == qn("w:tab"):
-                words.append(" ")
-            elif tag in (qn("w:br"), qn("w:cr")):
-                words.append("\n")
+                text = node.text or ""
+                words.append((looks, self._respell(text, _find_font(parent)) if PRIVATE.search(text) else text))
+            elif tag in _PLAIN:
+                words.append((looks, _PLAIN[tag]))
             elif tag == qn("w:hyperlink"):
-                inner: list[str] = []
-                self._collect(node, inner, on_white)
+                inner: _Words = []
+                self._collect(node, inner, looks, on_white)
                 address = self._addresses.get(node.get(qn("r:id"), ""), "")
-                words.append(self._assembly.link("".join(inner), address))
+                words.append((frozenset(), self._assembly.link(_mark(inner), address)))
+            elif tag == qn("w:sym"):
+                words.append((looks, self._respell(_read_character(node), node.get(qn("w:font"), ""))))
+            elif tag == qn("w:fldChar"):
+                words.append((looks, _read_field(node)))
+            elif tag in _NOTES:
+                words.append((frozenset(), self._spell_note(tag, node.get(qn("w:id"), ""))))
+            elif tag == EQUATION:
+                words.append((frozenset(), self._equations.get(node) or self._spell_linearly(node)))
+            elif tag == qn("w:sdt") and node.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}") is not None:
+                # Says what is to be filled in.
+                self._assembly.pass_over("".join(t.text or "" for t in node.iter(qn("w:t"))))
             else:
-                self._collect(node, words, on_white)
+                self._collect(node, words, looks, on_white)
 
-    def _is_hidden(self, run: Any, on_white: bool) -> bool:
+    def _look(self, run: Any, looks: Looks, on_white: bool) -> Looks:
         properties = run.find(qn("w:rPr"))
         if properties is None:
-            return False
-        if _read_style(properties, "w:rStyle") in self._hidden_styles or is_vanished(properties):
-            return True
-        size = properties.find(qn("w:sz"))
-        stated = "" if size is None else str(size.get(qn("w:val"), ""))
-        if re.fullmatch(r"\d{1,4}", stated) and int(stated) < _SMALLEST:
-            return True
-        color = properties.find(qn("w:color"))
-        is_white = color is not None and str(color.get(qn("w:val"), "")).upper() == "FFFFFF"
-        return is_white and on_white and not has_shading(properties) and properties.find(qn("w:highlight")) is None
+            return looks
+        looks = find_looks(properties, looks | self._styles.get(_read_value(properties, "w:rStyle"), frozenset()))
+        size = _read_value(properties, "w:sz")
+        is_tiny = re.fullmatch(r"\d{1,4}", size) is not None and int(size) < _SMALLEST
+        is_white = _read_value(properties, "w:color").upper() == "FFFFFF"
+        is_set_off = not on_white or has_shading(properties) or properties.find(qn("w:highlight")) is not None
+        return looks | {"hidden"} if is_tiny or (is_white and not is_set_off) else looks
 
-    def _note(self, text: str) -> None:
-        self._assembly.leave_out(text, UNSEEN_LETTERS)
+    def _respell(self, text: str, font: str) -> str:
+        """Return the signs that a font of symbols shows for private characters."""
+        spelled = spell_symbols(text, font)
+        if unknown := len(PRIVATE.findall(spelled)):
+            self._assembly.skip("font", f"signs of {font or 'an unknown font'}", unknown)
+        return spelled
+
+    def _spell_note(self, tag: str, name: str) -> str:
+        note = self._notes.pop((tag, name), None)
+        paragraphs = () if note is None else note.iter(qn("w:p"))
+        text = " ".join(filter(None, map(self.spell, paragraphs))).replace(BREAK, " ")
+        return f" ({text})" if text else ""
+
+    def _spell_linearly(self, equation: Any) -> str:
+        self._assembly.skip("equation", "only its letters")
+        return "".join(t.text or "" for t in equation.iter(qn("m:t")))
+
+
+def find_looks(properties: Any, looks: Looks) -> Looks:
+    """Return how words with these properties look that without them look so."""
+    for each in properties:
+        if look := _SWITCHES.get(each.tag):
+            looks = looks | {look} if _is_on(each) else looks - {look}
+        elif each.tag == qn("w:vertAlign"):
+            looks = looks - {"sup", "sub"} | {*filter(None, [_RAISED.get(each.get(qn("w:val"), ""))])}
+    return looks
 
 
 def is_bold(element: Any) -> bool:
@@ -106,15 +159,43 @@ def has_shading(properties: Any) -> bool:
     return shading is not None and str(shading.get(qn("w:fill"), "auto")).upper() not in ("AUTO", "FFFFFF")
 
 
-def is_vanished(properties: Any) -> bool:
-    """Return True if the properties hide the text."""
-    return _is_on(properties.find(qn("w:vanish")))
+def _mark(words: Iterable[tuple[Looks, str]]) -> str:
+    marked = ""
+    for looks, parts in groupby(words, lambda each: each[0]):
+        text = "".join(part for _, part in parts)
+        for look in sorted(looks, reverse=True):
+            text = MARKS[look](text)
+        marked += text
+    return marked
+
+
+def _read_field(begin: Any) -> str:
+    """Return what a form field shows that has no words of its own: a box to tick, or a choice."""
+    box, choices = next(begin.iter(qn("w:checkBox")), None), next(begin.iter(qn("w:ddList")), None)
+    if box is not None:
+        ticked = box.find(qn("w:checked"))
+        return "☒" if _is_on(box.find(qn("w:default")) if ticked is None else ticked) else "☐"
+    if choices is None:
+        return ""
+    entries = [each.get(qn("w:val"), "") for each in choices.iter(qn("w:listEntry"))]
+    chosen = _read_value(choices, "w:result") or _read_value(choices, "w:default") or "0"
+    return entries[int(chosen)] if chosen.isdecimal() and int(chosen) < len(entries) else ""
+
+
+def _read_character(symbol: Any) -> str:
+    code = symbol.get(qn("w:char"), "")
+    return chr(int(code, 16)) if re.fullmatch("[0-9A-Fa-f]{2,4}", code) else ""
+
+
+def _find_font(run: Any) -> str:
+    fonts = run.find(f"{qn('w:rPr')}/{qn('w:rFonts')}")
+    return "" if fonts is None else str(fonts.get(qn("w:ascii"), ""))
 
 
 def _is_on(switch: Any) -> bool:
     return switch is not None and str(switch.get(qn("w:val"), "1")).lower() not in _OFF
 
 
-def _read_style(properties: Any, name: str) -> str:
+def _read_value(properties: Any, name: str) -> str:
     found = properties.find(qn(name))
     return "" if found is None else str(found.get(qn("w:val"), ""))
