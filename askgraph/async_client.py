@@ -193,15 +193,17 @@ class AsyncClient:
         metadata: Mapping[str, Any] | None = None,
         groups: Sequence[str] | None = None,
         workspace: str | None = None,
+        sidecar: Mapping[str, Any] | None = None,
         wait: bool = True,
     ) -> list[Ingestion]:
         """Send files and wait until they are read. The result has an entry for each, whose `report` says what became of
         the file; a file that cannot be read does not stop the others. The name identifies the document: the same name
-        replaces it. Without `wait`, return once the server has the files."""
+        replaces it, and keeps the metadata and groups that it was given unless others are given. `sidecar` is what
+        stands beside the files, which is taken anew each time. Without `wait`, return once the server has the files."""
         workspace = workspace or self.workspace
         sent = []
         for file in files:
-            request = await self._kind.work(calls.upload, file, workspace, metadata, groups)
+            request = await self._kind.work(calls.upload, file, workspace, metadata, groups, sidecar)
             sent.append(calls.read_reply(await self.send(request), calls.read_upload))
         return [await self._wait(each, workspace) for each in sent] if wait else sent
 

@@ -111,12 +111,17 @@ def follow(run_id: str, workspace: str | None, after: str) -> Request:
 
 
 def upload(
-    file: File, workspace: str | None, metadata: Mapping[str, Any] | None, groups: Sequence[str] | None
+    file: File,
+    workspace: str | None,
+    metadata: Mapping[str, Any] | None,
+    groups: Sequence[str] | None,
+    sidecar: Mapping[str, Any] | None,
 ) -> Request:
     """Send a file, to be read by the server in its own time. Reads the file. Raises `OSError`."""
     name, content = file if isinstance(file, tuple) else (Path(file).name, Path(file).read_bytes())
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    form: dict[str, Any] = {"metadata": None if metadata is None else json.dumps(metadata)}
+    texts = {"metadata": metadata, "sidecar": sidecar}
+    form: dict[str, Any] = {field: None if given is None else json.dumps(given) for field, given in texts.items()}
     form["groups"] = None if groups is None else list(groups)
     return Request(
         "POST",

@@ -56,13 +56,13 @@ async def hand_over(
             continue
         try:
             data = await asyncio.to_thread(load, file, max_bytes)
-            given = await asyncio.to_thread(read_sidecar, file) | (metadata or {})
+            sidecar = await asyncio.to_thread(read_sidecar, file)
         except (DocumentError, MetadataError) as error:
             handed.refused.append(report_failure(str(file), error))
             continue
-        content = Content(data, metadata=given)
+        content = Content(data, metadata=sidecar)
         outcome = await hand_over_content(
-            queue, workers, workspace_id, str(file), content, max_bytes=max_bytes, groups=groups
+            queue, workers, workspace_id, str(file), content, max_bytes=max_bytes, metadata=metadata, groups=groups
         )
         if isinstance(outcome, DocumentReport):
             handed.refused.append(outcome)
@@ -79,6 +79,7 @@ async def hand_over_content(
     content: Content,
     *,
     max_bytes: int,
+    metadata: Metadata | None = None,
     groups: Sequence[str] | None = None,
 ) -> IngestionStatus | DocumentReport:
     """Have a file read by whichever worker has time; where it can be seen at once to be no document, return the report
@@ -91,4 +92,6 @@ async def hand_over_content(
         await workers.run(check, len(data), is_short=True)
     except DocumentError as error:
         return report_failure(source, error)
-    return await queue.accept(workspace_id, source, data, media_type, metadata=content.metadata, groups=groups)
+    return await queue.accept(
+        workspace_id, source, data, media_type, metadata=metadata, sidecar=content.metadata, groups=groups
+    )

@@ -78,6 +78,7 @@ class Ingestion:
         *,
         media_type: str | None = None,
         metadata: Metadata | None = None,
+        sidecar: Metadata | None = None,
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
         arrival: Arrival | None = None,
@@ -89,10 +90,11 @@ class Ingestion:
         None: all); only chunks that are not stored are embedded. With `later`, a worker embeds them, and the document
         is found by its words until then. Without an `arrival`, the file has arrived now.
 
-        The document's metadata becomes what the file has in itself, with `metadata` on top. Its groups become `groups`,
-        or stay as they are with None. Content that the document has already is left alone: the report is ``unchanged``.
-        Where only metadata or groups differ, only they are stored. The report of a file that cannot be read is
-        ``failed``. It is ``superseded`` if a later file was stored for the same document meanwhile.
+        The document's metadata becomes what the file has in itself, with its `sidecar` and then `metadata` on top. With
+        None, the metadata that was given before stays, and so do the groups. Content that the document has already is
+        left alone: the report is ``unchanged``. Where only metadata or groups differ, only they are stored. The report
+        of a file that cannot be read is ``failed``. It is ``superseded`` if a later file was stored for the same
+        document meanwhile.
 
         Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `Draining`.
         """
@@ -100,7 +102,7 @@ class Ingestion:
             return refused
         content_hash = hashlib.sha256(data).hexdigest()
         arrival = arrival or await self._store.number_arrival(workspace_id)
-        given = metadata or {}
+        sidecar = sidecar or {}
         try:
             existing = await self._store.find(workspace_id, source, asking=asking, groups=groups)
             if existing is not None and existing.content_hash == content_hash:
@@ -110,7 +112,7 @@ class Ingestion:
                     owner=workspace_id,
                     is_short=True,
                 )
-                if report := await self._keep_known(workspace_id, existing, arrival, own | given, groups):
+                if report := await self._keep_known(workspace_id, existing, arrival, own | sidecar, metadata, groups):
                     await self._store.keep_original(workspace_id, content_hash, data)
                     return report
             parsed, chunks = await self._workers.run(
@@ -133,7 +135,8 @@ class Ingestion:
                 chunks,
                 {},
                 arrival,
-                parsed.metadata | given,
+                parsed.metadata | sidecar,
+                metadata,
                 original=data,
                 groups=None if groups is None else tuple(groups),
                 asking=asking,
@@ -155,7 +158,7 @@ class Ingestion:
         if (
             existing is not None
             and existing.content_hash == content_hash
-            and (report := await self._keep_known(workspace_id, existing, arrival, parsed.metadata, None))
+            and (report := await self._keep_known(workspace_id, existing, arrival, parsed.metadata, None, None))
         ):
             return report
         chunks = await asyncio.to_thread(split, parsed)
@@ -174,8 +177,7 @@ class Ingestion:
         """Add files, and folders with all that is in them.
 
         In folders, hidden files and files of types that are not supported are passed over; a file named in `paths`
-        must be supported. A file that fails does not stop the others. Each file has the metadata of its sidecar, with
-        `metadata` on top.
+        must be supported. A file that fails does not stop the others. `metadata` and `groups` are as in `add`.
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
@@ -186,7 +188,7 @@ class Ingestion:
             found, others = await asyncio.to_thread(find_files, Path(path))
             files += found
             passed_over += others
-        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata or {}, groups, progress)
+        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata, groups, progress)
         return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
     async def embed_added(self, workspace_id: str, report: DocumentReport) -> DocumentReport:
@@ -213,6 +215,7 @@ class Ingestion:
         known: Document,
         arrival: Arrival,
         metadata: Metadata,
+        given: Metadata | None,
         groups: Sequence[str] | None,
     ) -> DocumentReport | None:
         """Return the report of content that `known` has already; None where the file has to be read after all."""
@@ -222,10 +225,10 @@ class Ingestion:
         report = DocumentReport(
             known.source, "unchanged", known.id, known.title, known.pages, known.chunks, unread=known.unread
         )
-        if await self._store.confirm(workspace_id, known, arrival, metadata, groups):
+        if await self._store.confirm(workspace_id, known, arrival, metadata, given, groups):
             return report
         try:
-            changed = await self._store.set_metadata(workspace_id, known, arrival, metadata, groups)
+            changed = await self._store.set_metadata(workspace_id, known, arrival, metadata, given, groups)
         except Superseded as error:
             return DocumentReport(known.source, "superseded", note=error.message)
         if changed is None:
@@ -275,16 +278,19 @@ class Ingestion:
         self,
         workspace_id: str,
         files: Sequence[Path | DocumentReport],
-        metadata: Metadata,
+        metadata: Metadata | None,
         groups: Sequence[str] | None,
         progress: Progress | None,
     ) -> list[DocumentReport]:
         """Return the report of each file, in order."""
         free = asyncio.Semaphore(AT_ONCE)
 
-        async def add(path: Path, data: bytes, given: Metadata) -> DocumentReport:
+        async def add(path: Path, data: bytes, sidecar: Metadata) -> DocumentReport:
             try:
-                return await self.add(workspace_id, str(path), data, metadata=given, groups=groups, progress=progress)
+                return await self.add(
+                    workspace_id, str(path), data,
+                    metadata=metadata, sidecar=sidecar, groups=groups, progress=progress,
+                )  # fmt: skip
             finally:
                 free.release()
 
@@ -294,11 +300,11 @@ class Ingestion:
             await free.acquire()
             try:
                 data = await asyncio.to_thread(load, file, self._max_bytes)
-                given = await asyncio.to_thread(read_sidecar, file) | metadata
+                sidecar = await asyncio.to_thread(read_sidecar, file)
             except (DocumentError, MetadataError) as error:
                 free.release()
                 return report_failure(str(file), error)
-            return group.create_task(add(file, data, given))
+            return group.create_task(add(file, data, sidecar))
 
         try:
             async with asyncio.TaskGroup() as group:

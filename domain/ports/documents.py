@@ -93,10 +93,12 @@ class DocumentStore(DocumentCatalog, Protocol):
         document: Document,
         arrival: Arrival,
         metadata: Metadata,
+        given: Metadata | None = None,
         groups: Sequence[str] | None = None,
     ) -> bool:
         """Note that what has come is what the document holds, so that nothing earlier replaces it. Returns False where
-        it holds something else by now, or has other metadata or groups. None: whatever groups it has."""
+        it holds something else by now, or has other metadata or groups. `metadata` is the file's, and `given` goes on
+        top. None: what was given before, and whatever groups it has."""
         ...
 
     async def set_metadata(
@@ -105,10 +107,12 @@ class DocumentStore(DocumentCatalog, Protocol):
         document: Document,
         arrival: Arrival,
         metadata: Metadata,
+        given: Metadata | None = None,
         groups: Sequence[str] | None = None,
     ) -> Document | None:
-        """Replace the metadata of a document whose content has not changed, and its groups unless None, and advance the
-        corpus generation: its chunks stay as they are. Returns None where something that arrived later is stored.
+        """Replace the metadata of a document whose content has not changed, as `confirm` has it, and its groups unless
+        None, and advance the corpus generation: its chunks stay as they are. Returns None where something that arrived
+        later is stored.
 
         Raises `Superseded` where the arrival has lost its lease.
         """
@@ -217,6 +221,9 @@ class DocumentContent:
     arrival: Arrival | None = None
     """None: it comes as it is stored."""
     metadata: Metadata = field(default_factory=dict)
+    """What the file says of itself, or what stands beside it."""
+    given: Metadata | None = None
+    """What people give the document, on top; None: what they gave before."""
     original: bytes | None = None
     """The file, whose hash is `content_hash`; None where it is not to be kept."""
     groups: tuple[str, ...] | None = None

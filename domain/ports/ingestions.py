@@ -26,6 +26,7 @@ class IngestionQueue(Protocol):
         metadata: Metadata | None = None,
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
+        sidecar: Metadata | None = None,
     ) -> IngestionStatus:
         """Store the file until a worker has ingested it. `asking`: the groups of whoever brings it; None: all."""
         ...
@@ -53,7 +54,8 @@ class Ingest(Protocol):
         data: bytes,
         *,
         media_type: str | None,
-        metadata: Metadata,
+        metadata: Metadata | None,
+        sidecar: Metadata,
         groups: Sequence[str] | None,
         asking: frozenset[str] | None,
         arrival: Arrival,

@@ -129,6 +129,8 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     ]  # fmt: skip
     assert "same name" in str(report)
     assert "unchanged" in send("ingest", str(tmp_path / "a")).stdout
+    for option, status in ("--meta=region=eu", "updated"), ("-wfar", "unchanged"), ("--no-meta", "updated"):
+        assert status in send("ingest", str(tmp_path / "a"), option).stdout
     queued = send("ingest", str(tmp_path / "a"), "--background").stdout
     assert "1 file queued, 0 failed" in queued
     assert queued.split()[1] in send("documents", "--waiting").stdout

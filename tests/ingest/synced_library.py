@@ -24,7 +24,7 @@ class _Library:
     ) -> DocumentReport:
         self._count()
         return await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata, groups=groups
+            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata, groups=groups
         )
 
     async def delete(self, workspace_id: str, document_id: str) -> None:

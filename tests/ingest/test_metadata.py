@@ -3,6 +3,9 @@
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from app.ingest.background import hand_over
 from app.wiring.services import Services
@@ -63,10 +66,44 @@ async def test_other_metadata_embeds_nothing_anew(services: Services) -> None:
     first = await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "eu"})
     same = await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "eu"})
     other = await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "us"})
-    none = await ingestion.add("w", "guide.md", GUIDE)
+    none = await ingestion.add("w", "guide.md", GUIDE, metadata={})
     assert [report.status for report in (first, same, other, none)] == ["added", "unchanged", "updated", "updated"]
     assert [report.embedded for report in (first, same, other, none)] == [1, 0, 0, 0]
     assert (await read(services, "guide.md")).metadata == {"title": "Field guide", "team": "hr", "year": 2023}
+
+
+async def test_what_people_gave_stays_and_what_the_file_says_is_taken_anew(services: Services) -> None:
+    ingestion = services.library.ingestion
+
+    async def add(text: bytes, **given: Any) -> tuple[str, Metadata]:
+        report = await ingestion.add("w", "guide.md", text, **given)
+        return report.status, (await read(services, "guide.md")).metadata
+
+    own: Metadata = {"title": "Field guide", "team": "hr", "year": 2023}
+    given: Metadata = {"region": "eu", "team": "legal"}
+    await add(GUIDE, metadata=given, sidecar={"shelf": 1, "region": "us"})
+    assert await add(GUIDE, sidecar={"shelf": 2}) == ("updated", own | {"shelf": 2} | given)
+    assert await add(GUIDE) == ("updated", own | given)
+    assert await add(GUIDE) == ("unchanged", own | given)
+    assert await add(b"---\nyear: 2024\n---\nAnew.") == ("updated", {"year": 2024} | given)
+    await ingestion.delete("w", (await read(services, "guide.md")).id)
+    assert await add(GUIDE) == ("added", own | given)
+    assert await add(GUIDE, metadata={"region": "us"}) == ("updated", own | {"region": "us"})
+    assert await add(GUIDE, metadata={}) == ("updated", own)
+    assert await add(GUIDE) == ("unchanged", own)
+
+
+async def test_of_a_document_of_an_older_version_stays_what_its_file_does_not_say(
+    services: Services, database_url: str
+) -> None:
+    ingestion = services.library.ingestion
+    await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "eu"})
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        await connection.execute("UPDATE documents SET given = NULL, metadata = metadata || '{\"year\": 1}'")
+    for text in (GUIDE, GUIDE + b"More."):
+        await ingestion.add("w", "guide.md", text)
+        found = (await read(services, "guide.md")).metadata
+        assert found == {"title": "Field guide", "team": "hr", "year": 2023, "region": "eu"}
 
 
 async def test_files_that_are_read_later_keep_their_metadata(services: Services, tmp_path: Path) -> None:
@@ -74,7 +111,9 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
     guide = tmp_path / "guide.md"
     guide.write_bytes(GUIDE)
     (tmp_path / "guide.md.meta.json").write_text('{"region": "eu"}')
-    await hand_over(queue, services.library.parsers, "w", [tmp_path], max_bytes=10_000, metadata={"draft": True})
+    given: list[Metadata | None] = [{"draft": True}, None]
+    for metadata in given:
+        await hand_over(queue, services.library.parsers, "w", [tmp_path], max_bytes=10_000, metadata=metadata)
     async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
         while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -89,7 +89,14 @@ async def add_documents(
     files: Annotated[list[UploadFile], File(min_length=1, description=f"Supported formats: {list_formats()}.")],
     workspace: Workspace,
     metadata: Annotated[
-        str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
+        str | None,
+        Form(
+            description='Metadata of every file, such as {"team": "legal", "year": 2024}. Unset: as before; {}: none.'
+        ),
+    ] = None,
+    sidecar: Annotated[
+        str | None,
+        Form(description="What stands beside the files, a JSON object like `metadata`, below which it goes."),
     ] = None,
     groups: Annotated[
         list[GroupName] | None,
@@ -113,6 +120,7 @@ async def add_documents(
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
     given = None if metadata is None else read_metadata(metadata, "The field metadata")
+    beside = None if sidecar is None else read_metadata(sidecar, "The field sidecar")
     # All files arrive now, however long the first takes: what another request brings meanwhile is newer.
     arrival = await documents.number_arrival(workspace) if wait else None
     for file in files:
@@ -133,7 +141,9 @@ async def add_documents(
                     check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
                     await parsers.run(check, size, owner=workspace, is_short=True)
                     accepted.append(
-                        await ingestions.accept(workspace, name, data, file.content_type, given, groups, scope.groups)
+                        await ingestions.accept(
+                            workspace, name, data, file.content_type, given, groups, scope.groups, beside
+                        )
                     )
                     del data, check
                 continue
@@ -144,6 +154,7 @@ async def add_documents(
                     await file.read(),
                     media_type=file.content_type,
                     metadata=given,
+                    sidecar=beside,
                     groups=groups,
                     asking=scope.groups,
                     arrival=arrival,

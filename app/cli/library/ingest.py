@@ -22,7 +22,7 @@ from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, escape, out, show_progress
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
-from domain.errors import DocumentError, MetadataError, UnreadableDocument
+from domain.errors import DocumentError, InputError, MetadataError, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata, read_pairs
 
@@ -39,7 +39,8 @@ cli = new_cli()
 class _Given:
     """What the command says of every file."""
 
-    metadata: Metadata
+    metadata: Metadata | None
+    """None: what was given before."""
     groups: list[str] | None
 
 
@@ -52,8 +53,12 @@ def ingest(
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,
     meta: Annotated[
-        list[str] | None, typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable.")
+        list[str] | None,
+        typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable. Unset: as before."),
     ] = None,
+    no_meta: Annotated[
+        bool, typer.Option("--no-meta", help="Remove the metadata that was given before; the files' own stays.")
+    ] = False,
     group: Annotated[
         list[str] | None,
         typer.Option("--group", help="Only callers of this group may read the files; repeatable. Unset: as before."),
@@ -73,7 +78,7 @@ def ingest(
 
     def ask_server(server: ServerClient) -> int:
         started = perf_counter()
-        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
+        settings, given = read_settings(), _read_given(meta, group, no_meta=no_meta)
         if settings.server is None:
             handed = asyncio.run(_hand_over(settings, workspace, paths, given))
         else:
@@ -86,7 +91,7 @@ def ingest(
         return _report_ingest(report, as_json)
 
     async def work() -> int:
-        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
+        settings, given = read_settings(), _read_given(meta, group, no_meta=no_meta)
         if background:
             return _report_handed_over(await _hand_over(settings, workspace, paths, given), workspace, as_json)
         with show_progress(transient=True, log=False) as progress:
@@ -94,6 +99,13 @@ def ingest(
 
     run_on_server(ask_server)
     run(work())
+
+
+def _read_given(meta: list[str] | None, group: list[str] | None, *, no_meta: bool) -> _Given:
+    """Read what the options say. Raises `InputError` and `MetadataError`."""
+    if meta and no_meta:
+        raise InputError("--meta gives metadata and --no-meta removes it. Use one of them.")
+    return _Given(read_pairs(meta) if meta else {} if no_meta else None, check_groups(group))
 
 
 def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], given: _Given) -> HandedOver:
@@ -112,7 +124,7 @@ def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], given:
             if file.name in taken:
                 raise UnreadableDocument("Another of these files has the same name. Rename one: names identify them.")
             taken.add(file.name)
-            sent = server.upload(file, workspace_id, read_sidecar(file) | given.metadata, given.groups)
+            sent = server.upload(file, workspace_id, given.metadata, given.groups, read_sidecar(file))
         except (DocumentError, MetadataError) as error:
             sent = report_failure(str(file), error)
         except OSError as error:

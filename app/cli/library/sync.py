@@ -121,7 +121,7 @@ class _Here:
         self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
     ) -> DocumentReport:
         report = await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, metadata=content.metadata, groups=groups
+            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata, groups=groups
         )
         await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
         return report

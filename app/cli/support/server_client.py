@@ -76,11 +76,18 @@ class ServerClient:
         return self._send(Request("GET", join_path(*path), query))
 
     def upload(
-        self, file: Path, workspace: str, metadata: Mapping[str, Any], groups: Sequence[str] | None
+        self,
+        file: Path,
+        workspace: str,
+        metadata: Mapping[str, Any] | None,
+        groups: Sequence[str] | None,
+        sidecar: Mapping[str, Any],
     ) -> IngestionStatus | DocumentReport:
         """Send a file, to be read later. Returns its ingestion, or the report of a file that was refused."""
         with _as_ours():
-            [sent] = self._client.upload(file, workspace=workspace, metadata=metadata, groups=groups, wait=False)
+            [sent] = self._client.upload(
+                file, workspace=workspace, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
+            )
         if sent.ingestion_id is None:
             return DocumentReport(**sent.report.model_dump() if sent.report else {})
         return _read_status(sent.model_dump() | {"workspace": workspace})

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import LiteralString
 from uuid import UUID, uuid4, uuid5
@@ -51,11 +52,20 @@ _CREATE_WORKSPACE: LiteralString = """
 
 _NUMBER_ARRIVAL: LiteralString = "SELECT nextval('arrivals') AS number"
 
-_CONFIRM: LiteralString = """
-    UPDATE documents SET arrival = greatest(arrival, %(arrival)s)
+# What people gave the document: now, or before. Of one that is older than this column, what its file does not say.
+_GIVEN: LiteralString = """
+    coalesce(
+        %(given)s::jsonb, documents.given,
+        documents.metadata - ARRAY(SELECT jsonb_object_keys(%(metadata)s::jsonb)) - 'file_date'::text
+    )
+"""
+
+_CONFIRM: LiteralString = f"""
+    UPDATE documents SET arrival = greatest(arrival, %(arrival)s),
+        given = CASE WHEN arrival > %(arrival)s THEN given ELSE {_GIVEN} END
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
         AND content_hash = %(content_hash)s AND (
-            arrival > %(arrival)s OR metadata = %(metadata)s
+            arrival > %(arrival)s OR metadata = %(metadata)s::jsonb || {_GIVEN}
             AND (%(groups)s::text[] IS NULL OR groups @> %(groups)s::text[] AND groups <@ %(groups)s::text[])
         )
     RETURNING document_id
@@ -67,8 +77,8 @@ _HAS_CONTENT: LiteralString = """
 
 # What arrived earlier than what is stored changes nothing.
 _SET_METADATA: LiteralString = f"""
-    UPDATE documents SET metadata = %(metadata)s, groups = coalesce(%(groups)s::text[], groups), arrival = %(arrival)s,
-        updated_at = clock_timestamp()
+    UPDATE documents SET metadata = %(metadata)s::jsonb || {_GIVEN}, given = {_GIVEN},
+        groups = coalesce(%(groups)s::text[], groups), arrival = %(arrival)s, updated_at = clock_timestamp()
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
         AND content_hash = %(content_hash)s AND arrival <= %(arrival)s
     RETURNING {DOCUMENT_COLUMNS}
@@ -89,8 +99,11 @@ _HOLD_NAME: LiteralString = """
 """
 
 _READ_MARKS: LiteralString = """
-    SELECT document_id, revision, deleted, groups FROM document_marks
-    WHERE workspace_id = %(workspace_id)s AND name = %(name)s
+    SELECT document_id, revision, deleted, groups, given, NOT EXISTS (
+        SELECT FROM documents
+        WHERE documents.workspace_id = mark.workspace_id AND documents.document_id = mark.document_id
+    ) AS is_free
+    FROM document_marks AS mark WHERE workspace_id = %(workspace_id)s AND name = %(name)s
 """
 
 _HOLD_MARK: LiteralString = """
@@ -104,23 +117,18 @@ _HOLD_MARK: LiteralString = """
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
-         metadata, unread, revision, groups)
+         metadata, given, unread, revision, groups)
     VALUES (
         %(workspace_id)s, %(document_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s::int,
-        %(characters)s, %(chunks)s, %(text)s, coalesce(%(arrival)s::bigint, nextval('arrivals')), %(metadata)s,
-        %(unread)s, %(revision)s,
-        coalesce(
-            %(groups)s::text[],
-            (SELECT groups FROM documents WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s),
-            -- Those that it had when it was deleted.
-            (SELECT groups FROM document_marks WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s),
-            '{{}}'
-        )
+        %(characters)s, %(chunks)s, %(text)s, coalesce(%(arrival)s::bigint, nextval('arrivals')),
+        %(metadata)s::jsonb || coalesce(%(given)s::jsonb, %(had)s), coalesce(%(given)s::jsonb, %(had)s), %(unread)s,
+        %(revision)s, %(groups)s
     )
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
-        metadata = excluded.metadata, unread = excluded.unread, groups = excluded.groups,
+        metadata = %(metadata)s::jsonb || {_GIVEN}, given = {_GIVEN}, unread = excluded.unread,
+        groups = excluded.groups,
         revision = excluded.revision,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
@@ -153,12 +161,12 @@ _DELETE: LiteralString = """
     WITH gone AS (
         DELETE FROM documents
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        RETURNING document_id, revision, groups
+        RETURNING document_id, revision, groups, given
     )
-    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision, deleted, groups)
-    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups FROM gone
+    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision, deleted, groups, given)
+    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups, given FROM gone
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
-        revision = excluded.revision, deleted = excluded.deleted, groups = excluded.groups
+        revision = excluded.revision, deleted = excluded.deleted, groups = excluded.groups, given = excluded.given
 """
 
 # Chunks first: the cascade from a document would look for its chunks one by one.
@@ -259,6 +267,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         document: Document,
         arrival: Arrival,
         metadata: Metadata,
+        given: Metadata | None = None,
         groups: Sequence[str] | None = None,
     ) -> bool:
         async with open_session(self._pool, workspace_id) as session:
@@ -268,6 +277,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 content_hash=document.content_hash,
                 arrival=arrival.number,
                 metadata=Jsonb(metadata),
+                given=None if given is None else Jsonb(given),
                 groups=None if groups is None else sorted(set(groups)),
             )
         return row is not None
@@ -289,6 +299,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         document: Document,
         arrival: Arrival,
         metadata: Metadata,
+        given: Metadata | None = None,
         groups: Sequence[str] | None = None,
     ) -> Document | None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
@@ -299,6 +310,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 content_hash=document.content_hash,
                 arrival=arrival.number,
                 metadata=Jsonb(metadata),
+                given=None if given is None else Jsonb(given),
                 groups=None if groups is None else sorted(set(groups)),
             )
             if row is not None:
@@ -324,7 +336,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             await _hold_lease(session, content.arrival)
             await hold_index(session, self._embedder)
             await session.execute(_CREATE_WORKSPACE)
-            document_id, old, revision = await _find_place(session, content)
+            place = await _find_place(session, content)
+            document_id, old = place.document_id, place.old
             await keep_superseded(session, document_id, content.content_hash)
             row = await session.fetch_one(
                 _UPSERT,
@@ -339,17 +352,19 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 text=content.parsed.text,
                 arrival=content.arrival and content.arrival.number,
                 metadata=Jsonb(content.metadata),
+                given=None if content.given is None else Jsonb(content.given),
+                had=Jsonb(place.given),
                 unread=Jsonb(content.parsed.unread),
-                revision=revision,
-                groups=None if content.groups is None else sorted(set(content.groups)),
+                revision=place.revision,
+                groups=sorted(set(place.groups if content.groups is None else content.groups)),
             )
             document = read_document(row)
             if document is None:
                 # Of equal files that come at the same time, the last to come may be stored first.
-                if old is not None and _compare(old, content) == "unchanged":
+                if old is not None and old.content_hash == content.content_hash:
                     return old, "unchanged"
                 raise Superseded
-            await session.execute(_USE_REVISION, document_id=document_id, revision=revision)
+            await session.execute(_USE_REVISION, document_id=document_id, revision=place.revision)
             replaced = set() if old is None else {old.content_hash}
             await hold_originals(session, replaced | staged.keys())
             for content_hash, file in staged.items():
@@ -374,7 +389,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         # An index is built faster than it grows, so it waits for the last embedding.
         if index_is_due and is_embedded:
             self._indexes.tend()
-        return document, _compare(old, content)
+        return document, _compare(old, document)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
@@ -424,10 +439,24 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
 
 
-async def _find_place(session: Session, content: DocumentContent) -> tuple[UUID, Document | None, int]:
-    """Hold the content's name. Return the id of the document that the content becomes, what this document is now, and
-    the number of the revision that the content is. Raises `AmbiguousName`, and `Superseded` where the document was
-    deleted later than its content came."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The document that a content becomes."""
+
+    document_id: UUID
+    old: Document | None
+    """What it is now."""
+    revision: int
+    """The number of the revision that the content is."""
+    groups: Sequence[str] = ()
+    """Those that it has, or had when it was deleted."""
+    given: Metadata = field(default_factory=dict)
+    """What people had given it when it was deleted."""
+
+
+async def _find_place(session: Session, content: DocumentContent) -> _Place:
+    """Hold the content's name, and find the document of this name. Raises `AmbiguousName`, and `Superseded` where the
+    document was deleted later than its content came."""
     name = document_id_of(session.workspace_id, content.source)
     await session.execute(_HOLD_NAME, name=name)
     rows = await session.fetch(_LOCK_NAMED, source=content.source)
@@ -437,9 +466,12 @@ async def _find_place(session: Session, content: DocumentContent) -> tuple[UUID,
     if arrival and any(arrival.number < mark["deleted"] and admits(mark["groups"], asking) for mark in marks):
         raise Superseded("This document was deleted after the file came. Add it again to have it back.")
     if old := pick_named(named, asking, content.groups):
-        return UUID(old.id), old, old.revision + (old.content_hash != content.content_hash)
-    document_id = name if asking is None else uuid4()
-    return document_id, None, 1 + next((each["revision"] for each in marks if each["document_id"] == document_id), 0)
+        return _Place(UUID(old.id), old, old.revision + (old.content_hash != content.content_hash), old.groups or ())
+    gone = [mark for mark in marks if mark["is_free"] and (asking is None or mark["deleted"])]
+    gone = [mark for mark in gone if admits(mark["groups"], asking)]
+    if was := max(gone, key=lambda mark: mark["deleted"], default=None):
+        return _Place(was["document_id"], None, was["revision"] + 1, was["groups"], was["given"] or {})
+    return _Place(uuid4(), None, 1)
 
 
 async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
@@ -450,12 +482,15 @@ async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
         raise Superseded
 
 
-def _compare(old: Document | None, new: DocumentContent) -> StoredAs:
-    """Say what the content is to what the document held."""
+def _compare(old: Document | None, new: Document) -> StoredAs:
+    """Say what the document is to what it was."""
     if old is None:
         return "added"
-    groups = old.groups or () if new.groups is None else new.groups
-    is_same = (old.content_hash, old.metadata, set(old.groups or ())) == (new.content_hash, new.metadata, set(groups))
+    is_same = (old.content_hash, old.metadata, set(old.groups or ())) == (
+        new.content_hash,
+        new.metadata,
+        set(new.groups or ()),
+    )
     return "unchanged" if is_same else "updated"
 
 

@@ -57,10 +57,10 @@ _COLUMNS: LiteralString = """
 # statement sees all workspaces, whose line it is.
 _ACCEPT: LiteralString = f"""
     WITH file AS (
-        INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups,
-            asking, turn)
+        INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, sidecar,
+            groups, asking, turn)
         SELECT %(within)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
-            %(groups)s, %(asking)s, coalesce(
+            %(sidecar)s, %(groups)s, %(asking)s, coalesce(
                 (SELECT max(turn) + 1 FROM ingestions WHERE workspace_id = %(within)s AND state = 'queued'),
                 (SELECT min(turn) FROM ingestions WHERE state = 'queued'),
                 0
@@ -87,8 +87,8 @@ _TAKE: LiteralString = f"""
     UPDATE ingestions AS file
     SET state = 'running', attempt = attempt + 1, begun = begun + 1, claimed_until = now() + %(lease)s
     FROM next WHERE file.workspace_id = next.workspace_id AND file.ingestion_id = next.ingestion_id
-    RETURNING file.workspace_id, file.ingestion_id, source, media_type, content, metadata, groups, asking, arrival,
-        begun, attempt
+    RETURNING file.workspace_id, file.ingestion_id, source, media_type, content, metadata, sidecar, groups, asking,
+        arrival, begun, attempt
 """
 
 # What is being stored is locked, and nobody else can take it.
@@ -160,6 +160,7 @@ class PostgresIngestionQueue:
         metadata: Metadata | None = None,
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
+        sidecar: Metadata | None = None,
     ) -> IngestionStatus:
         async with open_session(self._pool, ALL_WORKSPACES) as session:
             row = await session.fetch_one(
@@ -169,7 +170,8 @@ class PostgresIngestionQueue:
                 source=source,
                 media_type=media_type,
                 content=content,
-                metadata=Jsonb(metadata or {}),
+                metadata=None if metadata is None else Jsonb(metadata),
+                sidecar=Jsonb(sidecar or {}),
                 groups=None if groups is None else list(groups),
                 asking=None if asking is None else sorted(asking),
             )
@@ -242,6 +244,7 @@ class PostgresIngestionQueue:
                     file["content"],
                     media_type=file["media_type"],
                     metadata=file["metadata"],
+                    sidecar=file["sidecar"],
                     groups=file["groups"],
                     asking=_read_asking(file),
                     arrival=Arrival(file["arrival"], attempt),
