@@ -14,7 +14,11 @@ from domain.profile import CitationStyle
 _LONGEST_MARKER = 200
 """Limit, in characters, between the brackets; bounds what the stream holds back."""
 _LONGEST_CODE = 300
-"""Limit, in characters, of inline code that is held back while looking for its end."""
+"""Limit, in characters, of inline code and of a fence's line, which are held back while looking for their end."""
+_MOST_BLANKS = 200
+"""Limit of blanks that are held back because a marker without a source takes those before it along."""
+_REACH = _MOST_BLANKS + 2 * _LONGEST_CODE
+"""Characters among which the next piece is looked for; more than all limits above together."""
 
 _WORDS = ("sources", "source", "citations", "citation", "cites", "cite")
 _JOIN = r"\s*(?:[,;&]|\band\b|,\s*and\b)\s*"
@@ -137,28 +141,36 @@ class _Scanner:
     def __init__(self, chunk_ids: Sequence[str]) -> None:
         self._count = len(chunk_ids)
         self._by_id = {chunk_id: number for number, chunk_id in enumerate(chunk_ids, 1)}
-        self._buffer = ""
+        self._text = self._buffer = ""
+        self._position = 0
         self._fence = ""
         self._at_line_start = True
 
     def scan(self, text: str, *, final: bool) -> Iterator[_Piece]:
-        """Yield the pieces that are certain; with `final` the rest too, so that the pieces make up the whole text."""
-        self._buffer += text
-        while self._buffer:
-            piece = self._take_code(final) if self._fence else self._take(final)
+        """Yield the pieces that are certain; with `final` the rest too, so that the pieces make up the whole text.
+
+        No step looks further than `_REACH`, so a long text costs time in proportion to its length.
+        """
+        self._text = self._text[self._position :] + text
+        self._position = 0
+        while self._position < len(self._text):
+            self._buffer = self._text[self._position : self._position + _REACH]
+            is_last = final and self._position + _REACH >= len(self._text)
+            piece = self._take_code(is_last) if self._fence else self._take(is_last)
             if piece is None:
                 return
-            self._buffer = self._buffer[len(piece.text) :]
+            self._position += len(piece.text)
             last_line = piece.text.rpartition("\n")
             self._at_line_start = not last_line[2].strip(" \t") and (bool(last_line[1]) or self._at_line_start)
             yield piece
 
     def _take_code(self, final: bool) -> _Piece | None:
         """Take the next line, or its beginning, inside a fenced block."""
-        line, newline, _ = self._buffer.partition("\n")
+        line, newline, _ = self._buffer[:_LONGEST_CODE].partition("\n")
         if self._at_line_start:
             closing = re.fullmatch(r"[ \t]*(`{3,}|~{3,})[ \t\r]*", line)
-            if not newline and not final and re.fullmatch(r"[ \t]*+(`*|~*)[ \t\r]*+", line):
+            complete = final or newline or len(line) == _LONGEST_CODE
+            if not complete and re.fullmatch(r"[ \t]*+(`*|~*)[ \t\r]*+", line):
                 return None
             if closing and closing[1].startswith(self._fence):
                 self._fence = ""
@@ -167,6 +179,8 @@ class _Scanner:
     def _take(self, final: bool) -> _Piece | None:
         buffer = self._buffer
         blanks = len(buffer) - len(buffer.lstrip(" \t"))
+        if blanks >= _MOST_BLANKS:
+            return _Piece(buffer[:_MOST_BLANKS])
         if blanks == len(buffer):
             return _Piece(buffer) if final else None
         match buffer[blanks]:
