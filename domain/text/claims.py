@@ -1,9 +1,10 @@
 """Splits an answer into its statements, each with the sources that it cites."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from domain.text.blocks import Block, find_fence, read_blocks
@@ -105,7 +106,7 @@ def _read_sentences(answer: str, block: Block, markers: Sequence[MarkerSpan], la
             continue
         line += answer.count("\n", counted, start)
         counted = start
-        numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
+        numbers = tuple(dict.fromkeys(n for span in _list_within(markers, start, end) for n in span.numbers))
         text = strip_markers(answer[start:end]).strip()
         about = not numbers and _ABOUT_DOCUMENTS.match(text) is not None
         sentences.append(_Sentence(start, end, text, numbers, part if inside else -1, line, is_statement(text), about))
@@ -115,32 +116,37 @@ def _read_sentences(answer: str, block: Block, markers: Sequence[MarkerSpan], la
 def _find_cited(block: Block, sentences: Sequence[_Sentence], ending: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return what each sentence of a block cites. `ending` are the markers right above the block."""
     lead = tuple(dict.fromkeys(n for sentence in sentences if sentence.part < 0 for n in sentence.numbers))
-    following: list[tuple[int, ...]] = []
-    for sentence in reversed(sentences):
-        following.append(sentence.numbers or (following[-1] if following else ()))
-    following.reverse()
+    following = _take_next(sentences)
     cited: list[tuple[int, ...]] = []
     for part, group in groupby(sentences, key=lambda sentence: sentence.part):
         together = list(group)
         outside = ending if block.kind == "quote" else ()
         if part >= 0:
             outside = lead or following[len(cited) + len(together) - 1] or ending
-        for sentence in together:
-            flow = together if part < 0 else [other for other in together if other.line == sentence.line]
-            after = [other for other in flow if other.start > sentence.start]
-            before = [other for other in reversed(flow) if other.start < sentence.start]
-            # On other lines of an item: first the item that a nested one belongs to.
-            cited.append(_first_numbers([sentence, *after, *before, *together]) or outside)
+        # On other lines of an item: first the item that a nested one belongs to.
+        first = next((sentence.numbers for sentence in together if sentence.numbers), outside)
+        for _, flow in groupby(together, key=lambda sentence: sentence.line if part >= 0 else 0):
+            cited += [numbers or first for numbers in accumulate(_take_next(list(flow)), _keep_last)]
     return cited
 
 
-def _first_numbers(sentences: Sequence[_Sentence]) -> tuple[int, ...]:
-    return next((sentence.numbers for sentence in sentences if sentence.numbers), ())
+def _take_next(sentences: Sequence[_Sentence]) -> list[tuple[int, ...]]:
+    """Return the numbers of each sentence, or of the next one that has some."""
+    return [*accumulate((sentence.numbers for sentence in reversed(sentences)), _keep_last)][::-1]
+
+
+def _keep_last(last: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+    return own or last
+
+
+def _list_within(markers: Sequence[MarkerSpan], start: int, end: int) -> Sequence[MarkerSpan]:
+    first, last = (bisect_left(markers, place, key=lambda span: span.start) for place in (start, end))
+    return markers[first:last]
 
 
 def _names_sources(answer: str, sentence: _Sentence, markers: Sequence[MarkerSpan]) -> bool:
     """Return True where the sentence ends in markers, with little in front of them."""
-    own = [span for span in markers if sentence.start <= span.start < sentence.end]
+    own = _list_within(markers, sentence.start, sentence.end)
     return (
         bool(own)
         and not any(map(str.isalnum, answer[own[-1].end : sentence.end]))

@@ -78,6 +78,7 @@ class LinkStream:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
+        self._held: dict[str, bool] = {}
         self._buffer = ""
         self._start = 0
         self.removed = False
@@ -106,11 +107,13 @@ class LinkStream:
         out = ""
         # What was sent of a word may turn out to begin an address.
         known = position - len(_WORD_END.findall(buffer[:position])[0])
+        undecided = None if final else _UNDECIDED.search(buffer, recent)
         while True:
             link = _LINK.search(buffer, known)
             while link and link.end() <= position:
                 link = _LINK.search(buffer, link.end())
-            undecided = None if final else _UNDECIDED.search(buffer, max(position, recent))
+            if undecided and undecided.start() < position:
+                undecided = _UNDECIDED.search(buffer, position)
             if undecided and (link is None or undecided.start() <= _find_start(link)):
                 self._start = undecided.start()
                 return out + buffer[position : self._start]
@@ -139,8 +142,10 @@ class LinkStream:
         return "]"
 
     def _is_held(self, address: str) -> bool:
-        whole = re.compile(rf"{re.escape(address)}(?=[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})))")
-        return any(whole.search(text) for text in self._texts)
+        if address not in self._held:
+            whole = re.compile(rf"{re.escape(address)}(?=[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})))")
+            self._held[address] = any(address in text and whole.search(text) for text in self._texts)
+        return self._held[address]
 
 
 def _find_scheme(address: str) -> str:

@@ -18,6 +18,9 @@ from domain.text.tables import is_row
 _RECALLED = 2000
 """Limit, in characters, of a paragraph whose sentences are kept."""
 
+_WINDOW = 4000
+"""Characters in which the library, whose time grows with their square, looks for the ends of sentences at once."""
+
 _KEPT = re.compile(
     r"`[^`\n]+`"
     r"|\[\^?\s*(?:(?:sources?|citations?|cite)[\s:]*)?[\w\s,;:#&.–-]{0,200}\d[^\[\]\n]{0,200}\]"
@@ -94,7 +97,14 @@ def _recall_ends(words: str, language: Language) -> tuple[int, ...]:
 
 
 def _cut(words: str, language: Language) -> tuple[int, ...]:
-    found = {each["end_index"] for each in get_sentence_boundaries(language, words)}
+    found, start = set[int](), 0
+    while start < len(words):
+        part = words[start : start + _WINDOW]
+        ends = [each["end_index"] + start for each in get_sentence_boundaries(language, part)]
+        if start + len(part) < len(words):
+            ends.pop()  # The last sentence may go on behind the window.
+        found.update(ends)
+        start = ends[-1] if ends else start + len(part)
     if language in _GOES_ON:
         found = {end for end in found if not _goes_on(words, end, language)}
     # German has ordinals, so the library sees none in "37 Euro [1]. 22,80 Euro".

@@ -10,6 +10,9 @@ from domain.text.terms import analyse, find_terms
 
 Span = tuple[int, int]
 
+_MOST_STATEMENTS = 50
+"""Statements that are looked for, each in every sentence: more than an extract has room for."""
+
 
 def find_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> list[Span]:
     """Return the spans of `text` that `statements` rest on, in order, at most `limit` characters: for each statement
@@ -33,7 +36,7 @@ def _find(text: str, statements: Sequence[str], limit: int) -> list[Span]:
     sentences = split_sentences(text)
     terms = [find_terms(text[start:end]) for start, end in sentences]
     spread = Counter(chain.from_iterable(terms))
-    wanted = [set(analyse(statement)) for statement in statements]
+    wanted = [set(analyse(statement)) for statement in statements[:_MOST_STATEMENTS]]
 
     def weigh(place: int, words: Collection[str]) -> float:
         # A term of many sentences distinguishes none of them.
