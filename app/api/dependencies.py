@@ -290,10 +290,23 @@ MOST_CHARACTERS = 8_192
 """Longest credential; what is longer is cut, and known to nobody."""
 
 
+def name_cookie(request: HTTPConnection, name: str = COOKIE) -> str:
+    """Return the name of a cookie. By https it has a prefix with which browsers take it from this very host alone, and
+    from no page of a neighbour's."""
+    return f"__Host-{name}" if is_secure(request) else name
+
+
+def is_secure(request: HTTPConnection) -> bool:
+    """Return True where the browser asks by https, whatever the last proxy does."""
+    return bool(request.scope["scheme"] == "https")
+
+
 def read_credential(request: HTTPConnection) -> str | None:
     """Return what `Authorization: Bearer`, `X-API-Key` or the page's cookie holds, in this order; None where none
     does."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     credential = token.strip() if scheme.lower() == "bearer" else ""
-    credential = credential or request.headers.get("x-api-key", "").strip() or request.cookies.get(COOKIE, "")
+    credential = (
+        credential or request.headers.get("x-api-key", "").strip() or request.cookies.get(name_cookie(request), "")
+    )
     return credential[:MOST_CHARACTERS] or None

@@ -93,6 +93,15 @@ class LimitedProtocol(HttpToolsProtocol):
             raise _TooLarge
         super().on_url(url)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. Of several proxies the first, which the client reached, says by which scheme it did: uvicorn
+        takes one word, where the connection comes from a proxy that is trusted."""
+        if name.lower() == b"x-forwarded-proto":
+            if any(known == b"x-forwarded-proto" for known, _ in self.headers):
+                return
+            value = value.split(b",")[0].strip().lower()
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """End the head, and begin the body."""
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD:

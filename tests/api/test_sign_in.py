@@ -192,6 +192,19 @@ async def test_behind_tls_the_cookie_belongs_to_this_host_alone(client: httpx.As
     kept = (await client.get(SIGN_IN)).headers["set-cookie"]
     assert kept.startswith(f"__Host-{COOKIE}=")
     assert "Path=/; SameSite=lax; Secure" in kept
+    finished = await client.get(await come_back(client))
+    [credential, forgotten] = finished.headers.get_list("set-cookie")
+    assert credential.startswith("__Host-askgraph_key=")
+    assert credential.endswith("; HttpOnly; Path=/; SameSite=strict; Secure")
+    assert forgotten.startswith(f'__Host-{COOKIE}="";')
+    cookie = client.cookies["__Host-askgraph_key"]
+    assert (await client.get("/api/session")).status_code == 200
+    ended = (await client.delete("/api/session")).headers["set-cookie"]
+    assert (ended.startswith('__Host-askgraph_key="";'), ended.endswith("; Secure")) == (True, True)
+    # A neighbour's page can set a cookie without the prefix, such as one of an account of theirs.
+    client.cookies.clear()
+    client.cookies.set("askgraph_key", cookie)
+    assert (await client.get("/api/session")).status_code == 401
 
 
 async def test_a_provider_that_is_away_is_said_to_people(client: httpx.AsyncClient, provider: OidcProvider) -> None:

@@ -44,6 +44,32 @@ async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
         yield int(address.rpartition(":")[2])
 
 
+@pytest.mark.parametrize(
+    ("trusted", "headers", "scheme"),
+    [
+        ("127.0.0.1", "X-Forwarded-Proto: https,http", "https"),
+        ("127.0.0.1", "X-Forwarded-Proto:  HTTPS , http", "https"),
+        ("127.0.0.1", "X-Forwarded-Proto: https\r\nx-forwarded-proto: http", "https"),
+        ("127.0.0.1", "X-Forwarded-Proto: http, https", "http"),
+        ("127.0.0.1", "X-Forwarded-Proto: javascript, https", "http"),
+        ("127.0.0.1", "X-Forwarded-Proto: ,", "http"),
+        ("10.0.0.1", "X-Forwarded-Proto: https", "http"),
+    ],
+)
+async def test_the_first_of_several_proxies_says_how_the_client_asked(trusted: str, headers: str, scheme: str) -> None:
+    seen = []
+
+    async def note(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append(scope["scheme"])
+            await echo(scope, receive, send)
+
+    async with serve_app(note, http=LimitedProtocol, forwarded_allow_ips=trusted) as address:
+        request = f"GET / HTTP/1.1\r\nHost: localhost\r\n{headers}\r\nConnection: close\r\n\r\n"
+        await read_to_end(int(address.rpartition(":")[2]), request.encode())
+    assert seen == [scheme]
+
+
 async def read_to_end(port: int, *parts: bytes, pause: float = 0) -> bytes:
     """Send the parts and return all that comes until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

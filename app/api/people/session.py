@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
-from app.api.dependencies import COOKIE, CallerDep, get_authenticator, identify, needs
+from app.api.dependencies import CallerDep, get_authenticator, identify, is_secure, name_cookie, needs
 from app.api.schema.openapi import answer_with, fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest
@@ -40,16 +40,16 @@ async def get_session(caller: CallerDep) -> dict[str, Any]:
 @router.delete("", status_code=204, responses=fail_with() | {204: {"description": "Signed out."}})
 async def sign_out(request: Request) -> Response:
     """End the browser's session, and the streams that were opened with it, and take the key out of the cookie."""
-    await get_authenticator(request).sign_out(request.cookies.get(COOKIE, ""))
+    await get_authenticator(request).sign_out(request.cookies.get(name_cookie(request), ""))
     response = Response(status_code=204)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    response.delete_cookie(name_cookie(request), httponly=True, samesite="strict", secure=is_secure(request))
     return response
 
 
 async def keep_credential(request: Request, response: Response, credential: str) -> None:
     """Begin a session with a key or token, and put both into the browser's cookie."""
     cookie = await get_authenticator(request).sign_in(credential)
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    response.set_cookie(name_cookie(request), cookie, httponly=True, samesite="strict", secure=is_secure(request))
 
 
 def _describe(caller: Caller) -> dict[str, Any]:

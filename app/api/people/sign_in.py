@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.responses import Response
 
-from app.api.dependencies import MOST_CHARACTERS, SignInDep, identify, note_refusal
+from app.api.dependencies import MOST_CHARACTERS, SignInDep, identify, is_secure, name_cookie, note_refusal
 from app.api.people.session import keep_credential
 from app.api.perimeter.errors import status_of
 from app.api.schema.openapi import Responses, fail_with
@@ -59,7 +59,9 @@ async def begin_sign_in(
     response = RedirectResponse(address, 303)
     kept = ".".join((attempt.state, attempt.nonce, attempt.verifier, quote(back, safe="")))
     # Lax: the way back begins at the provider's page, and Strict would leave the cookie out.
-    response.set_cookie(_name_cookie(request), kept, SECONDS, httponly=True, samesite="lax", secure=_is_secure(request))
+    response.set_cookie(
+        name_cookie(request, COOKIE), kept, SECONDS, httponly=True, samesite="lax", secure=is_secure(request)
+    )
     return response
 
 
@@ -73,7 +75,7 @@ async def finish_sign_in(request: Request, sign_in: SignInDep) -> Response:
         await keep_credential(request, response, token)
     except AskgraphError as error:
         response = _fail(error)
-    response.delete_cookie(_name_cookie(request), httponly=True, samesite="lax", secure=_is_secure(request))
+    response.delete_cookie(name_cookie(request, COOKIE), httponly=True, samesite="lax", secure=is_secure(request))
     return response
 
 
@@ -81,7 +83,7 @@ async def _finish(request: Request, sign_in: SignIn) -> tuple[str, str]:
     """Return the path to which to go back, and a token of a caller. Raises what goes wrong."""
     given = request.query_params
     try:
-        parts = request.cookies.get(_name_cookie(request), "").split(".", 3)
+        parts = request.cookies.get(name_cookie(request, COOKIE), "").split(".", 3)
         if len(parts) != 4 or not compare_digest(parts[0].encode(), given.get("state", "").encode()):
             raise SignInFailed
         attempt, back = SignInAttempt(*parts[:3]), unquote(parts[3])
@@ -116,15 +118,6 @@ def _find_callback(request: Request) -> str:
 def _read_refusal(code: str) -> str:
     named = f" It says: {code}." if re.fullmatch(r"\w{1,60}", code, re.ASCII) else ""
     return f"The identity provider did not sign you in.{named}"
-
-
-def _is_secure(request: Request) -> bool:
-    return request.url.scheme == "https"
-
-
-def _name_cookie(request: Request) -> str:
-    """With this prefix browsers take the cookie from this very host alone, and from no page of a neighbour's."""
-    return f"__Host-{COOKIE}" if _is_secure(request) else COOKIE
 
 
 def _fail(error: AskgraphError) -> Response:
