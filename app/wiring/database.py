@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from app.adapters import embedded
 from app.adapters.postgres.migrations import upgrade
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool, find_pooler_problem, open_pool
 from app.settings import Settings, reveal
+from domain.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,11 @@ async def connect(settings: Settings, url: str, *, vectors: bool = True) -> Asyn
 
     Raises `ConfigurationError` and `DatabaseUnavailable`.
     """
-    description = "external Postgres" if settings.database_url else f"embedded Postgres in {settings.home}"
+    description = f"embedded Postgres in {settings.home}"
+    if settings.database_url:
+        description = "external Postgres"
+        if problem := await find_pooler_problem(url):
+            raise ConfigurationError(problem)
     await upgrade(url)
     async with open_pool(url, vectors=vectors) as pool:
         yield Database(url, pool, description)

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from app.adapters.postgres.migrations import find_encoding_problem, find_newest, find_revision
-from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
+from app.adapters.postgres.pool import WAIT_SECONDS, find_pooler_problem, translated_errors
 from domain.errors import DatabaseUnavailable
 from domain.health import Diagnosis, QueueDepth
 
@@ -75,6 +75,8 @@ async def examine(database_url: str) -> AsyncIterator[Diagnosis]:
         too_old = f"askgraph needs PostgreSQL {OLDEST} or newer." if version < OLDEST else None
         problem = find_encoding_problem(connection)
         yield Diagnosis("database", f"PostgreSQL {version} answers", too_old or problem)
+        if not problem and (problem := await find_pooler_problem(database_url)):
+            yield Diagnosis("connections", "change with every transaction", problem)
         if problem:
             return
         row = await (await connection.execute(_FIND_EXTENSION)).fetchone()

@@ -245,6 +245,31 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         yield pool
 
 
+async def find_pooler_problem(database_url: str) -> str | None:
+    """Return what is wrong where a pooler gives each transaction whichever connection is free, and what to do; None
+    where each session keeps its own. Raises `DatabaseUnavailable`.
+
+    Ours keep workspace, role and prepared statements in their session, and listen: with such a pooler, tenants would be
+    mixed up.
+    """
+    served: list[tuple[int, ...]] = []
+    with translated_errors():
+        async with (
+            asyncio.timeout(WAIT_SECONDS),
+            await AsyncConnection.connect(database_url, autocommit=True, prepare_threshold=None) as one,
+            await AsyncConnection.connect(database_url, autocommit=True, prepare_threshold=None) as other,
+        ):
+            for _ in range(3):
+                rows = [await (await each.execute("SELECT pg_backend_pid()")).fetchone() for each in (one, other)]
+                served.append(tuple(row[0] for row in rows if row))
+    if len(set(served)) == 1 and len(set(served[0])) == 2:
+        return None
+    return (
+        "DATABASE_URL leads to a pooler that gives each transaction another connection, such as PgBouncer with "
+        "pool_mode = transaction. Name the server itself, or the pooler's session mode (often another port)."
+    )
+
+
 async def _require_schema(connection: AsyncConnection[Any]) -> None:
     row = await (await connection.execute("SELECT to_regclass('chunks') IS NULL")).fetchone()
     if row is None or row[0]:

@@ -5,15 +5,19 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
+from app.adapters.postgres import monitoring
 from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.monitoring import try_to_write
-from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, open_pool, open_session
-from domain.errors import DatabaseFull, DatabaseUnavailable, InputError, Saturated
+from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, find_pooler_problem, open_pool, open_session
+from app.settings import read_settings
+from app.wiring.services import open_services
+from domain.errors import ConfigurationError, DatabaseFull, DatabaseUnavailable, InputError, Saturated
 from domain.scope import Scope
 from tests.contracts.corpus import store
+from tests.wire.pooler import serve_pooler
 
 DROP_ALL = """
     -- Returns when they are gone, or after five seconds.
@@ -170,3 +174,20 @@ async def test_a_full_disk_is_named(database_url: str) -> None:
         with pytest.raises(DatabaseFull, match="Free some space"):
             async with open_session(pool, "default") as session:
                 await session.execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$")
+
+
+async def test_a_pooler_that_mixes_sessions_up_is_refused(database_url: str, redis_url: str) -> None:
+    assert await find_pooler_problem(database_url) is None
+    async with serve_pooler(database_url) as pooled:
+        # What the pooler does to sessions: a setting of one is there in another.
+        async with await AsyncConnection.connect(pooled, autocommit=True) as one:
+            await one.execute("SET askgraph.workspace = 'acme'")
+            async with await AsyncConnection.connect(pooled, autocommit=True) as other:
+                [seen] = await (await other.execute("SHOW askgraph.workspace")).fetchone() or [None]
+        assert seen == "acme"
+        settings = read_settings(DATABASE_URL=pooled, REDIS_URL=redis_url, load_samples=False)
+        found = {each.part: each.remedy async for each in monitoring.examine(pooled)}
+        assert "pool_mode = transaction" in (found["connections"] or "")
+        with pytest.raises(ConfigurationError, match="session mode"):
+            async with open_services(settings):
+                pass
