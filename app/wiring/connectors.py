@@ -16,8 +16,8 @@ CONNECTORS = {
     "http": "website:open_website",
     "https": "website:open_website",
     "s3": "objects:open_bucket",
-    "webdav": "objects:open_webdav",
-    "webdavs": "objects:open_webdav",
+    "webdav": "webdav:open_webdav",
+    "webdavs": "webdav:open_webdav",
 }
 """`module:function` in `app.adapters.connectors`, by the scheme of addresses. Imported on first use, because some need
 optional packages."""

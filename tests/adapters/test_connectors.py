@@ -12,6 +12,7 @@ from obstore.store import S3Store
 from starlette.responses import RedirectResponse, Response
 from wsgidav.dav_provider import DAVCollection
 
+from app.adapters import fetching
 from app.adapters.connectors import website
 from app.settings import read_settings
 from app.wiring.connectors import open_connector
@@ -136,6 +137,45 @@ class TestWebdav(ConnectorContract):
             with pytest.raises(ConfigurationError, match="ASKGRAPH_SYNC_LOGIN"):
                 await connector.list()
 
+    async def test_nothing_outside_of_the_folder_is_read(self, site: Site, services: Services) -> None:
+        host = site.address.partition("://")[2]
+        inside = ["/team/a%20b.md", f"https://{host}/team/c.md", "/team/deep/", "/team/moved.md", "/team/away.md"]
+        outside = [
+            "/secret.md",
+            "/team/../secret.md",
+            "/team/%2e%2e/secret.md",
+            "/team/..%2fsecret.md",
+            "/team/..%5Csecret.md",
+            "/team-of-others/secret.md",
+            "http://127.0.0.1:1/team/secret.md",
+            "//other.example/team/secret.md",
+            "/team/deep/../../up/",
+            "/",
+        ]
+        site.list_folder("/team/", *inside, *outside)
+        site.list_folder("/team/deep/", "/team/deep/d.md", "/team/", "/team/deep/")
+        for name in ("/team/a b.md", "/team/c.md", "/team/deep/d.md", "/secret.md", "/up/secret.md"):
+            site.write(name, f"It is {name}.", "text/markdown")
+        site.pages["/team/moved.md"] = RedirectResponse("/team/c.md")
+        site.pages["/team/away.md"] = RedirectResponse("/secret.md")
+        async with opened(f"webdav://{host}/team") as connector:
+            listing = await connector.list()
+            assert listing.unread.keys() == {*outside}
+            said = sorted(await sync_into(services, connector))
+        added = [("added", name) for name in ("a%20b.md", "c.md", "deep/d.md", "moved.md")]
+        assert [each for each in said if each[0] == "added"] == added
+        assert ("failed", "away.md") in said
+        assert not any("secret" in each or "up" in each for each in site.asked)
+        assert {each.partition(" ")[0] for each in site.asked if "deep" in each} == {"/team/deep/", "/team/deep/d.md"}
+
+    async def test_a_folder_that_leads_elsewhere_is_not_followed(self, site: Site) -> None:
+        site.pages["/team/"] = RedirectResponse("/other/")
+        site.list_folder("/other/", "/other/a.md")
+        async with opened(f"webdav://{site.address.partition('://')[2]}/team") as connector:
+            with pytest.raises(Unavailable, match="not followed"):
+                await connector.list()
+        assert site.asked == ["/team/ 307"]
+
 
 class InWebdav:
     def __init__(self, address: str, folder: Path) -> None:
@@ -207,7 +247,7 @@ class TestWebsite(ConnectorContract):
             assert await list_names(services, connector) == ["a.html", "c.html"]
 
     async def test_links_are_followed_below_the_address(self, site: Site, services: Services) -> None:
-        elsewhere = "../secret.html//h/x http://other.example/docs/x ?page=2 #top javascript:x http://[ picture.png"
+        elsewhere = "%2e%2e/secret.html ..%2fsecret.html .%2E\\\\secret.html ..%5csecret.html ../secret.html//h/x http://other.example/docs/x ?page=2 #top javascript:x http://[ picture.png"
         links = "".join(f"<a href='{link}'>" for link in ("b/", "c.pdf", "d", "login", "all", *elsewhere.split()))
         site.write("/docs/", f"<h1>Start</h1><p>The start is here. {links}")
         site.write("/docs/all", "<meta name=robots content=noindex><p>All is here. <a href='b/'>")
@@ -216,7 +256,7 @@ class TestWebsite(ConnectorContract):
         site.write("/docs/e.html", "<p>The elderberry is here.")
         site.write("/secret.html", "<p>The secret is here.")
         site.pages["/docs/d"] = RedirectResponse("/docs/b/")
-        site.pages["/docs/login"] = RedirectResponse("/secret.html")
+        site.pages["/docs/login"] = RedirectResponse("/docs/%2e%2e/secret.html")
         async with opened(f"{site.address}/docs/") as connector:
             said = await sync_into(services, connector)
             assert sorted(said) == [("added", ""), ("added", "b/"), ("added", "e.html"), ("failed", "c.pdf")]
@@ -255,7 +295,7 @@ class TestWebsite(ConnectorContract):
             pauses.append(seconds)
 
         async with opened(site.address) as connector:
-            monkeypatch.setattr("app.adapters.connectors.website.asyncio.sleep", sleep)
+            monkeypatch.setattr("app.adapters.fetching.asyncio.sleep", sleep)
             listing = await connector.list()
             assert (listing.entries, listing.passed_over) == ([Entry(f"{site.address}/a.html", None)], 1)
             assert pauses == [0, 7, 7]
@@ -279,7 +319,7 @@ class TestWebsite(ConnectorContract):
             assert "--pages" in ((await connector.list()).gap or "")
             assert await sync_into(services, connector, delete=True) == []
             assert len(await list_names(services, connector)) == 3
-            monkeypatch.setattr(website, "SECONDS", -1)
+            monkeypatch.setattr(fetching, "SECONDS", -1)
             with pytest.raises(Unavailable, match="hour"):
                 await connector.list()
 

@@ -43,6 +43,16 @@ class Site:
         namespace = "http://www.sitemaps.org/schemas/sitemap/0.9"
         self.write(path, f'<?xml version="1.0"?><urlset xmlns="{namespace}">{listed}</urlset>', "application/xml")
 
+    def list_folder(self, path: str, *entries: str) -> None:
+        """Answer a client of WebDAV; entries that end with a slash are folders."""
+        said = "".join(
+            f"<D:response><D:href>{each}</D:href><D:propstat><D:prop>"
+            f"<D:resourcetype>{'<D:collection/>' if each.endswith('/') else ''}</D:resourcetype></D:prop>"
+            "<D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+            for each in (path, *entries)
+        )
+        self.pages[path] = Response(f'<D:multistatus xmlns:D="DAV:">{said}</D:multistatus>', 207)
+
     async def answer(self, request: Request) -> Response:
         path = request.url.path
         found = self.pages.get(path, Response("Not here.", 404))
@@ -55,7 +65,9 @@ class Site:
 @asynccontextmanager
 async def serve_site() -> AsyncIterator[Site]:
     site = Site()
-    async with serve_app(Starlette(routes=[Route("/{path:path}", site.answer)])) as address:
+    async with serve_app(
+        Starlette(routes=[Route("/{path:path}", site.answer, methods=["GET", "PROPFIND"])])
+    ) as address:
         site.address = address
         yield site
 

@@ -4,19 +4,15 @@ Only the host that was named is asked, for addresses below the one that was name
 a time. What leads elsewhere, by a link, a redirect or a sitemap, is not followed.
 """
 
-import asyncio
 import gzip
 import hashlib
 import io
 import mimetypes
 import re
-import time
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from importlib.metadata import version
 from urllib.parse import urljoin
 
 import httpx
@@ -24,23 +20,17 @@ from lxml import etree
 from protego import Protego
 from selectolax.lexbor import LexborHTMLParser
 
+from app.adapters.fetching import AGENT, GONE, Answer, Fetcher, is_within, new_client, normalise
 from app.ingest.decoding import decode
 from app.ingest.formats import find_format, find_format_by_media_type
 from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import parse_xml
 from app.ingest.readers.html import check_nesting
-from domain.errors import DocumentError, InputError, NotFound, OversizedDocument, Unavailable, UnreadableDocument
+from domain.errors import DocumentError, InputError, NotFound, Unavailable, UnreadableDocument
 from domain.ports.connectors import Content, Entry, Listing, Opening
 
-AGENT = "askgraph"
 PAUSE = 0.5
 """Seconds before each request, unless robots.txt asks for more."""
-SECONDS = 3600.0
-"""Limit of the time that looking for pages takes, and again of the time that fetching them takes."""
-REQUEST_SECONDS = 60.0
-MOST_REDIRECTS = 5
-MOST_FAILURES = 5
-"""Failures in a row after which the website is left alone."""
 MOST_SITEMAPS = 50
 SITEMAP_BYTES = 50_000_000
 """What a sitemap may have by its protocol."""
@@ -49,29 +39,8 @@ ROBOTS_BYTES = 500_000
 KEPT_BYTES = 64_000_000
 """Limit of the pages that are kept from when their links are read until they are stored. Others are fetched again."""
 
-_HEADERS = {
-    "User-Agent": f"{AGENT}/{version('askgraph')}",
-    "Accept-Encoding": "gzip",  # others make so many bytes of one that a limit would notice too late
-}
 _SITEMAP = re.compile(rb"<(?:\w{1,20}:)?(urlset|sitemapindex)\b")
 _OTHER_FILES = mimetypes.MimeTypes()  # without those that this machine has been told of
-_GONE = frozenset({404, 410})
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    url: str
-    """The last one that was asked, after redirects, or the first that leads elsewhere."""
-    status: int
-    """404 where a redirect leads elsewhere."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @property
-    def format(self) -> str | None:
-        """The name of its format; None where we read no such files."""
-        found = find_format_by_media_type(self.headers.get("content-type"))
-        return found.name if found else None
 
 
 class Website:
@@ -79,29 +48,30 @@ class Website:
 
     def __init__(self, address: str, client: httpx.AsyncClient, opening: Opening) -> None:
         """Raises `InputError` for what is no address of a website."""
-        start = _normalise(address)
+        start = normalise(address)
         if start is None:
             raise InputError(f"{address} is no address of a website.")
         self._start, self._origin = start, urljoin(start, "/")
         path = start.partition("?")[0]
         # The name of a file stands for the folder that it is in.
         self.address = urljoin(path, ".") if path.endswith("/") or find_format(path) else f"{path}/"
-        self._client, self._opening, self._pause = client, opening, PAUSE
+        self._fetcher, self._opening = Fetcher(client), opening
+        self._fetcher.pause = PAUSE
+        self._fetcher.allows = lambda url: self._robots.can_fetch(url, AGENT)
         self._robots = Protego.parse("")
-        self._kept: dict[str, _Answer] = {}
+        self._kept: dict[str, Answer] = {}
         self._gap: str | None = None
         self._unread: dict[str, str] = {}
-        self._spent = 0.0
-        self._failures = 0
 
     async def list(self) -> Listing:
-        self._spent, self._gap, self._unread = 0.0, None, {}
+        self._fetcher.begin()
+        self._gap, self._unread = None, {}
         try:
             await self._read_robots()
             found = await self._read_sitemaps() or await self._follow_links()
         except DocumentError as error:
             raise Unavailable(f"{self.address} cannot be listed. {error.message}") from error
-        self._spent = 0.0
+        self._fetcher.begin()
         entries = [entry for entry in found if self._robots.can_fetch(entry.source, AGENT)]
         most = self._opening.max_pages
         if len(entries) > most:
@@ -111,12 +81,12 @@ class Website:
     async def read(self, entry: Entry, known: str | None) -> Content | None:
         ask, _, value = (known or "").partition(" ")
         is_asked = entry.version is None and ask in ("If-None-Match", "If-Modified-Since")
-        answer = self._kept.pop(entry.source, None) or await self._get(
+        answer = self._kept.pop(entry.source, None) or await self._fetcher.fetch(
             entry.source, self._opening.max_bytes, within=self.address, headers={ask: value} if is_asked else None
         )
         if answer.status == 304 and is_asked:
             return None
-        if answer.status in _GONE:
+        if answer.status in GONE:
             raise NotFound(f"{entry.source} is not there any more.")
         if answer.status != 200:
             raise UnreadableDocument(f"The server answers {answer.status}.")
@@ -128,17 +98,17 @@ class Website:
 
     async def _read_robots(self) -> None:
         self._robots = Protego.parse("")
-        robots = await self._get(f"{self._origin}robots.txt", ROBOTS_BYTES, within=self._origin)
+        robots = await self._fetcher.fetch(f"{self._origin}robots.txt", ROBOTS_BYTES, within=self._origin)
         if robots.status == 429 or robots.status >= 500:  # with others there is none (RFC 9309, section 2.3.1)
             raise UnreadableDocument(f"Its robots.txt answers {robots.status}.")
         self._robots = Protego.parse(robots.body.decode("utf-8", "replace"))
-        self._pause = max(PAUSE, self._robots.crawl_delay(AGENT) or 0)
+        self._fetcher.pause = max(PAUSE, self._robots.crawl_delay(AGENT) or 0)
         if not self._robots.can_fetch(self._start, AGENT):
             raise InputError(f"The robots.txt of {self._origin} asks programs not to read {self._start}.")
 
     async def _read_sitemaps(self) -> Sequence[Entry]:
         """Return the pages of all sitemaps that robots.txt names, or of those at the usual places."""
-        named = [url for each in self._robots.sitemaps if (url := _normalise(each)) and url.startswith(self._origin)]
+        named = [url for each in self._robots.sitemaps if (url := normalise(each)) and url.startswith(self._origin)]
         usual = [] if named else [f"{self.address}sitemap.xml", f"{self._origin}sitemap.xml"]
         waiting = deque(dict.fromkeys(named or usual))
         pages: dict[str, Entry] = {}
@@ -147,8 +117,8 @@ class Website:
                 break
             url = waiting.popleft()
             try:
-                answer = await self._get(url, SITEMAP_BYTES, within=self._origin)
-                if answer.status not in (200, *_GONE):
+                answer = await self._fetcher.fetch(url, SITEMAP_BYTES, within=self._origin)
+                if answer.status not in (200, *GONE):
                     raise UnreadableDocument(f"Its sitemap {url} answers {answer.status}.")
                 body = _unpack(answer.body)
                 if (kind := _SITEMAP.search(body)) is None:
@@ -160,7 +130,7 @@ class Website:
                 self._unread[url] = error.message
                 continue
             for place, changed in listed:
-                address = _normalise(place, url)
+                address = normalise(place, url)
                 if kind[1] == b"sitemapindex" and address and address.startswith(self._origin):
                     waiting.append(address)
                 elif kind[1] == b"urlset" and address and self._is_page(address):
@@ -179,7 +149,7 @@ class Website:
         seen = {self._start}
         waiting = deque(seen)
         for _ in range(self._opening.max_pages):
-            if not waiting or self._spent > SECONDS:
+            if not waiting or not self._fetcher.has_time:
                 break
             url = waiting.popleft()
             known = find_format(url)
@@ -187,7 +157,7 @@ class Website:
                 entries[url] = Entry(url, None)  # has no links, or is left out when all are known
                 continue
             try:
-                answer = await self._get(url, self._opening.max_bytes, within=self.address, html_only=True)
+                answer = await self._fetcher.fetch(url, self._opening.max_bytes, within=self.address, reads=_is_html)
                 is_listed, links = _read_links(answer)
             except DocumentError as error:
                 self._unread[url] = error.message
@@ -195,9 +165,9 @@ class Website:
             if answer.status != 200:
                 if url == self._start:
                     raise InputError(f"{url} answers {answer.status}. It leads to {answer.url}.")
-                if answer.status not in _GONE:
+                if answer.status not in GONE:
                     self._unread[url] = f"The server answers {answer.status}."
-            elif is_listed and answer.url not in entries and answer.format:
+            elif is_listed and answer.url not in entries and _find_format(answer):
                 seen.add(answer.url)
                 entries[answer.url] = Entry(answer.url, None)
                 kept += len(answer.body)
@@ -215,59 +185,24 @@ class Website:
         known = find_format(url)
         is_other = known is None and _OTHER_FILES.guess_type(url.partition("?")[0])[0] is not None
         is_decoration = known is not None and known.is_picture
-        return _is_within(url, self.address) and not is_other and not is_decoration
-
-    async def _get(
-        self, url: str, most: int, *, within: str, headers: Mapping[str, str] | None = None, html_only: bool = False
-    ) -> _Answer:
-        """Ask for an address, and follow redirects `within` that one. With `html_only`, other bodies are not read.
-
-        Raises `OversizedDocument` for more than `most` bytes, `UnreadableDocument` where there is no answer, and
-        `Unavailable` where there was none several times, or all takes too long.
-        """
-        for _ in range(MOST_REDIRECTS):
-            if self._failures >= MOST_FAILURES or self._spent + self._pause > SECONDS:
-                why = "takes more than an hour" if self._failures < MOST_FAILURES else "does not answer"
-                raise Unavailable(f"{self.address} {why}. Call this again to go on.")
-            started = time.monotonic()
-            await asyncio.sleep(self._pause)
-            try:
-                async with asyncio.timeout(REQUEST_SECONDS):
-                    answer = await self._ask(url, most, headers, html_only=html_only)
-            except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-                self._failures += 1
-                raise UnreadableDocument(f"{url} did not answer: {error or type(error).__name__}.") from error
-            finally:
-                self._spent += time.monotonic() - started
-            self._failures = self._failures + 1 if answer.status == 429 or answer.status >= 500 else 0
-            if not 300 < answer.status < 304 and answer.status not in (307, 308):
-                return answer
-            target = _normalise(answer.headers.get("location", ""), url)
-            if target is None or not _is_within(target, within) or not self._robots.can_fetch(target, AGENT):
-                return _Answer(target or url, 404)
-            url = target
-        raise UnreadableDocument(f"{url} redirects too often.")
-
-    async def _ask(self, url: str, most: int, headers: Mapping[str, str] | None, *, html_only: bool) -> _Answer:
-        async with self._client.stream("GET", url, headers=headers) as response:
-            answer = _Answer(url, response.status_code, response.headers)
-            if answer.status != 200 or (html_only and answer.format != "HTML"):
-                return answer
-            if response.headers.get("content-encoding", "gzip") not in ("gzip", "identity"):
-                raise UnreadableDocument(f"{url} is compressed in another way than was asked for.")
-            body = bytearray()
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > most:
-                    raise OversizedDocument(f"{url} has more than {most / 1e6:.1f} MB.")
-            return _Answer(url, answer.status, answer.headers, bytes(body))
+        return is_within(url, self.address) and not is_other and not is_decoration
 
 
 @asynccontextmanager
 async def open_website(address: str, opening: Opening) -> AsyncIterator[Website]:
     """Open `http://…` or `https://…`. Raises `InputError`."""
-    async with httpx.AsyncClient(headers=_HEADERS, auth=opening.login, timeout=REQUEST_SECONDS) as client:
+    async with new_client(opening.login) as client:
         yield Website(address, client, opening)
+
+
+def _find_format(answer: Answer) -> str | None:
+    """Return the name of an answer's format; None where we read no such files."""
+    found = find_format_by_media_type(answer.headers.get("content-type"))
+    return found.name if found else None
+
+
+def _is_html(answer: Answer) -> bool:
+    return answer.status == 200 and _find_format(answer) == "HTML"
 
 
 def _unpack(sitemap: bytes) -> bytes:
@@ -289,7 +224,7 @@ def _parse_sitemap(data: bytes) -> Sequence[tuple[str, str | None]]:
     return [(each.findtext("{*}loc", ""), each.findtext("{*}lastmod", "").strip()[:40] or None) for each in root]
 
 
-def _read_links(answer: _Answer) -> tuple[bool, Sequence[str | None]]:
+def _read_links(answer: Answer) -> tuple[bool, Sequence[str | None]]:
     """Return whether a web page may be listed, and the addresses that it links to. Raises `UnreadableDocument` for one
     that cannot be parsed."""
     page = decode(answer.body)
@@ -299,29 +234,15 @@ def _read_links(answer: _Answer) -> tuple[bool, Sequence[str | None]]:
         "noindex" in (tag.attributes["content"] or "") for tag in tree.css("meta[name=robots][content]")
     )
     base = tree.css_first("base[href]")
-    start = _normalise(base.attributes["href"] or "", answer.url) if base else None
-    links = [_normalise(link.attributes["href"] or "", start or answer.url) for link in tree.css("a[href]")]
+    start = normalise(base.attributes["href"] or "", answer.url) if base else None
+    links = [normalise(link.attributes["href"] or "", start or answer.url) for link in tree.css("a[href]")]
     return is_listed, links
 
 
-def _find_version(answer: _Answer) -> str:
+def _find_version(answer: Answer) -> str:
     """Return how to ask whether a page is still the same; the hash of its body where the server says nothing."""
     for ask, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
         value = answer.headers.get(header, "")
         if 0 < len(value) < 256 and value.isascii():
             return f"{ask} {value}"
     return f"sha256 {hashlib.sha256(answer.body).hexdigest()}"
-
-
-def _normalise(link: str, base: str = "") -> str | None:
-    """Return the address of a page without its fragment; None for anything else."""
-    try:
-        url = httpx.URL(urljoin(base, link.strip()))
-    except (ValueError, httpx.InvalidURL):
-        return None
-    is_page = url.scheme in ("http", "https") and url.host and not url.userinfo
-    return f"{url.scheme}://{url.netloc.decode()}{url.raw_path.decode()}" if is_page else None
-
-
-def _is_within(url: str, folder: str) -> bool:
-    return url.startswith(folder) or f"{url}/" == folder

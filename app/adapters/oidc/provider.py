@@ -16,8 +16,9 @@ import httpx
 from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, KeySet
 
+from app.adapters.fetching import fetch, new_client
 from app.support.addresses import is_safe_address
-from domain.errors import IdentityProviderUnavailable
+from domain.errors import DocumentError, IdentityProviderUnavailable
 from domain.health import Diagnosis
 
 logger = logging.getLogger("askgraph.sign_in")
@@ -33,11 +34,9 @@ MOST_BYTES = 256_000
 
 HOSTILE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What joserfc and reading JSON raise, besides joserfc's own errors, for what has wrong types."""
-UNUSABLE = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, *HOSTILE)
+UNUSABLE = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, DocumentError, *HOSTILE)
 """What asking the provider raises."""
 
-_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
-"""Not compressed, so that the bound on bytes holds."""
 _KEY_TYPES = {"RSA", "EC", "OKP"}
 
 
@@ -63,7 +62,7 @@ class OidcProvider:
     def __init__(self, issuer: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.issuer = issuer
         self._clock = clock
-        self._http = httpx.AsyncClient(timeout=FETCH_SECONDS)
+        self._http = new_client(seconds=FETCH_SECONDS)
         self._described: Described | None = None
         self._fetched_at = self._not_before = float("-inf")
         self._fetching = asyncio.Lock()
@@ -155,10 +154,6 @@ class OidcProvider:
 
     async def _read(self, method: str, address: str, **options: Any) -> tuple[int, bytes]:
         """Read status and body, which is bounded. Redirects are not followed."""
-        content = b""
-        async with self._http.stream(method, address, headers=_HEADERS, **options) as response:
-            async for piece in response.aiter_bytes():
-                content += piece
-                if len(content) > MOST_BYTES:
-                    raise ValueError(f"{address} is too long")
-        return response.status_code, content
+        options |= {"headers": {"Accept": "application/json"}, "reads": lambda _: True}
+        answer = await fetch(self._http, address, MOST_BYTES, method=method, **options)
+        return answer.status, answer.body
