@@ -81,6 +81,7 @@ async def hand_over_content(
     max_bytes: int,
     metadata: Metadata | None = None,
     groups: Sequence[str] | None = None,
+    moved_from: str | None = None,
 ) -> IngestionStatus | DocumentReport:
     """Have a file read by whichever worker has time; where it can be seen at once to be no document, return the report
     that says so. Raises `DatabaseUnavailable`."""
@@ -93,5 +94,6 @@ async def hand_over_content(
     except DocumentError as error:
         return report_failure(source, error)
     return await queue.accept(
-        workspace_id, source, data, media_type, metadata=metadata, sidecar=content.metadata, groups=groups
-    )
+        workspace_id, source, data, media_type,
+        metadata=metadata, sidecar=content.metadata, groups=groups, moved_from=moved_from,
+    )  # fmt: skip

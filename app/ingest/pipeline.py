@@ -81,6 +81,7 @@ class Ingestion:
         sidecar: Metadata | None = None,
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
+        moved_from: str | None = None,
         arrival: Arrival | None = None,
         progress: Progress | None = None,
         later: bool = False,
@@ -88,7 +89,8 @@ class Ingestion:
     ) -> DocumentReport:
         """Add a file, or replace the document of its name which whoever brings it may read (with the groups `asking`;
         None: all); only chunks that are not stored are embedded. With `later`, a worker embeds them, and the document
-        is found by its words until then. Without an `arrival`, the file has arrived now.
+        is found by its words until then. Without an `arrival`, the file has arrived now. Where there is no document of
+        its name, it is `moved_from`, the id of one that had another name, or that was deleted.
 
         The document's metadata becomes what the file has in itself, with its `sidecar` and then `metadata` on top. With
         None, the metadata that was given before stays, and so do the groups. Content that the document has already is
@@ -105,7 +107,9 @@ class Ingestion:
         sidecar = sidecar or {}
         try:
             existing = await self._store.find(workspace_id, source, asking=asking, groups=groups)
-            if existing is not None and existing.content_hash == content_hash:
+            if existing is None and moved_from is not None:
+                existing = await self._store.get(workspace_id, moved_from)
+            elif existing is not None and existing.content_hash == content_hash:
                 own = await self._workers.run(
                     partial(read_own_metadata, source, data, media_type),
                     len(data),
@@ -140,6 +144,7 @@ class Ingestion:
                 original=data,
                 groups=None if groups is None else tuple(groups),
                 asking=asking,
+                moved_from=moved_from,
             )
             return await self._keep(workspace_id, content, existing, progress, later=later)
         except DocumentError as error:

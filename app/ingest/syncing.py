@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.ingest.files import report_bad_name
+from app.ingest.identity import Vanished
+from app.ingest.parser_workers import ParserWorkers
 from domain.documents import DocumentReport
 from domain.errors import DocumentError, InputError, MetadataError, NotFound
 from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
@@ -23,7 +25,7 @@ class Library(Protocol):
     """Brings files into the library and removes documents, here or on a server."""
 
     async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
     ) -> DocumentReport: ...
 
     async def delete(self, workspace_id: str, document_id: str) -> None: ...
@@ -54,13 +56,15 @@ async def sync(
     workspace_id: str,
     files: SyncedFiles,
     documents: DocumentCatalog,
+    parsers: ParserWorkers,
     library: Library,
     *,
     delete: bool | None = None,
     dry_run: bool = False,
     report: Report = lambda *_: None,
 ) -> Synced:
-    """Bring what was added, changed or moved in `place`, and then delete the documents of files that are gone.
+    """Bring what was added, changed or moved in `place`, and then delete the documents of files that are gone. A new
+    file is the document of one that vanished, if it has its content or most of its text, or alone its name.
 
     With `delete` False documents stay. With None they go unless that would be more than half of them: then the place
     is probably not mounted, or shows something else for the time being. Where it may hold more than was seen, none
@@ -75,9 +79,12 @@ async def sync(
     stored = {document.id: document for document in await documents.list(workspace_id)}
     found = {entry.source for entry in listing.entries}
     gap = listing.gap or ("Some of it could not be read." if listing.unread else None)
-    gone = {} if gap else {source: file for source, file in known.items() if source not in found}
-    by_hash = {file.content_hash: source for source, file in gone.items() if file.content_hash}
-    moved: set[str] = set()
+    gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
+    for part in listing.unread:
+        gone = {source: file for source, file in gone.items() if not f"{source}/".startswith(f"{part}/")}
+    vanished = Vanished(gone, stored, documents, parsers)
+    restricted = {document.content_hash: document.groups for document in stored.values() if document.groups}
+    entries, compared, moved = list(listing.entries), set[str](), set[str]()
     result = Synced(passed_over=listing.passed_over, gap=gap)
 
     def note(action: SyncAction, source: str, remark: str = "") -> None:
@@ -86,7 +93,7 @@ async def sync(
 
     for part, why in listing.unread.items():
         note("failed", part, why)
-    for entry in listing.entries:
+    for entry in entries:
         source, before = entry.source, known.get(entry.source)
         if refused := report_bad_name(source):
             note("failed", refused.source, refused.error or "")
@@ -96,9 +103,8 @@ async def sync(
         if stamp is not None and stamp == entry.version:
             result.unchanged += 1
             continue
-        action: SyncAction = "changed" if before else "added"
-        if dry_run and entry.version is not None and (before or not by_hash):
-            note(action, source)
+        if dry_run and entry.version is not None and (before or not vanished):
+            note("changed" if before else "added", source)
             continue
         try:
             content = await place.read(entry, stamp)
@@ -113,42 +119,53 @@ async def sync(
         if content is None or (dry_run and before and is_current and before.content_hash == content_hash):
             result.unchanged += 1
             continue
-        came_from = None if before else by_hash.pop(content_hash, None)
-        groups: Sequence[str] | None = None
-        if came_from is not None:
-            # Whoever might not read it may not read it at its new place.
-            was = stored.get(gone[came_from].document_id or "")
-            groups = None if was is None else was.groups
-            action = "moved"
-            moved.add(came_from)
+        came_from = None if before else vanished.take_same(content_hash)
+        if not before and came_from is None and vanished:
+            if source not in compared:
+                # Once all that vanished and has the same content is found.
+                compared.add(source)
+                entries.append(entry)
+                continue
+            came_from = await vanished.take_alike(source, content)
+        was = stored.get(gone[came_from].document_id or "") if came_from else None
+        action: SyncAction = "changed" if before else "moved" if was else "added"
         if dry_run:
             note(action, source, came_from or "")
+            moved.update({came_from} if came_from else ())
             continue
-        added = await library.add(workspace_id, source, content, groups)
+        # Whoever might not read this content may not read it at another place.
+        groups = was.groups if was else None
+        if groups is None and not (before and before.content_hash == content_hash):
+            groups = restricted.get(content_hash)
+        moved_from = was.id if was else None if before else await documents.find_deleted(workspace_id, content_hash)
+        added = await library.add(workspace_id, source, content, groups, moved_from)
         if added.status == "failed":
             note("failed", source, added.error or "")
         elif before and added.status == "unchanged":
             result.unchanged += 1
         else:
             note(action, source, came_from or "")
+            moved.update({came_from} if came_from else ())
         # What a file held before it could not be read any more is still its document.
         document_id = added.document_id or (before.document_id if before else None)
         version = content.version if entry.version is None else entry.version
         await files.put(workspace_id, place.address, SyncedFile(source, content_hash, version, document_id))
 
-    lost = gone.keys() - moved
+    lost = set() if gap else gone.keys() - moved
     if delete is None and 2 * len(lost) > len(known):
         raise InputError(
             f"{len(lost)} of {len(known)} documents are not at {place.address} any more, and none of them was deleted. "
             "To delete them, add --delete."
         )
-    for source, file in gone.items():
-        if delete is False:
-            result.kept += source in lost
-            continue
+    if delete is False:
+        result.kept, lost = len(lost), set()
+    left = moved | lost
+    for source in [each for each in gone if each in left]:
         if not dry_run:
-            if file.document_id in stored:
-                await library.delete(workspace_id, file.document_id)
+            document = await documents.get(workspace_id, gone[source].document_id or "")
+            # One that has moved is at another place now.
+            if document is not None and document.source == source:
+                await library.delete(workspace_id, document.id)
             await files.drop(workspace_id, place.address, source)
         if source in lost:
             note("removed", source)

@@ -27,7 +27,8 @@ class Listing:
     gap: str | None = None
     """Why this may not be everything; None where it is. What a listing with a gap leaves out is not taken as gone."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """The parts that could not be read, such as folders, by path or address, and why. They are gaps, too."""
+    """The parts that could not be read, such as folders, by path or address, and why: what is below them is not taken
+    as gone."""
 
 
 @dataclass(frozen=True, slots=True)

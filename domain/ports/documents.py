@@ -39,6 +39,10 @@ class DocumentCatalog(Protocol):
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
 
+    async def find_deleted(self, workspace_id: str, content_hash: str) -> str | None:
+        """Return the id of the document that had this content when it was deleted; of several the last."""
+        ...
+
     async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
         """Return the content hashes of those of the documents that are there, by id."""
         ...
@@ -230,3 +234,5 @@ class DocumentContent:
     """None: those that the document has."""
     asking: frozenset[str] | None = None
     """The groups of whoever brings it; None: all. It replaces no document that they may not read."""
+    moved_from: str | None = None
+    """The id of the document that it is where there is none of its name: this gets the name, or is there again."""

@@ -27,8 +27,10 @@ class IngestionQueue(Protocol):
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
         sidecar: Metadata | None = None,
+        moved_from: str | None = None,
     ) -> IngestionStatus:
-        """Store the file until a worker has ingested it. `asking`: the groups of whoever brings it; None: all."""
+        """Store the file until a worker has ingested it. `asking`: the groups of whoever brings it; None: all.
+        `moved_from`: the id of the document that it was under another name."""
         ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
@@ -58,6 +60,7 @@ class Ingest(Protocol):
         sidecar: Metadata,
         groups: Sequence[str] | None,
         asking: frozenset[str] | None,
+        moved_from: str | None,
         arrival: Arrival,
         on_stage: Callable[[IngestionProgress], None],
     ) -> DocumentReport: ...

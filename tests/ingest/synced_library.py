@@ -20,12 +20,13 @@ class _Library:
     calls: int
 
     async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
     ) -> DocumentReport:
         self._count()
         return await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata, groups=groups
-        )
+            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
+            groups=groups, moved_from=moved_from,
+        )  # fmt: skip
 
     async def delete(self, workspace_id: str, document_id: str) -> None:
         self._count()
@@ -47,6 +48,7 @@ async def sync_into(
         "default",
         services.library.synced,
         services.library.documents,
+        services.library.parsers,
         _Library(services.library.ingestion, calls),
         report=lambda action, source, _: said.append((action, name_within(place, source))),
         **options,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from app.ingest.folder import Folder
@@ -16,7 +17,8 @@ from app.ingest.syncing import watch
 from app.wiring.services import Services
 from domain.errors import InputError
 from domain.library.synced import SyncAction
-from tests.ingest.synced_library import list_names, sync_into
+from domain.scope import Scope
+from tests.ingest.synced_library import list_names, name_within, sync_into
 
 
 @dataclass
@@ -82,14 +84,19 @@ async def test_a_copy_stays_when_the_other_file_is_removed(folder: Team) -> None
     assert await folder.names() == ["b.md", "copy.md"]
 
 
-async def test_it_goes_on_where_it_was_cut_off(folder: Team) -> None:
+async def test_it_goes_on_where_it_was_cut_off(folder: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
         await folder.sync(calls=1)
     assert await folder.names() == ["a.md"]
     assert await folder.sync() == [("added", "b.md")]
     (folder.path / "a.md").rename(folder.path / "c.md")
+    monkeypatch.setattr(folder.services.library.synced, "put", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        await folder.sync(calls=1)
+        await folder.sync()
+    monkeypatch.undo()
     await folder.sync()
     assert await folder.names() == ["b.md", "c.md"]
 
@@ -145,23 +152,100 @@ async def test_a_watched_folder_is_followed(folder: Team) -> None:
             await watching
 
 
-async def test_a_restricted_document_stays_restricted_where_it_goes_and_when_it_returns(folder: Team) -> None:
+LONG = "The board met in May. It raised the salary of the chair. It also bought a boat. Nobody spoke against it."
+
+
+async def test_a_document_stays_itself_wherever_its_file_goes(folder: Team, database_url: str) -> None:
+    folder.write("pay/salaries.md", f"salaries\n\n{LONG}")
+    folder.write("pay/other.md", "pear")
+    folder.write("pay/third.md", "plum")
+    await folder.sync()
+    library = folder.services.library
+    [document] = [each for each in await library.documents.list("default") if each.title == "salaries"]
+    await library.documents.set_groups("default", document.id, ["board"])
+    await library.ingestion.add_paths("default", [document.source], metadata={"year": 2025})
+    revision = document.revision
+
+    async def check(name: str, revision: int) -> None:
+        now = await library.documents.find("default", str(folder.path / name))
+        assert now is not None
+        assert (now.id, now.revision, now.groups, now.metadata["year"]) == (document.id, revision, ("board",), 2025)
+        async with await psycopg.AsyncConnection.connect(database_url) as connection:
+            chunks = await connection.execute(
+                "SELECT DISTINCT metadata ->> 'source' FROM chunks WHERE document_id = %s", [document.id]
+            )
+            assert await chunks.fetchall() == [(now.source,)]
+
+    where = folder.path / "pay" / "salaries.md"
+
+    async def move(name: str, text: str | None = None) -> list[tuple[SyncAction, str]]:
+        nonlocal where
+        where = where.rename(folder.path / name)
+        if text is not None:
+            where.write_text(text)
+        return await folder.sync()
+
+    assert await move("moved.md") == [("moved", "moved.md")]
+    await check("moved.md", revision)
+    # Changed as well: most of its text is left, and then only its name.
+    assert await move("renamed.md", f"# salaries\n\n{LONG} It ended at ten.") == [("moved", "renamed.md")]
+    await check("renamed.md", revision + 1)
+    assert await move("pay/renamed.md", "# Anew\n\nNothing of it is left.") == [("moved", "pay/renamed.md")]
+    await check("pay/renamed.md", revision + 2)
+    history = await library.documents.list_revisions(Scope("default"), document.id)
+    assert [each.title for each in history] == ["Anew", "salaries", "salaries"]
+    # What vanishes returns, at its place or at another one.
+    text = where.read_text()
+    for name in ("pay/renamed.md", "back.md"):
+        where.unlink()
+        assert await folder.sync() == [("removed", name_within(folder.place, str(where)))]
+        where = folder.path / name
+        where.write_text(text)
+        assert await folder.sync() == [("added", name)]
+    await check("back.md", revision + 4)
+
+
+async def test_what_is_restricted_never_becomes_public_by_a_move_or_copy(folder: Team) -> None:
     documents = folder.services.library.documents
 
     async def read_groups() -> dict[str, list[str]]:
-        return {Path(each.source).name: sorted(each.groups or ()) for each in await documents.list("default")}
+        found = await documents.list("default")
+        return {name_within(folder.place, each.source): sorted(each.groups or ()) for each in found}
 
+    folder.write("c.md", "cherry")
     await folder.sync()
-    restricted = next(each for each in await documents.list("default") if each.source.endswith("a.md"))
+    [restricted] = [each for each in await documents.list("default") if each.source.endswith("a.md")]
     await documents.set_groups("default", restricted.id, ["board"])
-    (folder.path / "a.md").rename(folder.path / "moved.md")
-    assert await folder.sync() == [("moved", "moved.md")]
-    assert await read_groups() == {"b.md": [], "moved.md": ["board"]}
-    (folder.path / "moved.md").unlink()
-    assert await folder.sync() == [("removed", "moved.md")]
-    folder.write("moved.md", "apricot")
-    assert await folder.sync() == [("added", "moved.md")]
-    assert await read_groups() == {"b.md": [], "moved.md": ["board"]}
+    a, b = folder.path / "a.md", folder.path / "b.md"
+    # A copy; then a file that is kept under another name, with a new one in its place, as logs are.
+    shutil.copy(a, folder.path / "copy.md")
+    await folder.sync()
+    a.rename(folder.path / "old.md")
+    folder.write("a.md", "apricot")
+    await folder.sync()
+    groups = {"a.md": ["board"], "b.md": [], "c.md": [], "copy.md": ["board"], "old.md": ["board"]}
+    assert await read_groups() == groups
+    # A name that a restricted document has left, and a public file that one is moved over.
+    a.rename(folder.path / "new.md")
+    await folder.sync()
+    folder.write("a.md", "avocado")
+    (folder.path / "old.md").rename(b)
+    assert sorted(await folder.sync()) == [("added", "a.md"), ("changed", "b.md"), ("removed", "old.md")]
+    del groups["old.md"]
+    assert await read_groups() == groups | {"b.md": ["board"], "new.md": ["board"]}
+
+
+async def test_files_of_one_name_are_not_mistaken_for_each_other(folder: Team) -> None:
+    for name in ("x", "y"):
+        folder.write(f"{name}/README.md", f"{name}\n\n{LONG.replace('board', name)} This is {name}.")
+    await folder.sync()
+    ids = {each.title: each.id for each in await folder.services.library.documents.list("default")}
+    shutil.rmtree(folder.path / "x")
+    (folder.path / "y").rename(folder.path / "z")
+    (folder.path / "z" / "README.md").write_text(f"# y\n\n{LONG.replace('board', 'y')} This was y.")
+    assert sorted(await folder.sync()) == [("moved", "z/README.md"), ("removed", "x/README.md")]
+    [moved] = [each for each in await folder.services.library.documents.list("default") if each.title == "y"]
+    assert moved.id == ids["y"]
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOTCONN])

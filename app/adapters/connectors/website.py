@@ -76,7 +76,8 @@ class Website:
         most = self._opening.max_pages
         if len(entries) > most:
             self._gap = f"Only {most:,} pages were looked at; --pages raises this limit."
-        return Listing(entries[:most], len(found) - len(entries), self._gap, self._unread)
+        gap = self._gap or ("Some pages could not be read." if self._unread else None)
+        return Listing(entries[:most], len(found) - len(entries), gap, self._unread)
 
     async def read(self, entry: Entry, known: str | None) -> Content | None:
         ask, _, value = (known or "").partition(" ")

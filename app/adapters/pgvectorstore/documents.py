@@ -31,7 +31,9 @@ class PgVectorStoreDocuments:
 
     # The first call of every ingestion: it fails before anything is read or embedded.
     number_arrival = _refuse
-    confirm = set_metadata = set_groups = find = find_groups = keep_original = replace = load = delete = clear = _refuse
+    confirm = set_metadata = set_groups = find = find_deleted = find_groups = keep_original = replace = load = (
+        delete
+    ) = clear = _refuse
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         return next(iter(await self._list(Scope(workspace_id, (document_id,)))), None)

@@ -63,7 +63,13 @@ async def sync(
     interrupted at any time, and goes on when it is called again. Only documents that came from this place are deleted.
     """
 
-    async def follow(connector: Connector, library: Library, files: SyncedFiles, catalog: DocumentCatalog) -> int:
+    async def follow(
+        connector: Connector,
+        library: Library,
+        files: SyncedFiles,
+        catalog: DocumentCatalog,
+        parsers: ParserWorkers,
+    ) -> int:
         failed = False
         shown: list[dict[str, str]] = []
 
@@ -76,7 +82,7 @@ async def sync(
             nonlocal failed
             shown.clear()
             synced = await sync_place(
-                connector, workspace, files, catalog, library, delete=delete, dry_run=dry_run, report=report
+                connector, workspace, files, catalog, parsers, library, delete=delete, dry_run=dry_run, report=report
             )
             failed = failed or bool(synced.counts["failed"])
             if not watch and not (sum(synced.counts.values()) or synced.unchanged or synced.kept or synced.passed_over):
@@ -98,14 +104,14 @@ async def sync(
         if server is not None:
             async with open_stores(settings) as stores, ParserWorkers() as workers:
                 via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
-                return await follow(connector, via, stores.synced, stores.catalog)
+                return await follow(connector, via, stores.synced, stores.catalog, workers)
         # Loads the embedding model.
         from app.wiring.services import open_services
 
         async with open_services(settings) as services:
             library = services.library
             here = _Here(library.ingestion, services.audit)
-            code = await follow(connector, here, library.synced, library.documents)
+            code = await follow(connector, here, library.synced, library.documents, library.parsers)
             await library.wait_for_indexes()
             return code
 
@@ -118,11 +124,12 @@ class _Here:
     audit: "AuditLog"
 
     async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
     ) -> DocumentReport:
         report = await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata, groups=groups
-        )
+            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
+            groups=groups, moved_from=moved_from,
+        )  # fmt: skip
         await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
         return report
 
@@ -142,12 +149,13 @@ class _OnServer:
     audit: "AuditLog"
 
     async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None
+        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
     ) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
         status = await hand_over_content(
-            self.queue, self.workers, workspace_id, source, content, groups=groups, max_bytes=max_bytes
-        )
+            self.queue, self.workers, workspace_id, source, content,
+            groups=groups, moved_from=moved_from, max_bytes=max_bytes,
+        )  # fmt: skip
         is_refused = isinstance(status, DocumentReport)
         await record_command(self.audit, "sync", workspace_id, [source], failed=is_refused)
         if isinstance(status, DocumentReport):

@@ -34,6 +34,15 @@ _GET: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
+_FIND_DELETED: LiteralString = """
+    SELECT document_id::text FROM document_marks AS mark
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s AND NOT EXISTS (
+        SELECT FROM documents
+        WHERE documents.workspace_id = mark.workspace_id AND documents.document_id = mark.document_id
+    )
+    ORDER BY deleted DESC LIMIT 1
+"""
+
 _READ_HASHES: LiteralString = """
     SELECT document_id::text, content_hash FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -91,6 +100,11 @@ class PostgresDocumentCatalog:
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         async with open_session(self._pool, workspace_id) as session:
             return read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
+
+    async def find_deleted(self, workspace_id: str, content_hash: str) -> str | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_FIND_DELETED, content_hash=content_hash)
+        return None if row is None else row["document_id"]
 
     async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
         async with open_session(self._pool, workspace_id) as session:

@@ -91,19 +91,44 @@ _SET_GROUPS: LiteralString = f"""
 """
 
 # The lock that serialises files of one name, also where there is no document of it yet.
-_HOLD_NAME: LiteralString = """
-    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision)
+_ADD_NAME: LiteralString = """
+    INSERT INTO document_marks (workspace_id, document_id, name, revision)
     SELECT workspace_id, %(name)s::uuid, %(name)s::uuid, forgotten_revision
     FROM workspaces WHERE workspace_id = %(workspace_id)s
-    ON CONFLICT (workspace_id, document_id) DO UPDATE SET revision = mark.revision
+    ON CONFLICT (workspace_id, document_id) DO NOTHING
+"""
+_HOLD_NAME: LiteralString = """
+    SELECT FROM document_marks
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(
+        ARRAY[%(name)s::uuid] || %(moved_from)s::uuid[] || ARRAY(
+            SELECT document_id FROM documents WHERE workspace_id = %(workspace_id)s AND source = %(source)s
+        )
+    )
+    ORDER BY document_id FOR UPDATE
+"""
+
+# The mark of a document goes with it. Its old name keeps its groups, for a file that comes there later.
+_LEAVE_NAME: LiteralString = """
+    WITH left_behind AS (
+        UPDATE document_marks SET name = %(name)s
+        WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND name <> %(name)s
+    )
+    INSERT INTO document_marks (workspace_id, document_id, name, revision, groups)
+    SELECT %(workspace_id)s, gen_random_uuid(), %(old_name)s, 0, %(groups)s::text[] WHERE %(groups)s::text[] <> '{}'
+"""
+
+_RENAME_CHUNKS: LiteralString = """
+    UPDATE chunks SET metadata = metadata || jsonb_build_object('source', %(source)s::text)
+    WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s
 """
 
 _READ_MARKS: LiteralString = """
-    SELECT document_id, revision, deleted, groups, given, NOT EXISTS (
+    SELECT document_id, name, revision, deleted, groups, given, NOT EXISTS (
         SELECT FROM documents
         WHERE documents.workspace_id = mark.workspace_id AND documents.document_id = mark.document_id
     ) AS is_free
-    FROM document_marks AS mark WHERE workspace_id = %(workspace_id)s AND name = %(name)s
+    FROM document_marks AS mark
+    WHERE workspace_id = %(workspace_id)s AND (name = %(name)s OR document_id = ANY(%(moved_from)s::uuid[]))
 """
 
 _HOLD_MARK: LiteralString = """
@@ -125,11 +150,11 @@ _UPSERT: LiteralString = f"""
         %(revision)s, %(groups)s
     )
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
-        title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
-        pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
-        metadata = %(metadata)s::jsonb || {_GIVEN}, given = {_GIVEN}, unread = excluded.unread,
-        groups = excluded.groups,
-        revision = excluded.revision,
+        source = excluded.source, title = excluded.title, media_type = excluded.media_type,
+        content_hash = excluded.content_hash, pages = excluded.pages, characters = excluded.characters,
+        chunks = excluded.chunks, text = excluded.text, unread = excluded.unread,
+        metadata = %(metadata)s::jsonb || {_GIVEN}, given = {_GIVEN},
+        groups = excluded.groups, revision = excluded.revision,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
         END,
@@ -141,7 +166,7 @@ _UPSERT: LiteralString = f"""
 # Run before the upsert, to learn what it replaces. The same order of locks as the upsert's.
 _LOCK_NAMED: LiteralString = f"""
     SELECT {DOCUMENT_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND source = %(source)s
+    WHERE workspace_id = %(workspace_id)s AND (source = %(source)s OR document_id = ANY(%(moved_from)s::uuid[]))
     ORDER BY document_id
     FOR UPDATE
 """
@@ -161,12 +186,13 @@ _DELETE: LiteralString = """
     WITH gone AS (
         DELETE FROM documents
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        RETURNING document_id, revision, groups, given
+        RETURNING document_id, revision, groups, given, content_hash
     )
-    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision, deleted, groups, given)
-    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups, given FROM gone
+    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision, deleted, groups, given, content_hash)
+    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups, given, content_hash FROM gone
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
-        revision = excluded.revision, deleted = excluded.deleted, groups = excluded.groups, given = excluded.given
+        name = excluded.name, revision = excluded.revision, deleted = excluded.deleted, groups = excluded.groups,
+        given = excluded.given, content_hash = excluded.content_hash
 """
 
 # Chunks first: the cascade from a document would look for its chunks one by one.
@@ -365,6 +391,15 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                     return old, "unchanged"
                 raise Superseded
             await session.execute(_USE_REVISION, document_id=document_id, revision=place.revision)
+            if old is not None and old.source != content.source:
+                await session.execute(
+                    _LEAVE_NAME,
+                    document_id=document_id,
+                    name=document_id_of(workspace_id, content.source),
+                    old_name=document_id_of(workspace_id, old.source),
+                    groups=list(old.groups or ()),
+                )
+                await session.execute(_RENAME_CHUNKS, document_id=document_id, source=content.source)
             replaced = set() if old is None else {old.content_hash}
             await hold_originals(session, replaced | staged.keys())
             for content_hash, file in staged.items():
@@ -458,18 +493,25 @@ async def _find_place(session: Session, content: DocumentContent) -> _Place:
     """Hold the content's name, and find the document of this name. Raises `AmbiguousName`, and `Superseded` where the
     document was deleted later than its content came."""
     name = document_id_of(session.workspace_id, content.source)
-    await session.execute(_HOLD_NAME, name=name)
-    rows = await session.fetch(_LOCK_NAMED, source=content.source)
-    named = [document for document in map(read_document, rows) if document is not None]
-    marks = await session.fetch(_READ_MARKS, name=name)
+    moved_from = parse_ids([content.moved_from or ""])
+    await session.execute(_ADD_NAME, name=name)
+    await session.execute(_HOLD_NAME, name=name, source=content.source, moved_from=moved_from)
+    rows = await session.fetch(_LOCK_NAMED, source=content.source, moved_from=moved_from)
+    found = [document for document in map(read_document, rows) if document is not None]
+    marks = await session.fetch(_READ_MARKS, name=name, moved_from=moved_from)
     asking, arrival = content.asking, content.arrival
     if arrival and any(arrival.number < mark["deleted"] and admits(mark["groups"], asking) for mark in marks):
         raise Superseded("This document was deleted after the file came. Add it again to have it back.")
-    if old := pick_named(named, asking, content.groups):
+    named = [document for document in found if document.source == content.source]
+    moved = next((document for document in found if document.id == content.moved_from), None)
+    if old := pick_named(named, asking, content.groups) or moved:
         return _Place(UUID(old.id), old, old.revision + (old.content_hash != content.content_hash), old.groups or ())
     gone = [mark for mark in marks if mark["is_free"] and (asking is None or mark["deleted"])]
     gone = [mark for mark in gone if admits(mark["groups"], asking)]
-    if was := max(gone, key=lambda mark: mark["deleted"], default=None):
+    # The last that was deleted under this name, else the one it was moved from, else what left the name behind.
+    if was := max(
+        gone, key=lambda mark: (mark["name"] == name and mark["deleted"], mark["deleted"], mark["groups"]), default=None
+    ):
         return _Place(was["document_id"], None, was["revision"] + 1, was["groups"], was["given"] or {})
     return _Place(uuid4(), None, 1)
 
@@ -486,7 +528,8 @@ def _compare(old: Document | None, new: Document) -> StoredAs:
     """Say what the document is to what it was."""
     if old is None:
         return "added"
-    is_same = (old.content_hash, old.metadata, set(old.groups or ())) == (
+    is_same = (old.source, old.content_hash, old.metadata, set(old.groups or ())) == (
+        new.source,
         new.content_hash,
         new.metadata,
         set(new.groups or ()),
