@@ -4,9 +4,9 @@ import re
 import textwrap
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import PurePath
 
 from domain.documents import Link, ParsedDocument, Section, Unread, UnreadKind, Unseen
@@ -444,6 +444,21 @@ MARKS: Mapping[str, Callable[[str], str]] = {
     "sup": raise_up, "sub": lower, "s": strike, "del": strike, "strike": strike, "line-through": strike,
 }  # fmt: skip
 """Elements of HTML, and a class of AsciiDoc, whose looks have a meaning."""
+
+
+Looks = frozenset[str]
+"""What of the looks of words has a meaning: names of `MARKS`, and `hidden` as long as they are not left out."""
+
+
+def mark(runs: Iterable[tuple[Looks, str]]) -> str:
+    """Return words that look so, with the marks that say it."""
+    marked = ""
+    for looks, parts in groupby(runs, lambda each: each[0]):
+        text = "".join(part for _, part in parts)
+        for look in sorted(looks, reverse=True):  # what is struck has the marks around all others
+            text = MARKS[look](text)
+        marked += text
+    return marked
 
 
 def describes(words: str) -> bool:

@@ -4,18 +4,19 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
 from itertools import chain, groupby
 from typing import IO, Any
 
 import openpyxl
 from openpyxl.cell.read_only import ReadOnlyCell
+from openpyxl.cell.rich_text import CellRichText
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
 
-from app.ingest.readers.assembly import Assembly, name_title, squeeze
+from app.ingest.readers.assembly import Assembly, mark, name_title, squeeze
 from app.ingest.readers.grids import add_grid, check_cells, is_figure
+from app.ingest.readers.number_formats import show_value
 from app.ingest.readers.office import open_office, skip_parts
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
@@ -23,18 +24,15 @@ from domain.errors import OversizedDocument
 MAX_ROWS = 1_048_576
 """Largest number of rows of all sheets together, empty ones included. Excel's own limit for one sheet."""
 
+_STRINGS = "xl/sharedStrings.xml"
+_MARKED = re.compile(rb"<(?:\w+:)?(?:vertAlign|strike)\b")
+_RAISED = {"superscript": frozenset({"sup"}), "subscript": frozenset({"sub"})}
 _MOST_GROUPS = 4
 """Rows of a header, one above the other."""
 _UNSOLVED = (
     "Cells with formulas are empty, because the file holds no results of theirs: open it in a spreadsheet program, and "
     "save it there."
 )
-
-_PLACES = re.compile(r"(?P<whole>[#0?,]{0,99}[#0?])(?:\.(?P<places>[0?#]{1,99}))?")
-_IGNORED = re.compile(r"\[(?!\$)[^\]]{0,99}\]|_.|\*.")
-"""Colours and conditions, spaces as wide as a character, characters that fill the cell."""
-_CURRENCY = re.compile(r"\[\$([^\]-]{0,99})(?:-[^\]]{0,99})?\]")
-_SCIENTIFIC_BELOW, _SCIENTIFIC_FROM = 1e-9, 1e15
 
 
 def read_xlsx(source: str, data: bytes) -> ParsedDocument:
@@ -44,7 +42,8 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
     Raises `OversizedDocument`, `UnreadableDocument`, and openpyxl's errors for malformed parts.
     """
     archive, data = open_office(data, "Excel file")
-    workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    is_rich = _STRINGS in archive.NameToInfo and _MARKED.search(archive.read(_STRINGS)) is not None
+    workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, rich_text=is_rich)
     assembly = Assembly()
     rows_left, unsolved = MAX_ROWS, 0
     own: list[str] = []
@@ -77,41 +76,36 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
     return replace(document, notes=(_UNSOLVED,) if unsolved else ())
 
 
-def show_value(value: Any, number_format: str) -> str:
-    """Spell a cell's value as Excel shows it; dates and times in the form of ISO 8601."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).upper()
-        case datetime():
-            return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
-        case date():
-            return value.isoformat()
-        case time():
-            return value.isoformat("minutes" if value.second == 0 else "seconds")
-        case timedelta():
-            minutes, seconds = divmod(round(value.total_seconds()), 60)
-            return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
-        case int() | float():
-            return _show_number(value, number_format or "General")
-        case _:
-            return squeeze(str(value))
-
-
 class _SheetParser(WorkSheetParser):  # type: ignore[misc]
     def __init__(self, sheet: ReadOnlyWorksheet, content: IO[bytes]) -> None:
         book = sheet.parent
         formats = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
-        super().__init__(content, sheet._shared_strings, data_only=True, epoch=book.epoch, **formats)
+        super().__init__(content, sheet._shared_strings, data_only=True, epoch=book.epoch, rich_text=True, **formats)
         self.unsolved = 0
         """Formulas whose results are not stored."""
+        self._book = book
+        self._looks: dict[int, frozenset[str]] = {}
+
+    def show(self, cell: ReadOnlyCell) -> str:
+        """Spell a cell, with what of its looks has a meaning."""
+        style, value = cell._style_id, cell.value
+        if style not in self._looks:
+            self._looks[style] = _find_looks(self._book._fonts[self._book._cell_styles[style].fontId])
+        looks = self._looks[style]
+        if isinstance(value, CellRichText):
+            runs = [(looks, each) if isinstance(each, str) else (_find_looks(each.font), each.text) for each in value]
+            return squeeze(mark(runs))
+        return mark([(looks, show_value(value, cell.number_format))])
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         cell: dict[str, Any] = super().parse_cell(element)
         # A formula whose result is an empty text says that it is a text.
         self.unsolved += cell["data_type"] == "n" and cell["value"] is None and element.find(FORMULA_TAG) is not None
         return cell
+
+
+def _find_looks(font: Any) -> frozenset[str]:
+    return frozenset({"s"} if font.strike else ()) | _RAISED.get(font.vertAlign, frozenset())
 
 
 def _read_rows(sheet: ReadOnlyWorksheet, parser: _SheetParser, most: int) -> dict[int, list[str]]:
@@ -126,7 +120,7 @@ def _read_rows(sheet: ReadOnlyWorksheet, parser: _SheetParser, most: int) -> dic
             raise OversizedDocument(f"The Excel file has more than {MAX_ROWS:,} rows. Split it.")
         for cell in cells:
             shown = ReadOnlyCell(sheet, **cell)
-            row[shown.column - 1] = show_value(shown.value, shown.number_format)
+            row[shown.column - 1] = parser.show(shown)
     return rows
 
 
@@ -199,35 +193,3 @@ def _find_groups(rows: Mapping[int, list[str]], merged: Sequence[CellRange]) -> 
         ):
             groups |= dict.fromkeys(range(top, bottom + 1), ends)
     return groups
-
-
-def _show_number(value: float, number_format: str) -> str:
-    sections = [_IGNORED.sub("", section) for section in number_format.split(";")]
-    has_negative = value < 0 and len(sections) > 1 and sections[1] != ""
-    section = sections[1] if has_negative else sections[0]
-    places = _PLACES.search(re.sub(r'"[^"]*"|\\.', lambda quoted: " " * len(quoted[0]), _CURRENCY.sub("", section)))
-    if places is None or "E+" in section or "/" in section:
-        return _show_plainly(value)
-    shown = _CURRENCY.sub(lambda currency: f'"{currency[1]}"', section)
-    found = _PLACES.search(shown)
-    assert found is not None
-    whole, decimals = found["whole"], found["places"] or ""
-    before, after = _unquote(shown[: found.start()]), _unquote(shown[found.end() :])
-    scaled = value * 100 if "%" in before + after else value
-    digits = f"{abs(scaled):{',' if ',' in whole.rstrip(',') else ''}.{len(decimals)}f}"
-    for _ in range(len(decimals) - len(decimals.rstrip("#"))):
-        digits = digits[:-1] if digits.endswith("0") else digits
-    minus = "-" if value < 0 and not has_negative and digits.strip("0.,") else ""
-    return squeeze(f"{minus}{before}{digits.removesuffix('.')}{after}")
-
-
-def _show_plainly(value: float) -> str:
-    if value == int(value) and abs(value) < _SCIENTIFIC_FROM:
-        return str(int(value))
-    if not _SCIENTIFIC_BELOW <= abs(value) < _SCIENTIFIC_FROM:
-        return f"{value:.6g}"
-    return f"{value:.10f}".rstrip("0").rstrip(".")
-
-
-def _unquote(text: str) -> str:
-    return re.sub(r'\\(.)|"', lambda found: found[1] or "", text)

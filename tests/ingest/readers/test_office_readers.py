@@ -11,7 +11,10 @@ from typing import Any
 
 import openpyxl
 import pytest
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
+from openpyxl.styles import Font
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -19,9 +22,10 @@ from pptx.util import Inches
 
 from app.ingest.readers import grids
 from app.ingest.readers.assembly import MOST_UNSEEN
-from app.ingest.readers.xlsx import show_value
+from app.ingest.readers.number_formats import show_value
 from app.ingest.reading import read_document, read_own_metadata
 from domain.errors import DocumentError, EmptyDocument, EncryptedDocument, OversizedDocument, UnreadableDocument
+from tests.ingest.readers.strict import make_strict
 
 
 def save(document: Any) -> bytes:
@@ -231,10 +235,38 @@ def test_the_beginning_of_what_nobody_sees_is_kept() -> None:
         (datetime(2024, 5, 1, 9, 30), "d.m.yy h:mm", "2024-05-01 09:30"),  # noqa: DTZ001
         (timedelta(hours=30, minutes=5), "[h]:mm", "30:05"),
         (None, "General", ""),
+        (12345678, '#,##0.0,,"M"', "12.3M"),
+        (184500, '0.0,"k"', "184.5k"),
+        (472, "00000", "00472"),
+        (-17, "0;(0)", "(17)"),
+        (123456789, "000-00-0000", "123-45-6789"),
+        (5551234567, "(000) 000-0000", "(555) 123-4567"),
+        (0, '0.0;-0.0;"none"', "none"),
+        (3, ";;;", ""),
+        (1500, '[>=1000000]0.0,,"M";[>=1000]0.0,"k";0', "1.5k"),
+        (-0.2, "0", "0"),
+        (-5, "[Red]0;[Blue]0", "5"),
     ],
 )
 def test_values_are_spelled_as_they_are_shown(value: Any, number_format: str, shown: str) -> None:
     assert show_value(value, number_format) == shown
+
+
+def test_struck_and_raised_words_of_cells_keep_their_meaning() -> None:
+    bold, struck, raised = InlineFont(b=True), InlineFont(strike=True), InlineFont(vertAlign="superscript")
+    room = CellRichText([TextBlock(struck, "Room 12"), TextBlock(bold, " Room 45")])
+    area = CellRichText(["40 m", TextBlock(raised, "2")])
+    workbook, sheet = make_sheet(
+        [["Supplier", "Place", "Area"], ["Omega", room, area], ["Delta", "Room 9", "two\nlines"]]
+    )
+    sheet["A2"].font = Font(strike=True)
+    text = read_document("a.xlsx", save(workbook)).text
+    assert text.endswith("~~Omega~~ | ~~Room 12~~ Room 45 | 40 m²\nDelta | Room 9 | two lines")
+
+
+def test_a_workbook_in_the_strict_form_is_read() -> None:
+    workbook, _ = make_sheet([["Key", "Holder"], ["K-9", "Warden"]])
+    assert read_document("a.xlsx", make_strict(workbook)).text.endswith("K-9 | Warden")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -10,12 +10,12 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 
-from app.ingest.readers.assembly import BREAK, Assembly, squeeze
+from app.ingest.readers.assembly import BREAK, Assembly, Looks, squeeze
 from app.ingest.readers.equations import spell_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import EQUATION, FALLBACK, Looks, WordReader, find_looks, has_shading, is_bold
+from app.ingest.readers.word.words import EQUATION, FALLBACK, WordReader, find_looks, has_shading, is_bold
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)

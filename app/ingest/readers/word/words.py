@@ -1,13 +1,12 @@
 """The words of a Word paragraph that a reader sees."""
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Mapping
 from typing import Any
 
 from docx.oxml.ns import qn
 
-from app.ingest.readers.assembly import BREAK, MARKS, UNSEEN_LETTERS, Assembly, clean
+from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, Looks, clean, mark
 from app.ingest.readers.word.symbols import PRIVATE, spell_symbols
 
 _SMALLEST = 2
@@ -33,8 +32,6 @@ _OFF = ("0", "false", "off", "none")
 _SWITCHES = {qn("w:vanish"): "hidden", qn("w:strike"): "s", qn("w:dstrike"): "s"}
 _RAISED = {"superscript": "sup", "subscript": "sub"}
 
-Looks = frozenset[str]
-"""What of the looks of words has a meaning: `hidden`, and the names of `MARKS`."""
 _Words = list[tuple[Looks, str]]
 
 
@@ -67,7 +64,7 @@ class WordReader:
             looks = self._styles.get(_read_value(properties, "w:pStyle"), looks)
         words: _Words = []
         self._collect(paragraph, words, looks, on_white)
-        return clean(_mark(words)).replace("\n", BREAK).strip(f"{BREAK} ")
+        return clean(mark(words)).replace("\n", BREAK).strip(f"{BREAK} ")
 
     def _collect(self, parent: Any, words: _Words, looks: Looks, on_white: bool) -> None:
         for node in parent:
@@ -89,7 +86,7 @@ class WordReader:
                 inner: _Words = []
                 self._collect(node, inner, looks, on_white)
                 address = self._addresses.get(node.get(qn("r:id"), ""), "")
-                words.append((frozenset(), self._assembly.link(_mark(inner), address)))
+                words.append((frozenset(), self._assembly.link(mark(inner), address)))
             elif tag == qn("w:sym"):
                 words.append((looks, self._respell(_read_character(node), node.get(qn("w:font"), ""))))
             elif tag == qn("w:fldChar"):
@@ -157,16 +154,6 @@ def has_shading(properties: Any) -> bool:
     """Return True if the properties lay a colour other than white behind the text."""
     shading = properties.find(qn("w:shd"))
     return shading is not None and str(shading.get(qn("w:fill"), "auto")).upper() not in ("AUTO", "FFFFFF")
-
-
-def _mark(words: Iterable[tuple[Looks, str]]) -> str:
-    marked = ""
-    for looks, parts in groupby(words, lambda each: each[0]):
-        text = "".join(part for _, part in parts)
-        for look in sorted(looks, reverse=True):
-            text = MARKS[look](text)
-        marked += text
-    return marked
 
 
 def _read_field(begin: Any) -> str:

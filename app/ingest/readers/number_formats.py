@@ -1,0 +1,132 @@
+"""Values as spreadsheets and charts show them."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+
+from app.ingest.readers.assembly import squeeze
+
+_PLACES = re.compile(r"(?P<whole>[#0?,]{0,99}[#0?])(?:\.(?P<places>[0?#]{1,99}))?(?P<thousands>,{0,9})")
+_PLACE = re.compile("[#0?]")
+_IGNORED = re.compile(r'("[^"]*"|\\.)|\[(?!\$|[<>=])[^\]]{0,99}\]|_.|\*.')
+"""Colours, spaces as wide as a character, characters that fill the cell."""
+_CONDITION = re.compile(r"\[(?P<sign>[<>]=?|<>|=)(?P<limit>-?\d{1,20}(?:\.\d{1,20})?)\]")
+_CURRENCY = re.compile(r"\[\$([^\]-]{0,99})(?:-[^\]]{0,99})?\]")
+_QUOTED = re.compile(r'"([^"]*)"|\\(.)')
+_HELD = "\ue000"
+"""Stands for a character that a format shows as it is."""
+_SCIENTIFIC_BELOW, _SCIENTIFIC_FROM = 1e-9, 1e15
+
+
+def show_value(value: Any, number_format: str) -> str:
+    """Spell a cell's value as Excel shows it; dates and times in the form of ISO 8601."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).upper()
+        case datetime():
+            return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
+        case date():
+            return value.isoformat()
+        case time():
+            return value.isoformat("minutes" if value.second == 0 else "seconds")
+        case timedelta():
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+        case int() | float():
+            return show_number(value, number_format)
+        case _:
+            return squeeze(str(value))
+
+
+def show_number(value: float, number_format: str) -> str:
+    """Spell a number in a format of Excel: `#,##0.0,,"M"` shows 12345678 as 12.3M."""
+    sections = _split(number_format)
+    section, has_sign = _choose(value, sections)
+    if section == "General" or "E+" in section or "/" in section:
+        return _show_plainly(value)
+    letters = iter("".join(quoted or escaped for quoted, escaped in _QUOTED.findall(section)))
+    text = _QUOTED.sub(lambda found: _HELD * len(found[1] or found[2] or ""), section)
+    places = _PLACES.search(text)
+    if places is None:
+        if text and "@" not in text:
+            return squeeze(_fill(text, letters))
+        return "" if not text and len(sections) > 1 else _show_plainly(value)
+    scaled = (
+        abs(value)
+        * (100 if "%" in text else 1)
+        / 1000 ** (len(places["thousands"]) + len(places["whole"]) - len(places["whole"].rstrip(",")))
+    )
+    if _PLACE.search(text, places.end()):
+        digits = _mask(text, scaled)
+    else:
+        digits = _show_digits(scaled, places["whole"], places["places"] or "")
+        digits = text[: places.start()] + digits + text[places.end() :]
+    minus = "-" if value < 0 and not has_sign and re.search("[1-9]", digits) else ""
+    return squeeze(minus + _fill(digits, letters))
+
+
+@lru_cache(maxsize=256)
+def _split(number_format: str) -> tuple[str, ...]:
+    """Return the sections of a format, for positive and negative numbers, zero and text."""
+    text = _CURRENCY.sub(lambda currency: f'"{currency[1]}"', number_format or "General")
+    text = _IGNORED.sub(lambda found: found[1] or "", text)
+    quoted = _QUOTED.sub(lambda found: _HELD * len(found[0]), text)
+    sections, start = [], 0
+    for found in re.finditer(";|$", quoted):
+        sections.append(text[start : found.start()])
+        start = found.end()
+    return tuple(sections)
+
+
+def _choose(value: float, sections: tuple[str, ...]) -> tuple[str, bool]:
+    """Return the section for a value, and whether it says of itself that the value is negative."""
+    conditions = [_CONDITION.match(section) for section in sections]
+    if any(conditions):
+        for section, condition in zip(sections, conditions, strict=True):
+            if condition is None or _holds(value, condition["sign"], float(condition["limit"])):
+                return section[condition.end() if condition else 0 :], False
+        return "General", False
+    if value < 0 and len(sections) > 1:
+        return sections[1] or sections[0], sections[1] != ""
+    return (sections[2] if value == 0 and len(sections) > 2 else sections[0]), False
+
+
+def _holds(value: float, sign: str, limit: float) -> bool:
+    return ("<" in sign and value < limit) or (">" in sign and value > limit) or ("=" in sign and value == limit)
+
+
+def _show_digits(value: float, whole: str, places: str) -> str:
+    """Return the digits: as many as there are zeros at least, and of those after the point no needless ones."""
+    before, _, after = f"{value:.{len(places)}f}".partition(".")
+    before = before.zfill(whole.count("0"))
+    if "," in whole.rstrip(","):
+        head = len(before) % 3
+        before = ",".join(filter(None, [before[:head], *(before[i : i + 3] for i in range(head, len(before), 3))]))
+    kept = len(places.rstrip("#"))
+    after = after[:kept] + after[kept:].rstrip("0")
+    return f"{before}.{after}" if after else before
+
+
+def _mask(text: str, value: float) -> str:
+    """Return a text whose places are for single digits, such as 000-00-0000."""
+    digits = list(f"{value:.0f}".zfill(text.count("0")))
+    shown: list[str] = []
+    for each in reversed(text):
+        shown.append(each if not _PLACE.match(each) else digits.pop() if digits else "")
+    return "".join([*digits, *reversed(shown)])
+
+
+def _fill(text: str, letters: Iterator[str]) -> str:
+    return re.sub(_HELD, lambda _: next(letters, ""), text)
+
+
+def _show_plainly(value: float) -> str:
+    if value == int(value) and abs(value) < _SCIENTIFIC_FROM:
+        return str(int(value))
+    if not _SCIENTIFIC_BELOW <= abs(value) < _SCIENTIFIC_FROM:
+        return f"{value:.6g}"
+    return f"{value:.10f}".rstrip("0").rstrip(".")
