@@ -2,7 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from functools import partial
+from typing import Any
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean, name_title, squeeze
@@ -13,6 +15,9 @@ _DELIMITERS = ",;\t|"
 _SAMPLE = 50
 """Lines from which the delimiter is told."""
 _LONGEST_CELL = 1_000_000
+_STATED = re.compile(r"sep=(.)\n", re.IGNORECASE)
+"""The first line of a file that says what its delimiter is."""
+_ENCLOSED = re.compile(r'"([^"]*)"')
 
 csv.field_size_limit(_LONGEST_CELL)
 
@@ -20,20 +25,49 @@ csv.field_size_limit(_LONGEST_CELL)
 def read_csv(source: str, data: bytes) -> ParsedDocument:
     """Read a table from a text file. Its first row is its header, unless that has numbers.
 
-    Raises `OversizedDocument`, and `csv.Error` for a cell that does not end.
+    Raises `OversizedDocument`, and `csv.Error` for a cell that is too long.
     """
     text = clean(decode(data))
     assembly = Assembly()
-    add_grid(assembly, list(_read_rows(text)))
+    add_grid(assembly, _read_rows(text))
     return assembly.finish(name_title(source), source)
 
 
-def _read_rows(text: str) -> Iterator[list[str]]:
+def _read_rows(text: str) -> list[list[str]]:
+    """Return the rows. Where quotes do not enclose whole cells, they are letters."""
+    stated = _STATED.match(text)
+    text = text[stated.end() :] if stated else text
+    delimiter = stated[1] if stated else _find_delimiter(text)
+    plain = partial(_parse, text, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    for escape in (None, "\\"):
+        try:
+            rows = _parse(text, delimiter=delimiter, strict=True, escapechar=escape)
+        except csv.Error:
+            continue
+        # Lines of a cell, or rows between a quote that is a letter and another that is one?
+        if any("\n" in cell for row in rows for cell in row) and _is_even(plain()):
+            break
+        return [[squeeze(cell) for cell in row] for row in rows]
+    return [[squeeze(_unquote(cell)) for cell in row] for row in plain()]
+
+
+def _parse(text: str, **form: Any) -> list[list[str]]:
+    rows: list[list[str]] = []
     count = 0
-    for row in csv.reader(io.StringIO(text), delimiter=_find_delimiter(text)):
+    for row in csv.reader(io.StringIO(text), **form):
         count += len(row)
         check_cells(count)
-        yield [squeeze(cell) for cell in row]
+        rows.append(row)
+    return rows
+
+
+def _unquote(cell: str) -> str:
+    enclosed = _ENCLOSED.fullmatch(cell.strip())
+    return enclosed[1] if enclosed else cell
+
+
+def _is_even(rows: list[list[str]]) -> bool:
+    return len({len(row) for row in rows if row}) < 2
 
 
 def _find_delimiter(text: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 
 from app.ingest.readers.assembly import Assembly, squeeze
 from domain.errors import OversizedDocument
@@ -39,8 +39,9 @@ def add_grid(assembly: Assembly, rows: Iterable[Row]) -> None:
     above: _Table | None = None
     for island in _split_rows(rows):
         for part in _split_columns(island):
-            for table in _split_rows(part):
-                above = _add_island(assembly, table, above)
+            for piece in _split_rows(part):
+                for table in _split_stacked(piece):
+                    above = _add_island(assembly, table, above)
 
 
 def add_table(assembly: Assembly, rows: Sequence[Row], *, has_header: bool) -> None:
@@ -104,6 +105,21 @@ def _split_rows(rows: Iterable[Row]) -> Iterator[list[Row]]:
             yield _pad(list(held))
 
 
+def _split_stacked(rows: list[Row]) -> Iterator[list[Row]]:
+    """Yield the tables that stand one below the other without an empty row: each begins with rows of one cell above a
+    row of names, below which there are figures as above it, or the names are the same."""
+    start = first = 0
+    for number, row in enumerate(rows[:-2]):
+        if not _is_single(row):
+            first = number + 1
+        elif not _is_single(names := rows[number + 1]) and not any(map(is_figure, names)):
+            before = rows[start:first]
+            if names in before or all(any(map(is_figure, chain(*part))) for part in (before, [rows[number + 2]])):
+                yield before
+                start = first
+    yield rows[start:]
+
+
 def _split_columns(rows: list[Row]) -> list[list[Row]]:
     """Return the tables between empty columns; all as one where a part has no header of its own, or has figures where
     the names of its rows would stand."""
@@ -140,20 +156,62 @@ def _add_island(assembly: Assembly, rows: list[Row], above: _Table | None) -> _T
     header = _find_header(table)
     if header is None and above and _goes_on(places, table, above):
         columns, (names, *_) = above
-        shown = [[row[place] if place < len(row) else "" for place in columns] for row in rows]
+        lead = next(number for number, row in enumerate(table) if not _is_single(row))
+        for row in table[:lead]:
+            assembly.add_block(squeeze("".join(row)))
+        shown = [[row[place] if place < len(row) else "" for place in columns] for row in rows[lead:]]
         add_table(assembly, [names, *shown], has_header=True)
         return above
-    start = header
+    start, names, data = _join_names(table, header) if header is not None else (None, [], 0)
     if start is None:
-        start = next((number for number, row in enumerate(table) if not _is_single(row)), len(table))
+        start = data = next((number for number, row in enumerate(table) if not _is_single(row)), len(table))
         if start == len(table) > 2:  # a single column
             add_table(assembly, [[next(filter(None, row))] for row in table], has_header=False)
             return above
     for row in table[:start]:
         assembly.add_block(squeeze(" ".join(dict.fromkeys(row))))
-    places, table = _drop_empty_columns(rows[start:]) if start < len(rows) else ([], [])
-    add_table(assembly, table, has_header=header is not None)
-    return above if header is None else (places, table[:_SAMPLE])
+    if header is None:
+        body = _drop_empty_columns(table[data:])[1] if data < len(table) else []
+        add_table(assembly, body, has_header=False)
+        # A row of names may stand apart from the tables that it is for.
+        is_names = len(body) == 1 and not any(map(is_figure, body[0])) and sum(map(bool, body[0])) > 1
+        return (places, table[data:]) if is_names else above
+    columns, table = _drop_empty_columns([names, *table[data:]])
+    for label, part in _split_sections(table[1:]):
+        assembly.add_block(squeeze(label))
+        add_table(assembly, [table[0], *part], has_header=True)
+    return [places[column] for column in columns], table[:_SAMPLE]
+
+
+def _join_names(rows: Sequence[Row], header: int) -> tuple[int, Row, int]:
+    """Return the first row of names, the names of the columns, and the first row below. Names of groups above them,
+    without which they would be the same, and units below are part of them."""
+    start, names, data = header, list(rows[header]), header + 1
+    if header and len(set(filter(None, names))) < sum(map(bool, names)):
+        group, joined = "", list(names)
+        for place, (above, name) in enumerate(zip(rows[header - 1], names, strict=True)):
+            group = above or group
+            joined[place] = f"{group if name or above else ''} {name}".strip()
+        if len(set(joined)) == len(joined):
+            start, names = header - 1, joined
+    below = rows[data] if data + 1 < len(rows) else ()
+    if below and not (below[0] and names[0]) and not any(map(is_figure, below)):
+        figures = [place for place, column in enumerate(zip(*rows[data + 1 :], strict=True)) if _is_numeric(column)]
+        if figures and all(any(map(str.isalpha, below[place])) for place in figures):
+            names = [f"{name} {unit}".strip() for name, unit in zip(names, below, strict=True)]
+            data += 1
+    return start, names, data
+
+
+def _split_sections(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
+    """Yield the parts of a table below rows that hold nothing but the name of a part, such as a period, with these."""
+    labels = [number for number, row in enumerate(rows) if row[0] and _is_single(row)]
+    are_names = len(labels) > 1 and not labels[0] and all(after - label > 1 for label, after in pairwise(labels))
+    if not are_names or labels[-1] == len(rows) - 1 or not _has_figures(rows):
+        yield "", rows
+        return
+    for label, after in pairwise([*labels, len(rows)]):
+        yield rows[label][0], rows[label + 1 : after]
 
 
 def _goes_on(places: Sequence[int], rows: Sequence[Row], above: _Table) -> bool:
@@ -162,7 +220,8 @@ def _goes_on(places: Sequence[int], rows: Sequence[Row], above: _Table) -> bool:
     if len(places) < 2 or not {*places} <= {*columns}:
         return False
     kinds = [_is_numeric(column) for column in zip(*rows, strict=True)]
-    return any(kinds) and kinds == [_is_numeric([row[columns.index(place)] for row in known[1:]]) for place in places]
+    as_above = [_is_numeric([row[columns.index(place)] for row in known[1:]]) for place in places]
+    return any(kinds) and (kinds == as_above or len(known) == 1)
 
 
 def _has_figures(rows: Sequence[Row]) -> bool:

@@ -169,6 +169,57 @@ def test_columns_of_one_table_stay_together_across_an_empty_one() -> None:
     assert text.endswith("Item | Q1 | Q2 | Q3 | Q4\n--- | --- | --- | --- | ---\nBolt | 4 | 5 | 6 | 7")
 
 
+FIRST: list[list[Any]] = [["Water", 100, 10], ["Coffee", 200, 30]]
+SECOND: list[list[Any]] = [["Water", 90, 9], ["Coffee", 180, 25]]
+NAMES: list[Any] = ["Segment", "Sales", "Profit"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Half of 2023"], NAMES, *FIRST, ["Half of 2022"], NAMES, *SECOND],
+        [["Half of 2023"], NAMES, *FIRST, [], ["Half of 2022"], NAMES, *SECOND],
+        [NAMES, ["Half of 2023"], *FIRST, ["Half of 2022"], *SECOND],
+    ],
+)
+def test_tables_below_each_other_have_their_period_and_their_header(rows: list[Any]) -> None:
+    header = "Segment | Sales | Profit\n--- | --- | ---"
+    assert read_document("a.xlsx", make_workbook(*rows)).text.split("\n\n")[1:] == [
+        "Half of 2023",
+        f"{header}\nWater | 100 | 10\nCoffee | 200 | 30",
+        "Half of 2022",
+        f"{header}\nWater | 90 | 9\nCoffee | 180 | 25",
+    ]
+
+
+def test_names_that_stand_apart_are_those_of_the_tables_below() -> None:
+    rows: list[list[Any]] = [NAMES, [], ["Half of 2023"], *FIRST, [], ["Half of 2022"], *SECOND]
+    parts = read_document("a.xlsx", make_workbook(*rows)).text.split("\n\n")
+    assert parts[-2:] == [
+        "Half of 2022",
+        "Segment | Sales | Profit\n--- | --- | ---\nWater | 90 | 9\nCoffee | 180 | 25",
+    ]
+
+
+def test_a_row_with_a_name_alone_is_no_period() -> None:
+    text = read_document("a.xlsx", make_workbook(NAMES, *FIRST, ["Tea"], ["Juice", 5, 1])).text
+    assert text.endswith("Coffee | 200 | 30\nTea |  |\nJuice | 5 | 1")
+
+
+def test_groups_above_names_and_units_below_are_part_of_the_names() -> None:
+    rows: list[list[Any]] = [
+        ["Region", 2023, None, 2022],
+        [None, "Sales", "Profit", "Sales"],
+        ["North", 1, 2, 3],
+        ["South", 4, 5, 6],
+    ]
+    assert "Region | 2023 Sales | 2023 Profit | 2022 Sales\n---" in read_document("a.xlsx", make_workbook(*rows)).text
+    rows = [[None, 2023, 2022], ["CHF m", "audited", "audited"], ["Europe", 10, 20], ["Asia", 5, 6]]
+    assert "CHF m | 2023 audited | 2022 audited\n---" in read_document("a.xlsx", make_workbook(*rows)).text
+    rows = [["Region", 2023, 2022], ["Europe", "n/a", "n/a"], ["Asia", 5, 6]]
+    assert "Region | 2023 | 2022\n---" in read_document("a.xlsx", make_workbook(*rows)).text
+
+
 def test_days_and_years_head_columns_of_figures_and_not_of_days() -> None:
     rows = [["Item", date(2023, 12, 31), date(2022, 12, 31)], ["Cash", 10, 20]]
     assert "2022-12-31\n--- |" in read_document("a.xlsx", save(make_sheet(rows)[0])).text
@@ -276,6 +327,26 @@ def test_the_delimiter_of_a_table_is_found(delimiter: str) -> None:
     lines = read_document("table.csv", data).text.splitlines()
     assert lines[:2] == ["Name | Place | Since", "--- | --- | ---"]
     assert lines[2] == "3M | Saint Paul, Minnesota; USA | 1957"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "rows"),
+    [
+        ("a.tsv", ['K1\t"Blue" paint\tA4', 'K2\t"Harbour grey\tB7', 'K3\t"Oil"\tC2'], ['K1 | "Blue" paint | A4', 'K2 | "Harbour grey | B7', "K3 | Oil | C2"]),
+        ("a.csv", ['1,"Said \\"stop, now\\" twice",Ana', '2,"All good",Ben'], ['1 | Said "stop, now" twice | Ana', "2 | All good | Ben"]),
+        ("a.tsv", ['1\t"Pipe\tA', '2\tPipe 2\tB', '3\tPipe 5"\tC'], ['1 | "Pipe | A', "2 | Pipe 2 | B", '3 | Pipe 5" | C']),
+        ("a.csv", ['1,"Said ""stop"",', 'twice",Ana', '2,"All good",Ben'], ['1 | Said "stop", twice | Ana', "2 | All good | Ben"]),
+    ],
+)  # fmt: skip
+def test_quotes_that_do_not_enclose_a_cell_are_letters(name: str, lines: list[str], rows: list[str]) -> None:
+    header = "\t".join(("Code", "Name", "Shelf")) if name == "a.tsv" else "Code,Name,Shelf"
+    text = read_document(name, "\n".join([header, *lines]).encode()).text
+    assert text.splitlines()[2:] == rows
+
+
+def test_a_first_line_that_states_the_delimiter_is_no_text() -> None:
+    text = read_document("a.csv", b"sep=;\r\nItem;Price\r\nBolt, long;0,35\r\nNut, short;0,20").text
+    assert text == "Item | Price\n--- | ---\nBolt, long | 0,35\nNut, short | 0,20"
 
 
 def test_rows_of_numbers_have_no_header() -> None:
