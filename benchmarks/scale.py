@@ -24,6 +24,7 @@ from langgraph.runtime import Runtime
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
 from app.adapters.embedded import open_servers
+from app.adapters.postgres.documents.frequencies import CHUNKS as ALL
 from app.adapters.postgres.library import dense, lexical
 from app.adapters.postgres.library.bm25 import TERM_IDS, LexicalQuery, weigh_query, weigh_terms
 from app.adapters.postgres.library.ids import parse_ids
@@ -153,9 +154,11 @@ class Bench:
         terms = weigh_query(scope.workspace_id, question.text)
         # In a transaction, which has no time limit.
         async with open_session(self.pool, scope.workspace_id, transaction=True) as session:
-            counts = await session.fetch(lexical.COUNT_TERMS, terms=sorted(terms), document_ids=None)
-            frequencies = {row["term"]: row["chunks"] for row in counts if row["term"] != -1}
-            weights = weigh_terms(terms, frequencies.pop(None), frequencies)
+            counts = await session.fetch(
+                lexical.COUNT_TERMS, terms=[ALL, *sorted(terms)], document_ids=None, groups=None
+            )
+            frequencies = {row["term"]: row["chunks"] for row in counts if row["term"] is not None}
+            weights = weigh_terms(terms, frequencies.pop(ALL), frequencies)
             everyone = LexicalQuery([([], list(weights))], sum(self.sizes.values()))
             statement, parameters = lexical.fit_plan(everyone)
             rows = await session.fetch(

@@ -51,6 +51,7 @@ async def store(
     title: str = "Handbook",
     metadata: Metadata | None = None,
     original: bytes | None = None,
+    groups: tuple[str, ...] | None = None,
 ) -> Document:
     """Store a document as `app/ingest` does: only new chunks bring their vectors."""
     parsed, chunks = split(title, paragraphs)
@@ -62,7 +63,14 @@ async def store(
         if chunk.content_hash not in stored
     }
     content = DocumentContent(
-        source, digest(parsed.text), parsed, chunks, vectors, metadata=metadata or {}, original=original
+        source,
+        digest(parsed.text),
+        parsed,
+        chunks,
+        vectors,
+        metadata=metadata or {},
+        original=original,
+        groups=groups,
     )
     document, _ = await documents.replace(workspace_id, content)
     return document

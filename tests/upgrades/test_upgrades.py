@@ -210,6 +210,24 @@ async def test_an_old_checkpoint_can_be_forked(client: httpx.AsyncClient, runs: 
     assert refused["outcome"] == "showed_passages"
 
 
+COUNT = """
+    SELECT workspace_id, groups, term, count(*)::int FROM chunk_terms JOIN documents USING (workspace_id, document_id),
+        unnest(terms || -1) AS term GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+
+async def test_words_are_counted_for_each_set_of_groups(old_url: str, redis_url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(old_url, autocommit=True) as connection:
+        for source, groups in (("handbook.md", "{b,a}"), ("expenses.html", "{us}")):
+            await connection.execute("UPDATE documents SET groups = %s WHERE source = %s", [groups, source])
+        settings = read_settings(DATABASE_URL=old_url, REDIS_URL=redis_url, load_samples=False)
+        async with open_services(settings):
+            kept = "SELECT workspace_id, groups, term, chunks FROM term_frequencies WHERE chunks <> 0 ORDER BY 1, 2, 3"
+            counted = await (await connection.execute(kept)).fetchall()
+            assert counted == await (await connection.execute(COUNT)).fetchall()
+            assert {str(groups) for _, groups, _, _ in counted} == {"[]", "['b', 'a']", "['us']"}
+
+
 ASSISTANTS = """
 INSERT INTO assistants (workspace_id, assistant_id, version, current, name, description, setup, metadata, created_by)
     SELECT 'default', assistant_id, version, version = 2, name, '', '{"mode": "fast"}', '{}', 'ann' FROM (VALUES

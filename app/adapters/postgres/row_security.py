@@ -140,7 +140,7 @@ async def find_role(connection: AsyncConnection[Any]) -> str | None:
 
 async def protect(connection: AsyncConnection[Any], name: str) -> None:
     """Give a table of `OF_WORKSPACE` its policy."""
-    is_of_groups = name in ("assistants", "documents")
+    is_of_groups = name in ("assistants", "documents", "term_frequencies")
     condition: LiteralString = f"{_OF_WORKSPACE} AND ({_OF_GROUPS})" if is_of_groups else _OF_WORKSPACE
     table = Identifier(name)
     await connection.execute(SQL("CREATE POLICY of_workspace ON {} USING ({})").format(table, SQL(condition)))

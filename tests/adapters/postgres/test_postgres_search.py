@@ -17,6 +17,7 @@ import pytest_asyncio
 from psycopg import AsyncCursor
 
 from app.adapters.postgres import pool as pool_module
+from app.adapters.postgres.documents.frequencies import CHUNKS
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library import bm25, dense, lexical
 from app.adapters.postgres.library.library import PostgresLibrary
@@ -348,7 +349,7 @@ async def test_term_frequencies_follow_every_change(pool: Pool) -> None:
     async def read_frequencies() -> dict[int, int]:
         async with borrow(pool, ALL_WORKSPACES) as connection:
             rows = await (await connection.execute("SELECT term, chunks FROM term_frequencies")).fetchall()
-        return {row["term"]: row["chunks"] for row in rows if row["chunks"]}
+        return {row["term"]: row["chunks"] for row in rows if row["chunks"] and row["term"] != CHUNKS}
 
     def count(*texts: str) -> dict[int, int]:
         return Counter(bm25.term_id("a", term) for text in texts for term in set(analyse(text)))
@@ -361,6 +362,51 @@ async def test_term_frequencies_follow_every_change(pool: Pool) -> None:
     assert await read_frequencies() == count("red blue", "yellow", *["red", "blue"] * 6)
     await documents.delete("a", document.id)
     assert await read_frequencies() == count(*["red", "blue"] * 6)
+
+
+async def test_words_of_documents_weigh_nothing_for_those_who_may_not_read_them(pool: Pool) -> None:
+    documents, stored = PostgresDocumentStore(pool), PostgresLibrary(pool)
+    us, both = frozenset({"us"}), frozenset({"us", "board"})
+    for name, text in (("a", "redundancies plinth"), ("b", "gardeners plinth"), ("c", "plinth")):
+        await store(documents, "a", name, [text], title="")
+
+    async def weigh(groups: frozenset[str] | None) -> dict[str, float]:
+        scope, query = Scope("a", groups=groups), "redundancies gardeners"
+        scores = {match.chunk_id: match.score for match in await stored.search_lexical(scope, query, 10)}
+        # The other process remembers nothing.
+        for library in (stored, PostgresLibrary(pool)):
+            again = await library.score_lexical(scope, query, [*scores])
+            assert {match.chunk_id: match.score for match in again} == scores
+        first = min(scores)
+        [related] = await stored.score_related(scope, "nothing", {first: 1.0}, [first])
+        return scores | {"related": related.score}
+
+    before = await weigh(us)
+    assert before == await weigh(None)
+    texts = [f"The redundancies of March {number}." for number in range(6)]
+    hidden = await store(documents, "a", "hidden", texts, groups=("board",))
+    assert await weigh(us) == before
+    assert await stored.suggest_words(Scope("a", groups=us), ["march"], None, "en") == {}
+    seen = await weigh(both)
+    assert seen == await weigh(None) != before
+    # However they came to be hidden.
+    await documents.set_groups("a", hidden.id, ["us"])
+    assert await weigh(us) == await weigh(None)
+    await store(documents, "a", "hidden", texts[:3], groups=("board", "staff"))
+    assert await weigh(us) == before
+    arrival = await documents.number_arrival("a")
+    known = await documents.get("a", hidden.id)
+    assert known is not None
+    await documents.set_metadata("a", known, arrival, {}, groups=["board"])
+    assert await weigh(us) == before
+    assert len(await weigh(both)) == len(await weigh(None))
+    await documents.delete("a", hidden.id)
+    assert await weigh(both) == await weigh(us) == before
+    async with borrow(pool, ALL_WORKSPACES) as connection:
+        left = await connection.execute(
+            "SELECT groups, sum(chunks) AS n FROM term_frequencies GROUP BY 1 HAVING sum(chunks) <> 0"
+        )
+        assert [row["groups"] for row in await left.fetchall()] == [[]]
 
 
 async def test_token_vectors_stay_with_their_chunk(pool: Pool) -> None:

@@ -1,12 +1,12 @@
 """The document store: documents, their chunks, and what is counted per workspace."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import LiteralString
 from uuid import UUID, uuid4, uuid5
 
+from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.documents.browsing import browse
@@ -20,6 +20,7 @@ from app.adapters.postgres.documents.chunks import (
     move_chunks,
     read_stored_chunks,
 )
+from app.adapters.postgres.documents.frequencies import TermChanges
 from app.adapters.postgres.documents.originals import (
     DROP_ALL,
     PostgresOriginals,
@@ -31,7 +32,7 @@ from app.adapters.postgres.documents.originals import (
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import update_vocabulary
-from app.adapters.postgres.pool import Integers, Pool, Session, open_session
+from app.adapters.postgres.pool import Pool, Session, open_session
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
@@ -172,7 +173,7 @@ _LOCK_NAMED: LiteralString = f"""
 """
 
 _LOCK: LiteralString = """
-    SELECT source FROM documents
+    SELECT source, groups FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     FOR UPDATE
 """
@@ -215,14 +216,6 @@ _FINGERPRINT: LiteralString = """
         ) AS to_embed
     FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-# The rows are updated in ascending order, so that two concurrent changes cannot deadlock.
-_ADD_TERMS: LiteralString = """
-    INSERT INTO term_frequencies AS f (workspace_id, term, chunks)
-    SELECT %(workspace_id)s, term, change
-    FROM unnest(%(terms)s::int[], %(changes)s::int[]) AS n (term, change)
-    ON CONFLICT (workspace_id, term) DO UPDATE SET chunks = f.chunks + excluded.chunks
 """
 
 _ADVANCE_GENERATION: LiteralString = """
@@ -330,6 +323,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     ) -> Document | None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
             await _hold_lease(session, arrival)
+            before = await session.fetch_one(_LOCK, document_ids=parse_ids([document.id]))
             row = await session.fetch_one(
                 _SET_METADATA,
                 document_ids=parse_ids([document.id]),
@@ -340,17 +334,18 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 groups=None if groups is None else sorted(set(groups)),
             )
             if row is not None:
-                await _finish(session, Counter(), {}, chunks=0)
+                await _finish(session, await _move_terms(session, before, row), {})
         return read_document(row)
 
     async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
+            before = await session.fetch_one(_LOCK, document_ids=parse_ids([document_id]))
             row = await session.fetch_one(
                 _SET_GROUPS, document_ids=parse_ids([document_id]), groups=sorted(set(groups))
             )
             if row is not None:
                 # Cached answers are of another state of the workspace from now on.
-                await _finish(session, Counter(), {}, chunks=0)
+                await _finish(session, await _move_terms(session, before, row), {})
         return read_document(row)
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
@@ -411,13 +406,17 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             gone = [chunk_id for chunk_id in known if chunk_id not in wanted]
             # Before the chunks that they may come from are deleted.
             vectors = await find_vectors(session, document_id, content, new, has_stored=bool(known))
-            changed_terms = Counter[int]()
-            changed_terms.subtract(await count_terms(session, gone))
+            changes = TermChanges()
+            had, has = (old and old.groups) or (), document.groups or ()
+            changes.add(had, await count_terms(session, gone), len(gone), -1)
+            if set(had) != set(has):
+                kept = [chunk_id for chunk_id in known if chunk_id in wanted]
+                changes.move(had, has, await count_terms(session, kept), len(kept))
             await delete_chunks(session, gone)
             await move_chunks(session, {chunk_id: chunk for chunk_id, chunk in wanted.items() if chunk_id in known})
             added_terms, words = await insert_chunks(session, document_id, content, new, vectors)
-            changed_terms.update(added_terms)
-            index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
+            changes.add(has, added_terms, len(new))
+            index_is_due = await _finish(session, changes, words)
             is_embedded = len(vectors) == len(new)
             if not is_embedded:
                 await session.execute(ASK_FOR_WORKER)
@@ -436,12 +435,12 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 return False
             originals = await list_needed(session, ids)
             gone = list(await read_stored_chunks(session, ids))
-            changed_terms = Counter[int]()
-            changed_terms.subtract(await count_terms(session, gone))
+            changes = TermChanges()
+            changes.add(document["groups"], await count_terms(session, gone), len(gone), -1)
             await session.execute(_DELETE, document_ids=ids, name=document_id_of(workspace_id, document["source"]))
             await hold_originals(session, originals)
             await drop_unneeded(session, originals)
-            index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
+            index_is_due = await _finish(session, changes, {})
         await self._originals.tidy()
         if index_is_due:
             self._indexes.tend()
@@ -537,16 +536,22 @@ def _compare(old: Document | None, new: Document) -> StoredAs:
     return "unchanged" if is_same else "updated"
 
 
-async def _finish(session: Session, changed_terms: Counter[int], words: dict[str, int], *, chunks: int) -> bool:
+async def _move_terms(session: Session, before: DictRow | None, now: DictRow) -> TermChanges:
+    """Return what changes of the terms' numbers where a document has other groups than before."""
+    changes = TermChanges()
+    if before is not None and set(before["groups"]) != set(now["groups"]):
+        chunk_ids = list(await read_stored_chunks(session, [now["document_id"]]))
+        changes.move(before["groups"], now["groups"], await count_terms(session, chunk_ids), len(chunk_ids))
+    return changes
+
+
+async def _finish(session: Session, changes: TermChanges, words: dict[str, int]) -> bool:
     """Update what is counted per workspace. Returns True if the vector index is to be built or dropped.
 
     Call this last: other changes of the workspace wait from here to the end of the transaction.
     """
-    terms = sorted(term for term, change in changed_terms.items() if change)
-    if terms:
-        changes = Integers(changed_terms[term] for term in terms)
-        await session.execute(_ADD_TERMS, terms=Integers(terms), changes=changes)
-    await update_vocabulary(session, words, changed_terms)
+    await changes.store(session)
+    await update_vocabulary(session, words, changes.list_fewer())
     index = vector_index.name_index(session.workspace_id)
-    row = await session.fetch_one(_ADVANCE_GENERATION, chunks=chunks, index=index)
+    row = await session.fetch_one(_ADVANCE_GENERATION, chunks=changes.chunks, index=index)
     return row is not None and vector_index.is_due(row["chunks"], row["has_index"])

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
+from app.adapters.postgres.conversations.threads import list_groups
+from app.adapters.postgres.documents.frequencies import CHUNKS
 from app.adapters.postgres.library.bm25 import (
     CANDIDATES,
     TERM_IDS,
@@ -27,16 +29,22 @@ REMEMBERED_QUERIES = 256
 """Number of recent queries whose term weights are kept, because `score_lexical` follows `search_lexical` within
 milliseconds."""
 
-# Returns the number of chunks that hold each term. The row without a term holds the number of chunks in the workspace
-# and the state it is in; the row of term -1 holds the number of chunks in the scope's documents.
-COUNT_TERMS: LiteralString = """
-    SELECT term, chunks, NULL::uuid AS corpus FROM term_frequencies
-    WHERE workspace_id = %(workspace_id)s AND term = ANY(%(terms)s::int[])
+# Row-level security says it, too, where the server has our role.
+_READABLE: LiteralString = """
+    workspace_id = %(workspace_id)s
+    AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
+"""
+
+# Returns the number of chunks that hold each term, `CHUNKS` among them, in documents that the asker may read. The row
+# without a term holds the number of chunks in the scope's documents, and the state that the workspace is in.
+COUNT_TERMS: LiteralString = f"""
+    SELECT term, sum(chunks)::int AS chunks, NULL::uuid AS corpus FROM term_frequencies
+    WHERE {_READABLE} AND term = ANY(%(terms)s::int[]) GROUP BY term
     UNION ALL
-    SELECT NULL, chunks, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s
-    UNION ALL
-    SELECT -1, coalesce(sum(chunks), 0), NULL FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    SELECT NULL, (
+        SELECT coalesce(sum(documents.chunks), 0) FROM documents
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    ), corpus FROM workspaces WHERE workspace_id = %(workspace_id)s
 """
 
 # The GIN index finds the chunks that `fit_plan` asks for; IS TRUE keeps the planner off the b-tree. The statement is
@@ -84,20 +92,22 @@ _SCORE: LiteralString = """
            OR %(corpus)s = (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s))
 """
 
-# Returns three kinds of rows: a chunk with its impacts, a term with the number of chunks that hold it, and, with
-# neither chunk nor term, the number of chunks in the workspace.
-_READ_IMPACTS: LiteralString = """
+# Returns two kinds of rows: a chunk with its impacts, and a term, or `CHUNKS`, with the number of chunks that hold it.
+_READ_IMPACTS: LiteralString = f"""
     WITH examples AS MATERIALIZED (
         SELECT chunk_id, terms, impacts FROM chunk_terms
         WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
     )
     SELECT chunk_id::text, impacts, NULL::int AS term, NULL::int AS chunks FROM examples
     UNION ALL
-    SELECT NULL, NULL, term, chunks FROM term_frequencies
-    WHERE workspace_id = %(workspace_id)s AND term = ANY(ARRAY(SELECT DISTINCT unnest(terms) FROM examples))
-    UNION ALL
-    SELECT NULL, NULL, NULL, chunks FROM workspaces WHERE workspace_id = %(workspace_id)s
+    SELECT NULL, NULL, term, sum(chunks)::int FROM term_frequencies
+    WHERE {_READABLE} AND term = ANY(%(all)s::int[] || ARRAY(SELECT DISTINCT unnest(terms) FROM examples))
+    GROUP BY term
 """
+
+
+_Key = tuple[str, frozenset[str] | None, str]
+"""What the weights of a query's terms depend on: workspace, groups and query."""
 
 
 class LexicalSearch:
@@ -106,7 +116,7 @@ class LexicalSearch:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._filtered = FilteredDocuments()
-        self._weights: OrderedDict[tuple[str, str], tuple[UUID | None, SparseVector]] = OrderedDict()
+        self._weights: OrderedDict[_Key, tuple[UUID | None, SparseVector]] = OrderedDict()
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
         terms = weigh_query(scope.workspace_id, query)
@@ -114,14 +124,14 @@ class LexicalSearch:
             return []
         async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
-            counts = await _count(session, terms, document_ids)
+            counts = await _count(session, scope, terms, document_ids)
             in_documents = counts.in_documents
             share = 1.0 if document_ids is None else in_documents / max(counts.chunks, 1)
             known = weigh_terms(terms, counts.chunks, counts.frequencies)
             if not known:
                 return []
             weights = SparseVector(known, TERM_IDS)
-            self._remember(scope.workspace_id, query, counts.corpus, weights)
+            self._remember((scope.workspace_id, scope.groups, query), counts.corpus, weights)
             if document_ids is not None and in_documents <= 2 * CANDIDATES:
                 rows = await session.fetch(
                     _SEARCH_IN_DOCUMENTS, prepare=False, weights=weights, limit=limit, document_ids=document_ids
@@ -139,12 +149,12 @@ class LexicalSearch:
             return []
         async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
-            if (known := self._weights.get((scope.workspace_id, query))) is not None:
+            if (known := self._weights.get((scope.workspace_id, scope.groups, query))) is not None:
                 corpus, weights = known
                 if matches := await _score(session, document_ids, chunk_ids, weights, corpus):
                     return matches
             terms = weigh_query(scope.workspace_id, query)
-            counts = await _count(session, terms, None)
+            counts = await _count(session, scope, terms, None)
             return await _score(session, document_ids, chunk_ids, weigh_terms(terms, counts.chunks, counts.frequencies))
 
     async def score_related(
@@ -152,27 +162,29 @@ class LexicalSearch:
     ) -> list[Match]:
         own = weigh_query(scope.workspace_id, query)
         async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(_READ_IMPACTS, chunk_ids=join_ids(examples))
+            rows = await session.fetch(
+                _READ_IMPACTS, chunk_ids=join_ids(examples), all=Integers([CHUNKS]), groups=list_groups(scope)
+            )
             impacts = {
                 row["chunk_id"]: dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))
                 for row in rows
                 if row["chunk_id"] is not None
             }
             frequencies = {row["term"]: row["chunks"] for row in rows if row["chunk_id"] is None}
-            chunks = frequencies.pop(None, 0)
+            chunks = frequencies.pop(CHUNKS, 0)
             terms = {term: 1.0 for term in frequencies if term not in own}
             weights = weigh_marking_terms(impacts, examples, weigh_terms(terms, chunks, frequencies))
             return await _score(session, await self._filtered.find(session, scope), chunk_ids, weights)
 
-    def _remember(self, workspace_id: str, query: str, corpus: UUID | None, weights: SparseVector) -> None:
-        self._weights[workspace_id, query] = corpus, weights
+    def _remember(self, asked: _Key, corpus: UUID | None, weights: SparseVector) -> None:
+        self._weights[asked] = corpus, weights
         if len(self._weights) > REMEMBERED_QUERIES:
             self._weights.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Numbers of chunks in a workspace."""
+    """Numbers of chunks in the documents of a workspace that an asker may read."""
 
     chunks: int
     in_documents: int
@@ -183,11 +195,13 @@ class _Counts:
     """The state of the workspace when they were counted."""
 
 
-async def _count(session: Session, terms: Iterable[int], document_ids: str | None) -> _Counts:
-    rows = await session.fetch(COUNT_TERMS, terms=Integers(sorted(terms)), document_ids=document_ids)
+async def _count(session: Session, scope: Scope, terms: Iterable[int], document_ids: str | None) -> _Counts:
+    rows = await session.fetch(
+        COUNT_TERMS, terms=Integers([CHUNKS, *sorted(terms)]), document_ids=document_ids, groups=list_groups(scope)
+    )
     frequencies = {row["term"]: row["chunks"] for row in rows}
     corpus = next((row["corpus"] for row in rows if row["term"] is None), None)
-    return _Counts(frequencies.pop(None, 0), frequencies.pop(-1), frequencies, corpus)
+    return _Counts(frequencies.pop(CHUNKS, 0), frequencies.pop(None, 0), frequencies, corpus)
 
 
 def fit_plan(plan: LexicalQuery) -> tuple[LiteralString, dict[str, Any]]:

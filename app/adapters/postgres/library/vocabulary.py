@@ -7,7 +7,6 @@ edits away is found by its trigrams. Figures: docs/measurements.md.
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from string import ascii_lowercase
 from typing import LiteralString
@@ -43,9 +42,10 @@ _ADD_WORDS: LiteralString = """
 
 _FORGET_WORDS: LiteralString = """
     DELETE FROM vocabulary AS v
-    USING term_frequencies AS f
-    WHERE v.workspace_id = %(workspace_id)s AND v.term = ANY(%(terms)s::int[])
-      AND f.workspace_id = %(workspace_id)s AND f.term = v.term AND f.chunks <= 0
+    WHERE v.workspace_id = %(workspace_id)s AND v.term = ANY(%(terms)s::int[]) AND NOT EXISTS (
+        SELECT FROM term_frequencies AS f
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = v.term AND f.chunks > 0
+    )
 """
 
 _FIND_UNKNOWN_WORDS: LiteralString = """
@@ -78,7 +78,7 @@ FIND_SIMILAR_WORDS: LiteralString = """
     )
     SELECT word, max(chunks) AS chunks
     FROM found CROSS JOIN LATERAL (
-        SELECT chunks FROM term_frequencies AS f
+        SELECT sum(chunks)::int AS chunks FROM term_frequencies AS f
         WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0
           AND (
               %(document_ids)s::uuid[] IS NULL
@@ -88,6 +88,7 @@ FIND_SIMILAR_WORDS: LiteralString = """
                     AND (c.document_id = ANY(%(document_ids)s::uuid[])) IS TRUE
               )
           )
+        HAVING sum(chunks) > 0
         OFFSET 0
     ) AS known
     GROUP BY word
@@ -100,15 +101,15 @@ def list_words(workspace_id: str, strings: Iterable[str]) -> dict[str, int]:
     return {word: _term_of(workspace_id, word) for word in words}
 
 
-async def update_vocabulary(session: Session, words: Mapping[str, int], changed_terms: Counter[int]) -> None:
-    """Add `words`, and delete words whose stem no chunk holds any more.
+async def update_vocabulary(session: Session, words: Mapping[str, int], fewer: Sequence[int]) -> None:
+    """Add `words`, and delete words whose stem is one of the terms that `fewer` chunks hold, and no chunk holds any
+    more.
 
     Call this after `term_frequencies` has been updated in the same transaction: its row locks serialise changes of a
     word.
     """
-    gone = [term for term, change in changed_terms.items() if change < 0]
-    if gone:
-        await session.execute(_FORGET_WORDS, terms=gone)
+    if fewer:
+        await session.execute(_FORGET_WORDS, terms=Integers(fewer))
     if words:
         ordered = sorted(words)
         await session.execute(_ADD_WORDS, words=ordered, terms=[words[word] for word in ordered])
