@@ -1,14 +1,14 @@
 """Keeps a workspace in step with a place that documents come from.
 
 Each file is brought in or removed by itself, and noted right after. So a sync may be cut off at any moment: the library
-is whole, and the next one goes on where this one stopped. A document is deleted with its file only if a sync of the
-same place has noted it.
+is whole, and the next one goes on where this one stopped. A document is deleted with its file only by a sync of the
+place that saw the file last: places may overlap.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from app.ingest.files import report_bad_name
@@ -75,9 +75,9 @@ async def sync(
     if refused := report_bad_name(place.address):
         raise InputError(f"{refused.source}: {refused.error}")
     listing = await place.list()
-    known = await files.list(workspace_id, place.address)
     stored = {document.id: document for document in await documents.list(workspace_id)}
-    found = {entry.source for entry in listing.entries}
+    found = {entry.source for entry in listing.entries if report_bad_name(entry.source) is None}
+    known = await files.list(workspace_id, place.address, found)
     gap = listing.gap or ("Some of it could not be read." if listing.unread else None)
     gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
     for part in listing.unread:
@@ -102,6 +102,8 @@ async def sync(
         stamp = before.stamp if before and is_current else None
         if stamp is not None and stamp == entry.version:
             result.unchanged += 1
+            if before and before.folder != place.address and not dry_run:
+                await files.put(workspace_id, replace(before, folder=place.address))
             continue
         if dry_run and entry.version is not None and (before or not vanished):
             note("changed" if before else "added", source)
@@ -149,7 +151,7 @@ async def sync(
         # What a file held before it could not be read any more is still its document.
         document_id = added.document_id or (before.document_id if before else None)
         version = content.version if entry.version is None else entry.version
-        await files.put(workspace_id, place.address, SyncedFile(source, content_hash, version, document_id))
+        await files.put(workspace_id, SyncedFile(place.address, source, content_hash, version, document_id))
 
     lost = set() if gap else gone.keys() - moved
     if delete is None and 2 * len(lost) > len(known):
@@ -166,7 +168,7 @@ async def sync(
             # One that has moved is at another place now.
             if document is not None and document.source == source:
                 await library.delete(workspace_id, document.id)
-            await files.drop(workspace_id, place.address, source)
+            await files.drop(workspace_id, source)
         if source in lost:
             note("removed", source)
     return result

@@ -1,5 +1,6 @@
 """Folders that a workspace is kept in step with."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -8,8 +9,10 @@ SyncAction = Literal["added", "changed", "moved", "removed", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class SyncedFile:
-    """A file as the last sync of its folder saw it."""
+    """A file as the last sync that saw it did."""
 
+    folder: str
+    """The address of the place that was synced. Of places that overlap, the one that saw the file last."""
     source: str
     """Its path, which is its document's source."""
     content_hash: str
@@ -23,14 +26,14 @@ class SyncedFile:
 class SyncedFiles(Protocol):
     """The files of synced folders. Raises `DatabaseUnavailable`."""
 
-    async def list(self, workspace_id: str, folder: str) -> dict[str, SyncedFile]:
-        """Return the files of a folder, by source."""
+    async def list(self, workspace_id: str, folder: str, sources: Collection[str]) -> dict[str, SyncedFile]:
+        """Return the files of a folder, and those with these sources, by source."""
         ...
 
-    async def put(self, workspace_id: str, folder: str, file: SyncedFile) -> None:
+    async def put(self, workspace_id: str, file: SyncedFile) -> None:
         """Add a file, or replace what is known of it."""
         ...
 
-    async def drop(self, workspace_id: str, folder: str, source: str) -> None:
+    async def drop(self, workspace_id: str, source: str) -> None:
         """Forget a file."""
         ...

@@ -248,6 +248,30 @@ async def test_files_of_one_name_are_not_mistaken_for_each_other(folder: Team) -
     assert moved.id == ids["y"]
 
 
+async def test_places_that_overlap_leave_each_others_documents(folder: Team) -> None:
+    folder.write("sub/c.md", "cherry")
+    (folder.path.parent / "link").symlink_to(folder.path / "sub")
+    inner = Team(folder.path.parent / "link", folder.services)
+    await folder.sync()
+    assert await inner.sync(calls=0) == []
+    inner.write("d.md", "date")
+    inner.write("f.md", "fig")
+    assert await inner.sync() == [("added", "d.md"), ("added", "f.md")]
+    assert await folder.sync(calls=0) == []
+    [cherry] = [each for each in await folder.services.library.documents.list("default") if each.title == "cherry"]
+    (folder.path / "sub" / "c.md").rename(folder.path / "c.md")
+    assert await inner.sync() == []
+    assert await folder.sync() == [("moved", "c.md")]
+    assert await inner.sync() == []
+    assert await folder.names() == ["a.md", "b.md", "c.md", "sub/d.md", "sub/f.md"]
+    assert (await folder.services.library.documents.get("default", cherry.id)) is not None
+    # Whoever saw a file last deletes its document.
+    (folder.path / "sub" / "d.md").unlink()
+    assert await folder.sync() == []
+    inner.write("e.md", "elderberry")
+    assert await inner.sync() == [("added", "e.md"), ("removed", "d.md")]
+
+
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOTCONN])
 async def test_a_folder_that_cannot_be_listed_loses_nothing(
     folder: Team, monkeypatch: pytest.MonkeyPatch, number: int

@@ -1,5 +1,6 @@
-"""What `askgraph sync` last saw of the files of a folder."""
+"""What `askgraph sync` last saw of the files of folders."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import LiteralString
 
@@ -7,20 +8,19 @@ from app.adapters.postgres.pool import Pool, open_session
 from domain.library.synced import SyncedFile
 
 _LIST: LiteralString = """
-    SELECT source, content_hash, stamp, document_id FROM synced_files
-    WHERE workspace_id = %(workspace_id)s AND folder = %(folder)s
+    SELECT folder, source, content_hash, stamp, document_id FROM synced_files
+    WHERE workspace_id = %(workspace_id)s AND (folder = %(folder)s OR source = ANY(%(sources)s))
 """
 
 _PUT: LiteralString = """
     INSERT INTO synced_files (workspace_id, folder, source, content_hash, stamp, document_id)
     VALUES (%(workspace_id)s, %(folder)s, %(source)s, %(content_hash)s, %(stamp)s, %(document_id)s)
-    ON CONFLICT (workspace_id, folder, source) DO UPDATE SET
-        content_hash = excluded.content_hash, stamp = excluded.stamp, document_id = excluded.document_id
+    ON CONFLICT (workspace_id, source) DO UPDATE SET
+        folder = excluded.folder, content_hash = excluded.content_hash,
+        stamp = excluded.stamp, document_id = excluded.document_id
 """
 
-_DROP: LiteralString = """
-    DELETE FROM synced_files WHERE workspace_id = %(workspace_id)s AND folder = %(folder)s AND source = %(source)s
-"""
+_DROP: LiteralString = "DELETE FROM synced_files WHERE workspace_id = %(workspace_id)s AND source = %(source)s"
 
 
 class PostgresSyncedFiles:
@@ -29,14 +29,15 @@ class PostgresSyncedFiles:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, workspace_id: str, folder: str) -> dict[str, SyncedFile]:
+    async def list(self, workspace_id: str, folder: str, sources: Collection[str]) -> dict[str, SyncedFile]:
         async with open_session(self._pool, workspace_id) as session:
-            return {row["source"]: SyncedFile(**row) for row in await session.fetch(_LIST, folder=folder)}
+            rows = await session.fetch(_LIST, folder=folder, sources=[*sources])
+        return {row["source"]: SyncedFile(**row) for row in rows}
 
-    async def put(self, workspace_id: str, folder: str, file: SyncedFile) -> None:
+    async def put(self, workspace_id: str, file: SyncedFile) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_PUT, folder=folder, **asdict(file))
+            await session.execute(_PUT, **asdict(file))
 
-    async def drop(self, workspace_id: str, folder: str, source: str) -> None:
+    async def drop(self, workspace_id: str, source: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_DROP, folder=folder, source=source)
+            await session.execute(_DROP, source=source)
