@@ -5,8 +5,9 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from domain.errors import InputError
+from domain.errors import InputError, NameTaken
 from domain.people.access import ApiKey
+from domain.people.names import find_twin
 from domain.ports.keys import KeyStore
 from domain.text.durations import parse_span
 
@@ -32,11 +33,21 @@ def read_expiry(span: str | None) -> datetime | None:
     return datetime.now(UTC) + length
 
 
+async def check_name(keys: KeyStore, wanted: ApiKey) -> None:
+    """Raise `NameTaken` where people would take the key's name for another one's that is in use. Equal names are fine:
+    so keys are replaced."""
+    now = datetime.now(UTC)
+    names = [key.name for key in await keys.list() if key.is_valid(now) and key.key_id != wanted.key_id]
+    if wanted.name not in names and (twin := find_twin(wanted.name, names)):
+        raise NameTaken(f"{wanted.name!r} looks like {twin!r}, the name of another key. Write it as there, or choose.")
+
+
 async def make_key(keys: KeyStore, wanted: ApiKey) -> tuple[ApiKey, str]:
     """Store a new key like the wanted one, whose id is given here. Returns it and its secret, which is kept nowhere.
 
-    Raises `DatabaseUnavailable`.
+    Raises `NameTaken` where people would take the name for another key's, and `DatabaseUnavailable`.
     """
+    await check_name(keys, wanted)
     token = PREFIX + secrets.token_urlsafe(32)
     key = replace(wanted, key_id=secrets.token_hex(4))
     await keys.add(key, digest_key(token))

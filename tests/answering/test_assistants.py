@@ -17,6 +17,7 @@ from domain.errors import (
     UnknownAssistant,
     UnknownDocument,
     UnknownMode,
+    UnknownRun,
 )
 from domain.library.where import Where
 from domain.people.access import OWNER, Caller
@@ -154,6 +155,14 @@ async def test_an_assistant_is_of_the_groups_of_whoever_made_it(teams: Services)
     with pytest.raises(InputError):
         await teams.assistants.create(support, Draft(name="other", groups=["sales"]), supporter)
     assert (await teams.assistants.create(support, Draft(name="all", groups=[]), supporter)).groups == []
+    # Its instructions are in the prompts of what it has answered: others see the answer, and no steps.
+    asked = (await ask(teams, QUESTION, mode="desk", scope=sales))["run_id"]
+    queue = teams.runs.queue
+    assert await queue.list_readable(support, [asked]) == {asked}
+    assert await queue.list_readable(support, [asked], steps=True) == set()
+    assert await queue.list_readable(sales, [asked], steps=True) == {asked}
+    with pytest.raises(UnknownRun):
+        await teams.make_debugger().try_variants(support, asked)
     both = await teams.assistants.change(
         DEFAULT_SCOPE, Draft(name="desk", groups=["sales", "support"]), OWNER, made.assistant_id
     )

@@ -110,6 +110,30 @@ async def test_who_may_not_is_refused_before_the_body_is_read(client: httpx.Asyn
         assert (await client.post("/api/documents", content=never(), headers=sent)).status_code == status
 
 
+async def test_a_key_is_not_named_like_another(client: httpx.AsyncClient, services: Services) -> None:
+    first, admin = await make(services, "admin")
+    for name in ("Test", "ｔest", "tеst"):
+        refused = await client.post("/api/keys", json={"name": name}, headers=admin)
+        assert (refused.status_code, "looks like 'test'" in refused.text) == (409, True), name
+    assert (await client.post("/api/keys", json={"name": "test"}, headers=admin)).status_code == 201
+    other = (await client.post("/api/keys", json={"name": "tests"}, headers=admin)).json()["key_id"]
+    assert (await client.put(f"/api/keys/{other}", json={"name": "TEST"}, headers=admin)).status_code == 409
+    renamed = {"name": "Test", "rights": ["admin"]}
+    await client.delete(f"/api/keys/{other}", headers=admin)
+    for key in await services.keys.list():
+        if key.key_id not in (first.key_id, other):
+            await services.keys.revoke(key.key_id)
+    assert (await client.put(f"/api/keys/{first.key_id}", json=renamed, headers=admin)).status_code == 204
+
+
+async def test_a_workspace_is_not_named_like_the_shipped_one(client: httpx.AsyncClient) -> None:
+    files = {"files": ("a.md", b"# A")}
+    refused = await client.post("/api/documents?workspace=Default", files=files)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "name_taken")
+    assert "looks like 'default'" in refused.text
+    assert (await client.post("/api/documents?workspace=default-2", files=files)).status_code == 200
+
+
 async def test_keys_end(client: httpx.AsyncClient, services: Services) -> None:
     revoked, header = await make(services, "ask")
     assert (await client.get("/api/documents", headers=header)).status_code == 200

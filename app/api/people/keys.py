@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from app.access.keys import make_key, read_expiry
+from app.access.keys import check_name, make_key, read_expiry
 from app.api.dependencies import CallerDep, KeysDep, SettingsDep, needs
 from app.api.schema.openapi import answer_with, fail_with, list_of
 from app.api.schema.responses import NewKeyBody, RetentionBody
@@ -41,7 +41,7 @@ async def list_keys(keys: KeysDep) -> dict[str, Any]:
     }
 
 
-@router.post("/keys", **answer_with(NewKeyBody, "The key.", status=201))
+@router.post("/keys", **answer_with(NewKeyBody, "The key.", 409, status=201))
 async def create_key(body: NewKeyRequest, request: Request, keys: KeysDep) -> dict[str, Any]:
     """Make a key. Its secret is in this response and nowhere else. From the first key on, every request needs one."""
     key, token = await make_key(keys, body.as_key(expires_at=read_expiry(body.expires)))
@@ -49,11 +49,13 @@ async def create_key(body: NewKeyRequest, request: Request, keys: KeysDep) -> di
     return {"key_id": key.key_id, "key": token}
 
 
-@router.put("/keys/{key_id}", status_code=204, responses=fail_with(404) | {204: {"description": "Changed."}})
+@router.put("/keys/{key_id}", status_code=204, responses=fail_with(404, 409) | {204: {"description": "Changed."}})
 async def change_key(key_id: str, body: KeyRequest, request: Request, keys: KeysDep) -> Response:
     """Change what a key may do, where, what it may read and how much it may use. Its secret and its end stay."""
     request.state.target = body.name
-    if not await keys.change(body.as_key(key_id)):
+    key = body.as_key(key_id)
+    await check_name(keys, key)
+    if not await keys.change(key):
         raise UnknownKey(f"There is no key {key_id!r} that is in use.")
     return Response(status_code=204)
 

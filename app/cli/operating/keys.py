@@ -10,6 +10,7 @@ from app.cli.support.running import as_command, print_json, print_result
 from app.settings import read_settings
 from app.support.terminal import err, escape, new_table, out, print_table
 from app.wiring.stores import open_stores
+from domain.documents import check_groups
 from domain.errors import InputError, UnknownKey
 from domain.people.access import OWNER, RIGHTS, ApiKey, Right
 from domain.people.audit import AuditEntry
@@ -60,7 +61,7 @@ async def create(
         name=name,
         rights=cast(frozenset[Right], rights),
         workspaces=frozenset(workspace) if workspace else None,
-        groups=frozenset(group) if group else None,
+        groups=frozenset(check_groups(group) or ()) if group else None,
         limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
         expires_at=read_expiry(expires),
     )

@@ -38,12 +38,13 @@ from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document, pick_named
-from domain.errors import Superseded, UnknownDocument
+from domain.errors import NameTaken, Superseded, UnknownDocument
 from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
+from domain.people.names import find_twin
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
-from domain.scope import Scope, admits
+from domain.scope import DEFAULT_SCOPE, Scope, admits
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
@@ -356,7 +357,10 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         ):
             await _hold_lease(session, content.arrival)
             await hold_index(session, self._embedder)
-            await session.execute(_CREATE_WORKSPACE)
+            is_new = bool((await session.execute(_CREATE_WORKSPACE)).rowcount)
+            shipped = DEFAULT_SCOPE.workspace_id
+            if is_new and workspace_id != shipped and find_twin(workspace_id, [shipped]):
+                raise NameTaken(f"The workspace {workspace_id!r} looks like {shipped!r}. Give it another name.")
             place = await _find_place(session, content)
             document_id, old = place.document_id, place.old
             await keep_superseded(session, document_id, content.content_hash)

@@ -203,8 +203,14 @@ _LIST_TURNS: LiteralString = f"""
 """
 
 _LIST_READABLE: LiteralString = """
-    SELECT run_id FROM unnest(%(run_ids)s::text[]) AS run_id
-    WHERE CASE WHEN %(steps)s THEN may_read_steps(%(workspace_id)s, run_id, %(groups)s)
+    SELECT run_id FROM unnest(%(run_ids)s::text[]) AS wanted (run_id)
+    WHERE CASE WHEN %(steps)s THEN may_read_steps(%(workspace_id)s, run_id, %(groups)s) AND NOT EXISTS (
+            -- Its prompts hold the instructions of its assistant.
+            SELECT FROM runs JOIN assistants AS asked USING (workspace_id)
+            WHERE workspace_id = %(workspace_id)s AND runs.run_id = wanted.run_id
+                AND mode = asked.name || '@' || asked.version
+                AND asked.groups <> '{}' AND NOT asked.groups && %(groups)s
+        )
         ELSE may_read_run(%(workspace_id)s, run_id, %(groups)s) END
 """
 
