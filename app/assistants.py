@@ -172,11 +172,11 @@ class Assistants:
         if draft.groups is not None:
             caller.check_groups(draft.groups, shown.groups)
         known = await self.modes.store.find(scope, assistant_id)
-        if known and known.setup.document_ids and draft.document_ids is not None:
+        hidden = set((known and known.setup.document_ids) or ()) - set(shown.setup.document_ids or ())
+        await self._check(scope, draft, shown.setup, has_hidden=bool(hidden))
+        if draft.document_ids is not None:
             # Those that the caller does not see stay.
-            hidden = set(known.setup.document_ids) - set(shown.setup.document_ids or ())
             draft = draft.model_copy(update={"document_ids": [*draft.document_ids, *sorted(hidden)]})
-        await self._check(scope, draft, known.setup if known else None)
         changed = await self.modes.store.change(scope, assistant_id, draft, caller.name)
         return (await self.modes.show(scope, [changed]))[0]
 
@@ -192,12 +192,13 @@ class Assistants:
         if not await self.modes.store.delete(asker, assistant_id):
             raise unknown_assistant(assistant_id)
 
-    async def _check(self, scope: Scope, draft: Draft, known: Setup | None = None) -> None:
-        """Raise what is wrong with the draft, but nothing that is wrong already with what it changes."""
+    async def _check(self, scope: Scope, draft: Draft, known: Setup | None = None, *, has_hidden: bool = False) -> None:
+        """Raise what is wrong with the draft, but nothing that is wrong already with what it changes. With `has_hidden`
+        it answers from documents, too, that the caller does not see."""
         if twin := find_twin(draft.name, self.modes.deployed):
             looks = "is" if draft.name == twin else f"looks like {twin!r}, which is"
             raise NameTaken(f"{draft.name!r} {looks} the name of a mode.")
-        if draft.document_ids == []:
+        if draft.document_ids == [] and not has_hidden:
             raise AssistantError("An assistant needs a document to answer from. Leave `document_ids` out for all.")
         self.modes.apply(draft.setup, draft.name)
         if draft.models is not None and any(draft.models.model_dump().values()) and not self.modes.connected:

@@ -131,9 +131,21 @@ async def test_who_may_not_read_a_document_sees_no_id_of_it_and_takes_none_away(
     draft = Draft.model_validate({"name": "desk", "description": "Ours.", **found.setup.model_dump()})
     changed = await teams.assistants.change(asker, draft, seller, made.assistant_id)
     assert {str(each.setup.document_ids) for each in (listed, version, found, chosen, changed)} == {str([sales])}
+    # Nor does anybody learn whether it names a document.
+    for document in (support, "00000000-0000-0000-0000-000000000000"):
+        named = Draft(name="desk", document_ids=[sales, document])
+        with pytest.raises(UnknownDocument):
+            await teams.assistants.change(asker, named, seller, made.assistant_id)
     profiles = [await teams.workspace_modes.find(asker, "desk"), (await teams.workspace_modes.list(asker))["desk"]]
     assert [each.documents.ids for each in profiles] == [[sales], [sales]]
     assert (await teams.assistants.find(DEFAULT_SCOPE, "desk")).setup.document_ids == [sales, support]
+    nobody = Scope.within("default", groups=["support-2"])
+    await teams.library.documents.set_groups("default", sales, ["sales"])
+    blind = (await teams.assistants.find(nobody, "desk")).setup
+    assert blind.document_ids == []
+    kept = Draft.model_validate({"name": "desk", **blind.model_dump()})
+    await teams.assistants.change(nobody, kept, Caller("nobody", groups=nobody.groups), made.assistant_id)
+    assert set((await teams.assistants.find(DEFAULT_SCOPE, "desk")).setup.document_ids or ()) == {sales, support}
     with pytest.raises(AssistantError, match="needs a document"):
         await save(teams, "empty", document_ids=[])
 

@@ -1,4 +1,3 @@
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from app.evaluation.sets import read_sets
 from app.history.costs import parse_since
 from app.modes import read_modes
 from app.settings import Settings, read_settings
-from app.support.terminal import count, escape, new_table, out, print_table, shorten, show_progress
+from app.support.terminal import count, err, escape, new_table, out, print_table, shorten, show_progress
 from app.wiring.services import open_services
 from app.wiring.stores import open_catalog, open_stores
 from domain.errors import InputError, UnknownMode
@@ -126,7 +125,7 @@ def print_notes(evaluated: Sequence[Evaluated]) -> None:
     """Say which workspaces were kept."""
     for each in evaluated:
         if each.kept is not None:
-            print(f"{each.set.name}: its documents stay in the workspaces {each.kept}-….", file=sys.stderr)
+            err.print(f"{escape(each.set.name)}: its documents stay in the workspaces {each.kept}-….")
 
 
 def print_evaluation(page: Path, evaluated: Sequence[Evaluated]) -> None:

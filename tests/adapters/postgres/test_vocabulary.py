@@ -84,7 +84,7 @@ async def test_the_plan_is_good_without_statistics_of_the_workspace(pool: Pool) 
             await connection.execute(
                 f"EXPLAIN (ANALYZE, FORMAT JSON) {FIND_SIMILAR_WORDS}",
                 {"workspace_id": "b", "variants": ["philosophical"], "long": ["philosophycal"], "similar": 20,
-                 "prefix": None, "prefix_end": None, "document_ids": None},
+                 "prefix": None, "prefix_end": None, "document_ids": None, "groups": None},
                 prepare=False,
             )
         ).fetchone()  # fmt: skip

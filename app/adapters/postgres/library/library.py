@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.adapters.postgres.conversations.threads import list_groups
 from app.adapters.postgres.library.dense import DenseSearch
 from app.adapters.postgres.library.lexical import LexicalSearch
 from app.adapters.postgres.library.passages import PassageReader
@@ -26,4 +27,4 @@ class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):
     ) -> dict[str, str]:
         async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
-            return await suggest_words(session, words, unfinished, language, document_ids)
+            return await suggest_words(session, words, unfinished, language, document_ids, list_groups(scope))

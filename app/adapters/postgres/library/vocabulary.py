@@ -48,17 +48,20 @@ _FORGET_WORDS: LiteralString = """
     )
 """
 
-_FIND_UNKNOWN_WORDS: LiteralString = """
+# Row-level security says it, too, where the server has our role.
+_READABLE: LiteralString = "(%(groups)s::text[] IS NULL OR f.groups = '{}' OR f.groups && %(groups)s::text[])"
+
+_FIND_UNKNOWN_WORDS: LiteralString = f"""
     SELECT n.word FROM unnest(%(words)s::text[], %(terms)s::int[]) AS n (word, term)
     WHERE NOT EXISTS (
         SELECT FROM term_frequencies AS f
-        WHERE f.workspace_id = %(workspace_id)s AND f.term = n.term AND f.chunks > 0
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = n.term AND f.chunks > 0 AND {_READABLE}
     )
 """
 
 # Finds words that are one of the variants, words that begin with the prefix, and words that share trigrams with a long
 # word.
-FIND_SIMILAR_WORDS: LiteralString = """
+FIND_SIMILAR_WORDS: LiteralString = f"""
     WITH found AS MATERIALIZED (
         SELECT word, term FROM vocabulary
         WHERE workspace_id = %(workspace_id)s AND word = ANY(%(variants)s::text[])
@@ -79,7 +82,7 @@ FIND_SIMILAR_WORDS: LiteralString = """
     SELECT word, max(chunks) AS chunks
     FROM found CROSS JOIN LATERAL (
         SELECT sum(chunks)::int AS chunks FROM term_frequencies AS f
-        WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0 AND {_READABLE}
           AND (
               %(document_ids)s::uuid[] IS NULL
               OR EXISTS (
@@ -121,15 +124,18 @@ async def suggest_words(
     unfinished: str | None,
     language: Language,
     document_ids: str | None = None,
+    groups: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """Return the likely correction of each misspelt word of `words`, and a completion of `unfinished`, which is one of
-    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents, or
-    is a function word of the language."""
+    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents that
+    an asker of these groups may read, or is a function word of the language."""
     doubtful = [word for word in dict.fromkeys(words) if _is_plain(word)]
     if not doubtful:
         return {}
     terms = Integers(_term_of(session.workspace_id, word) for word in doubtful)
-    found = {row["word"] for row in await session.fetch(_FIND_UNKNOWN_WORDS, words=doubtful, terms=terms)}
+    found = {
+        row["word"] for row in await session.fetch(_FIND_UNKNOWN_WORDS, words=doubtful, terms=terms, groups=groups)
+    }
     if not found:
         return {}
     # A common word of the language is correct even if the documents do not use it. In a thread, because the first call
@@ -146,6 +152,7 @@ async def suggest_words(
         long=[word for word in unknown if len(word) >= LONG],
         similar=SIMILAR,
         document_ids=document_ids,
+        groups=groups,
         prefix=prefix,
         prefix_end=prefix and f"{prefix}\U0010ffff",
     )
