@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.threads import list_groups
 from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.row_security import READABLE
 from domain.assistants import MOST_ASSISTANTS, MOST_VERSIONS, Assistant, Draft, Setup
 from domain.errors import AssistantError, NameTaken, UnknownAssistant
 from domain.people.names import find_twin, fold_name
@@ -23,18 +24,12 @@ _COLUMNS: LiteralString = """
     ) AS created_at
 """
 
-# Row-level security says it, too, where the server has our role.
-_READABLE: LiteralString = """
-    workspace_id = %(workspace_id)s
-    AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
-"""
-
-_SELECT: LiteralString = f"SELECT {_COLUMNS} FROM assistants WHERE {_READABLE}"
+_SELECT: LiteralString = f"SELECT {_COLUMNS} FROM assistants WHERE workspace_id = %(workspace_id)s AND {READABLE}"
 _VERSIONS: LiteralString = f"{_SELECT} AND assistant_id = %(assistant_id)s"
 
 _FIND: LiteralString = f"""
     {_SELECT} AND assistant_id IN (
-        SELECT assistant_id FROM assistants WHERE {_READABLE} AND current
+        SELECT assistant_id FROM assistants WHERE workspace_id = %(workspace_id)s AND {READABLE} AND current
             AND (assistant_id = %(assistant_id)s OR key = %(key)s)
         -- An id goes before another assistant's name.
         ORDER BY (assistant_id = %(assistant_id)s) IS TRUE DESC LIMIT 1
@@ -46,7 +41,7 @@ _HOLD: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended('assistant
 _COUNT: LiteralString = f"""
     SELECT count(*) FILTER (WHERE current) AS assistants,
         coalesce(max(version) FILTER (WHERE assistant_id = %(assistant_id)s), 0) AS latest,
-        coalesce(bool_or({_READABLE}) FILTER (WHERE assistant_id = %(assistant_id)s), false) AS readable
+        coalesce(bool_or({READABLE}) FILTER (WHERE assistant_id = %(assistant_id)s), false) AS readable
     FROM assistants WHERE workspace_id = %(workspace_id)s
 """
 
@@ -57,7 +52,7 @@ _LIST_NAMES: LiteralString = """
 
 _RETIRE: LiteralString = f"""
     UPDATE assistants SET current = false, groups = coalesce(%(given)s::text[], groups)
-    WHERE {_READABLE} AND assistant_id = %(assistant_id)s
+    WHERE workspace_id = %(workspace_id)s AND {READABLE} AND assistant_id = %(assistant_id)s
 """
 
 _ADD: LiteralString = """
@@ -74,10 +69,12 @@ _ADD: LiteralString = """
 
 _CHOOSE: LiteralString = f"""
     UPDATE assistants SET current = true
-    WHERE {_READABLE} AND assistant_id = %(assistant_id)s AND version = %(version)s
+    WHERE workspace_id = %(workspace_id)s AND {READABLE} AND assistant_id = %(assistant_id)s AND version = %(version)s
 """
 
-_DELETE: LiteralString = f"DELETE FROM assistants WHERE {_READABLE} AND assistant_id = %(assistant_id)s"
+_DELETE: LiteralString = (
+    f"DELETE FROM assistants WHERE workspace_id = %(workspace_id)s AND {READABLE} AND assistant_id = %(assistant_id)s"
+)
 
 
 class PostgresAssistantStore:

@@ -78,6 +78,9 @@ _OF_GROUPS: LiteralString = """
     OR groups && (SELECT nullif(current_setting('askgraph.groups', true), '')::text[])
 """
 
+READABLE: LiteralString = "(%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])"
+"""The same of a row with groups, for statements: not every server lets us have the role. NULL: all groups."""
+
 _LOCK = 0x61736B69
 """Advisory lock of the only process that secures tables."""
 

@@ -5,6 +5,7 @@ from typing import LiteralString
 
 from app.adapters.postgres.conversations.threads import OPEN
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from app.adapters.postgres.row_security import READABLE
 from domain.people.access import Caller
 from domain.ports.workspaces import MOST, WorkspaceSize
 
@@ -25,7 +26,7 @@ _LIST: LiteralString = f"""
             (
                 SELECT count(*) FROM documents
                 WHERE documents.workspace_id = named.workspace_id
-                    AND (%(groups)s::text[] IS NULL OR groups = '{{}}' OR groups && %(groups)s)
+                    AND {READABLE}
             ) AS documents,
             (
                 SELECT count(*) FROM threads AS thread

@@ -7,6 +7,7 @@ from app.adapters.postgres.documents.catalog import DOCUMENT_COLUMNS, read_docum
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.patterns import escape
 from app.adapters.postgres.pool import Session
+from app.adapters.postgres.row_security import READABLE
 from domain.library.browsing import Browsed, Choice, Folder, Order, View
 from domain.scope import Scope
 
@@ -14,10 +15,7 @@ MOST_FOLDERS = 500
 MOST_VALUES = 12
 """A key with more values is no list to choose from."""
 
-_READABLE: LiteralString = """
-    workspace_id = %(workspace_id)s
-    AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
-"""
+_READABLE: LiteralString = f"workspace_id = %(workspace_id)s AND {READABLE}"
 
 _FOUND: LiteralString = f"""
     FROM documents_of_workspace AS documents

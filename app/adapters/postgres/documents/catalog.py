@@ -9,6 +9,7 @@ from app.adapters.postgres.documents.revisions import list_revisions, read_text
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.row_security import READABLE
 from domain.documents import Box, Document, Line, Place, Revision, pick_named
 from domain.library.where import EVERYTHING, Where
 from domain.scope import Scope
@@ -48,10 +49,10 @@ _READ_HASHES: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-_LIST_READABLE: LiteralString = """
+_LIST_READABLE: LiteralString = f"""
     SELECT document_id::text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-      AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
+      AND {READABLE}
 """
 
 _GET_TEXT: LiteralString = """

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from app.adapters.postgres.library.ids import join_documents
 from app.adapters.postgres.pool import Session
+from app.adapters.postgres.row_security import READABLE
 from domain.library.where import PATH_KEY, Condition, Scalar, Where
 from domain.scope import Scope
 
@@ -32,7 +33,7 @@ _FIND_DOCUMENTS: LiteralString = f"""
     FROM documents_of_workspace
     WHERE workspace_id = %(workspace_id)s
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
-      AND (%(groups)s::text[] IS NULL OR groups = '{{}}' OR groups && %(groups)s::text[])
+      AND {READABLE}
       AND {PASSES_FILTER}
 """
 

@@ -22,6 +22,7 @@ from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, keep_documents
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
+from app.adapters.postgres.row_security import READABLE
 from domain.documents import Match
 from domain.scope import Scope
 
@@ -29,17 +30,11 @@ REMEMBERED_QUERIES = 256
 """Number of recent queries whose term weights are kept, because `score_lexical` follows `search_lexical` within
 milliseconds."""
 
-# Row-level security says it, too, where the server has our role.
-_READABLE: LiteralString = """
-    workspace_id = %(workspace_id)s
-    AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s::text[])
-"""
-
 # Returns the number of chunks that hold each term, `CHUNKS` among them, in documents that the asker may read. The row
 # without a term holds the number of chunks in the scope's documents, and the state that the workspace is in.
 COUNT_TERMS: LiteralString = f"""
     SELECT term, sum(chunks)::int AS chunks, NULL::uuid AS corpus FROM term_frequencies
-    WHERE {_READABLE} AND term = ANY(%(terms)s::int[]) GROUP BY term
+    WHERE workspace_id = %(workspace_id)s AND {READABLE} AND term = ANY(%(terms)s::int[]) GROUP BY term
     UNION ALL
     SELECT NULL, (
         SELECT coalesce(sum(documents.chunks), 0) FROM documents
@@ -101,7 +96,8 @@ _READ_IMPACTS: LiteralString = f"""
     SELECT chunk_id::text, impacts, NULL::int AS term, NULL::int AS chunks FROM examples
     UNION ALL
     SELECT NULL, NULL, term, sum(chunks)::int FROM term_frequencies
-    WHERE {_READABLE} AND term = ANY(%(all)s::int[] || ARRAY(SELECT DISTINCT unnest(terms) FROM examples))
+    WHERE workspace_id = %(workspace_id)s AND {READABLE}
+        AND term = ANY(%(all)s::int[] || ARRAY(SELECT DISTINCT unnest(terms) FROM examples))
     GROUP BY term
 """
 

@@ -13,6 +13,7 @@ from typing import LiteralString
 
 from app.adapters.postgres.library.bm25 import term_id
 from app.adapters.postgres.pool import Integers, Session
+from app.adapters.postgres.row_security import READABLE
 from domain.text.dictionary import is_word
 from domain.text.languages import Language, read_words
 from domain.text.terms import analyse, analyse_in, content_words
@@ -48,14 +49,11 @@ _FORGET_WORDS: LiteralString = """
     )
 """
 
-# Row-level security says it, too, where the server has our role.
-_READABLE: LiteralString = "(%(groups)s::text[] IS NULL OR f.groups = '{}' OR f.groups && %(groups)s::text[])"
-
 _FIND_UNKNOWN_WORDS: LiteralString = f"""
     SELECT n.word FROM unnest(%(words)s::text[], %(terms)s::int[]) AS n (word, term)
     WHERE NOT EXISTS (
         SELECT FROM term_frequencies AS f
-        WHERE f.workspace_id = %(workspace_id)s AND f.term = n.term AND f.chunks > 0 AND {_READABLE}
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = n.term AND f.chunks > 0 AND {READABLE}
     )
 """
 
@@ -82,7 +80,7 @@ FIND_SIMILAR_WORDS: LiteralString = f"""
     SELECT word, max(chunks) AS chunks
     FROM found CROSS JOIN LATERAL (
         SELECT sum(chunks)::int AS chunks FROM term_frequencies AS f
-        WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0 AND {_READABLE}
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0 AND {READABLE}
           AND (
               %(document_ids)s::uuid[] IS NULL
               OR EXISTS (
@@ -127,8 +125,8 @@ async def suggest_words(
     groups: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """Return the likely correction of each misspelt word of `words`, and a completion of `unfinished`, which is one of
-    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents that
-    an asker of these groups may read, or is a function word of the language."""
+    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents
+    that an asker of these groups may read, or is a function word of the language."""
     doubtful = [word for word in dict.fromkeys(words) if _is_plain(word)]
     if not doubtful:
         return {}
