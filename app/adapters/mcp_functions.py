@@ -21,12 +21,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents, Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from app.adapters.bounded_http import UNCOMPRESSED, bound_responses
 from app.support.addresses import is_safe_address
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError, FunctionError
 from domain.ports.functions import Function, FunctionList, FunctionResult
 from domain.scope import Scope
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import make_storable
 
 logger = logging.getLogger("askgraph.functions")
 
@@ -181,10 +182,12 @@ class McpFunctions:
 async def _connect(server: McpServer) -> AsyncIterator[Client]:
     async with AsyncExitStack() as stack:
         if server.url is not None:
-            headers = {"Accept-Encoding": "identity"}
+            headers = dict(UNCOMPRESSED)
             if server.token_variable:
                 headers["Authorization"] = f"Bearer {os.environ[server.token_variable]}"
-            http = httpx2.AsyncClient(headers=headers, transport=_BoundedTransport(), timeout=None)
+            http = httpx2.AsyncClient(
+                headers=headers, event_hooks=bound_responses(MOST_BYTES, MOST_BYTES), timeout=None
+            )
             transport = streamable_http_client(server.url, http_client=await stack.enter_async_context(http))
         else:
             assert server.command
@@ -192,35 +195,6 @@ async def _connect(server: McpServer) -> AsyncIterator[Client]:
             program = StdioServerParameters(command=server.command[0], args=server.command[1:], env=environment)
             transport = stdio_client(program)
         yield await stack.enter_async_context(Client(transport, cache=None))
-
-
-class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Ends responses that are too long, and those that could inflate to what is."""
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await super().handle_async_request(request)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            await response.aclose()
-            raise httpx2.ReadError("The response is compressed, which was not asked for.")
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream)
-        return response
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MOST_BYTES
-        async for part in self._stream:
-            left -= len(part)
-            if left < 0:
-                raise httpx2.ReadError("The response is too long.")
-            yield part
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 def _read(result: CallToolResult) -> str:
@@ -238,4 +212,4 @@ def _read(result: CallToolResult) -> str:
                 parts.append(f"({block.type}: not shown)")
     if not parts and result.structured_content is not None:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    return replace_surrogates("\n".join(parts).replace("\0", "")).strip()
+    return make_storable("\n".join(parts)).strip()

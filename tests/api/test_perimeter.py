@@ -209,19 +209,30 @@ async def test_no_json_holds_a_number_that_could_not_be_stored(client: httpx.Asy
         assert (refused.status_code, refused.json()["error"]["code"]) == (422, "metadata_error"), number
 
 
-async def test_text_that_cannot_be_stored_is_refused_in_our_words(client: httpx.AsyncClient) -> None:
-    null, half = "a\0b", "half \ud83d of a pair"
-    for path, metadata in (
-        *(("/langgraph/threads", {"note": text}) for text in (null, half)),
-        *(("/langgraph/threads", {"deep": [{text: 1}]}) for text in (null, half)),
-        *(("/langgraph/threads/search", {"note": text}) for text in (null, half)),
-    ):
-        body = json.dumps({"metadata": metadata})
-        refused = await client.post(path, content=body, headers={"Content-Type": "application/json"})
-        assert refused.status_code == 422, refused.text
-        assert "Unicode" not in refused.text
-    kept = await client.post("/langgraph/threads", json={"metadata": {"path": "C:\\u0000"}})
-    assert kept.json()["metadata"] == {"path": "C:\\u0000"}
+async def test_text_that_cannot_be_stored_is_mended_before_anything_begins(client: httpx.AsyncClient) -> None:
+    as_json = {"Content-Type": "application/json"}
+    texts = {"a\0b": "a\ufffdb", "half \ud83d of a pair": "half \ufffd of a pair"}
+    for text, mended in texts.items():
+        for metadata, kept in (({"note": text}, {"note": mended}), ({"deep": [{text: 1}]}, {"deep": [{mended: 1}]})):
+            body = json.dumps({"metadata": metadata})
+            made = await client.post("/langgraph/threads", content=body, headers=as_json)
+            assert made.json()["metadata"] == kept
+        asked = json.dumps(
+            {"model": "fast", "messages": [{"role": "user", "content": f"How many holidays are there, {text}?"}]}
+        )
+        for path, body in (
+            ("/v1/chat/completions", asked),
+            ("/langgraph/runs/wait", json.dumps({"assistant_id": "fast", "input": json.loads(asked)})),
+            ("/langgraph/runs/stream", json.dumps({"assistant_id": "fast", "input": json.loads(asked)})),
+            ("/api/chat?stream=false", json.dumps({"question": f"How many holidays, {text}?"})),
+        ):
+            answered = await client.post(path, content=body, headers=as_json)
+            assert answered.status_code == 200, (path, answered.text)
+            assert "error" not in answered.text, (path, answered.text)
+    for address in ("/api/documents/a%00b", "/api/documents?name=%00", "/api/threads/%00", "/api/search?q=a%00b"):
+        assert (await client.get(address)).status_code == 400, address
+    escaped = await client.post("/langgraph/threads", json={"metadata": {"path": "C:\\u0000"}})
+    assert escaped.json()["metadata"] == {"path": "C:\\u0000"}
 
 
 async def test_every_write_answers_at_once_where_its_body_is_empty(client: httpx.AsyncClient) -> None:

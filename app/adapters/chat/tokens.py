@@ -7,7 +7,7 @@ from typing import Any
 import quicktok
 
 from domain.ports.pictures import Picture
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import replace_surrogates
 
 
 class O200kCounter:

@@ -39,7 +39,7 @@ from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import replace_surrogates
 
 REMEMBERED_QUERIES = 256
 

@@ -30,7 +30,7 @@ from domain.errors import ConfigurationError
 from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import replace_surrogates
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 

@@ -34,7 +34,7 @@ from domain.errors import (
 from domain.library.similarity import Scale
 from domain.ports.embedding import Vector
 from domain.ports.models import ModelUsage, UsageSink
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import replace_surrogates
 
 MAX_DIMENSION = 4_000
 """Largest dimension of a vector index in half precision (pgvector)."""

@@ -28,7 +28,7 @@ from domain.errors import (
 )
 from domain.ports.models import ModelUsage, UsageSink
 from domain.scope import Scope
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import replace_surrogates
 
 ADDRESS = "https://api.cohere.com"
 

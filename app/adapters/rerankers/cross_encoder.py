@@ -22,7 +22,7 @@ from domain.documents import Passage, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports.models import UsageSink
 from domain.scope import Scope
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import replace_surrogates
 
 WINDOW = 512
 """Tokens per pair, if the tokenizer names no smaller limit. The longer text is cut: in practice the passage."""

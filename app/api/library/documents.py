@@ -60,7 +60,7 @@ from domain.library.ingestions import IngestionStatus
 from domain.library.where import Where
 from domain.ports.documents import DocumentStore
 from domain.scope import Scope
-from domain.text.surrogates import replace_surrogates
+from domain.text.storable import make_storable
 
 MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""
@@ -166,7 +166,7 @@ async def add_documents(
             # As a whole the request fails only while nothing of it is stored.
             if isinstance(error, Unavailable) and not accepted and all(each.status == "failed" for each in reports):
                 raise
-            shown = replace_surrogates(name[:MAX_NAME])
+            shown = make_storable(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:

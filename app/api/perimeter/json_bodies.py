@@ -1,5 +1,5 @@
-"""Reads JSON bodies, and refuses numbers that neither the database nor a JSON answer of ours can hold: no handler need
-think of them."""
+"""Reads JSON bodies, makes their texts storable, and refuses numbers that neither the database nor a JSON answer of
+ours can hold: no handler need think of them."""
 
 import json
 from json import JSONDecodeError
@@ -7,6 +7,8 @@ from math import isfinite
 from typing import Any
 
 from starlette.requests import Request
+
+from domain.text.storable import make_json_storable
 
 
 class JsonRequest(Request):
@@ -16,7 +18,10 @@ class JsonRequest(Request):
         """Return the body as Python's types. Raises `JSONDecodeError`, also for a number that is too large."""
         if not hasattr(self, "_json"):
             body = await self.body()
-            self._json = json.loads(body, parse_int=_read_integer, parse_float=_read_float, parse_constant=_read_float)
+            written = make_json_storable(body.decode(json.detect_encoding(body)))
+            self._json = json.loads(
+                written, parse_int=_read_integer, parse_float=_read_float, parse_constant=_read_float
+            )
         return self._json
 
 

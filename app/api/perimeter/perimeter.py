@@ -69,6 +69,9 @@ class Perimeter:
                 status=403,
             )
             await refusal(scope, receive, send_protected)
+        elif "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            problem = "The address of this request holds a NUL character, which no text here can."
+            await respond_to("input_error", problem, retryable=False, status=400)(scope, receive, send_protected)
         elif scope["method"] == "HEAD":
             await self._app({**scope, "method": "GET"}, receive, _leave_out_body(send_protected))
         else:

@@ -61,6 +61,7 @@ from domain.documents import Document
 from domain.errors import AskgraphError
 from domain.people.access import Caller, Right
 from domain.people.names import WORKSPACE_ID
+from domain.text.storable import make_json_storable
 
 logger = logging.getLogger("askgraph.api")
 
@@ -121,7 +122,7 @@ async def serve_request(tools: Tools, scope: Scope, receive: Receive, send: Send
     clients of these versions get a session to name, of which nothing is kept but the calls that go on.
     """
     request = Request(scope, receive)
-    body = await request.body()
+    body = make_json_storable((await request.body()).decode("utf-8", "replace")).encode()
     session = request.headers.get(SESSION)
     if session is not None and (call := _calls.get((tools.caller.name, session, _read_cancelled(body)))):
         call.cancel()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, clean, squeeze
 from app.ingest.readers.grids import add_table, check_cells
 from domain.documents import ParsedDocument
-from domain.text.surrogates import join_surrogates
+from domain.text.storable import make_storable
 
 MAX_DEPTH = 1000
 """Nested groups whose formatting is kept apart; deeper ones share it."""
@@ -265,7 +265,7 @@ class _Reader:
         if self._paragraph.is_in_table and self._words:
             self._words.append(" ")  # several paragraphs of a cell
             return
-        text = clean(join_surrogates("".join(self._words)))
+        text = clean(make_storable("".join(self._words)))
         lines = "\n".join(filter(None, map(squeeze, text.split("\n"))))
         marker = squeeze("".join(self._marker))
         self._words.clear()

@@ -16,7 +16,7 @@ from app.ingest.readers.assembly import squeeze
 from app.ingest.readers.pdf.page import Piece, Run
 from app.ingest.readers.pdf.tables import NARROW_GAP, WIDE_GAP
 from domain.documents import Box
-from domain.text.surrogates import join_surrogates
+from domain.text.storable import make_storable
 
 _HYPHEN = "\x02"
 """PDFium's code for a hyphen at the end of a line; it omits the line break after it."""
@@ -124,4 +124,4 @@ def _is_bold(text_page: raw.FPDF_TEXTPAGE, index: int) -> bool:
 
 
 def _tidy(characters: str) -> str:
-    return squeeze(join_surrogates(characters.replace(_HYPHEN, "-")))
+    return squeeze(make_storable(characters.replace(_HYPHEN, "-")))

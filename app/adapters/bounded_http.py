@@ -1,0 +1,43 @@
+"""Bounds what the server at the other end of an HTTP client sends."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx2
+
+UNCOMPRESSED = {"Accept-Encoding": "identity"}
+"""Header of clients whose responses are bounded."""
+
+
+class OversizedResponse(httpx2.ReadError):
+    """The response is longer than it may be, or could inflate to that."""
+
+
+def bound_responses(most: int, streamed: int) -> dict[str, list[Callable[[httpx2.Response], Awaitable[None]]]]:
+    """Return the event hooks of a client that ends a response after `most` bytes, a stream of events after
+    `streamed`."""
+
+    async def bound(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise OversizedResponse("The response is compressed, which was not asked for.")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        response.stream = _BoundedStream(response.stream, streamed if is_stream else most)
+
+    return {"response": [bound]}
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream = stream
+        self._most = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._most
+        async for part in self._stream:
+            left -= len(part)
+            if left < 0:
+                raise OversizedResponse("The response is too long.")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
