@@ -212,6 +212,8 @@ class GenerateKnobs(_Knobs):
     source_tokens: int = Field(8000, ge=200)
     """Token budget for the sources in the prompt."""
     answer_tokens: int = Field(1000, ge=16)
+    answer_seconds: float = Field(300, gt=0, le=600)
+    """Seconds after which an answer ends as far as it is written."""
     max_sentences: int = Field(2, ge=1, le=20)
     """The most passages that an answer without a language model quotes."""
     temperature: float = Field(0.2, ge=0, le=2)

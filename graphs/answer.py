@@ -51,8 +51,8 @@ AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 
 STEP_SECONDS = 15.0
 """Seconds for a step's own work: a search, or the local judgement that replaces a model's."""
-WRITING_SECONDS = 300.0
-"""Seconds that a model may take to write an answer, as long as it is not silent."""
+WRITING_SECONDS = 600.0
+"""The most seconds that a profile may give a model to write an answer."""
 
 RECURSION_LIMIT = 200
 """The most steps of a run; more would be a loop. Each of at most five retries takes four steps. A failed answerer takes
@@ -168,10 +168,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             name,
             instrument(nodes[name], nodes),
             input_schema=AnswerState,
-            timeout=TimeoutPolicy(
-                run_timeout=seconds + STEP_SECONDS,
-                idle_timeout=model_timeout + STEP_SECONDS if step.streams else None,
-            ),
+            timeout=TimeoutPolicy(run_timeout=seconds + STEP_SECONDS),
             retry_policy=RETRY_ONCE if step.retry else NO_RETRY,
         )
     for source, edge in EDGES.items():

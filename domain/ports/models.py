@@ -123,9 +123,9 @@ class ChatModel(Protocol):
         max_tokens: int,
         timeout: float | None = None,
     ) -> AsyncIterator[str]:
-        """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one that is
-        silent for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`. A reply that reaches
-        `max_tokens` ends there; its usage says that it is `full`."""
+        """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one
+        without a word for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`: thoughts are
+        none. A reply that reaches `max_tokens` ends there; its usage says that it is `full`."""
         ...
 
 

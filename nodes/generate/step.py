@@ -3,6 +3,7 @@
 A model writes prose. Without a model, the passages that answer are quoted, which is grounded by construction.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -278,23 +279,32 @@ async def _write_with_model(
     messages = _write_prompt(state, sources, profile, pictures)
     held = ""
     begun = not opening
-    async for token in model.stream(
+    loop, is_late = asyncio.get_running_loop(), False
+    deadline = loop.time() + knobs.answer_seconds
+    stream = model.stream(
         messages,
         context.ledger,
         temperature=knobs.temperature,
         max_tokens=knobs.answer_tokens,
         timeout=profile.models.timeout,
-    ):
-        listener.feed(token)
-        if begun:
-            prose.feed(token)
-            continue
-        held += token
-        if listener.heard_abstention is not None:
-            begun = True
-            opening = "" if listener.heard_abstention else opening
-            writer.write(opening)
-            prose.feed(held)
+    )
+    try:
+        async with within(deadline, ModelTimeout()):
+            async for token in stream:
+                listener.feed(token)
+                if begun:
+                    prose.feed(token)
+                    continue
+                held += token
+                if listener.heard_abstention is not None:
+                    begun = True
+                    opening = "" if listener.heard_abstention else opening
+                    writer.write(opening)
+                    prose.feed(held)
+    except ModelTimeout:
+        is_late = loop.time() >= deadline and bool(writer.text)
+        if not is_late:
+            raise
     listener.finish()
     if not begun:
         opening = ""
@@ -304,6 +314,8 @@ async def _write_with_model(
     if any(used.full for used in context.ledger.usage):
         # The warning keeps the answer out of the cache.
         context.ledger.warn(warnings.cut.format(tokens=knobs.answer_tokens))
+    if is_late:
+        context.ledger.warn(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
     if prose.lost_links:
         context.ledger.warn(warnings.lost_link)
     framing = Framing(opening=listener.length or len(opening), closing=0)

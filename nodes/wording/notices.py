@@ -94,6 +94,7 @@ class Warnings(_Texts):
     one_unembedded: str
     unembedded: str
     cut: str
+    late: str
     lost_link: str
     uncited: str
     beside_question: str

@@ -1,5 +1,6 @@
 """What a run goes on without: the next answerer, fewer sources, no more searching. Over the real protocol."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from domain.events import Done, Event
 from domain.execution.budget import Budget
 from domain.profile import MODES, GenerateKnobs, GradeKnobs, Profile
 from tests.asking import LARGE, SHORT_HANDBOOK, SMALL, ask_for_events, serve_models, steps_of
-from tests.wire.openai import OpenAIServer
+from tests.wire.openai import OpenAIServer, event_of
 
 SECOND, THIRD = "gpt-4o-mini", "gpt-4o"
 
@@ -150,6 +151,46 @@ async def test_an_answer_that_reached_its_length_says_so_and_is_not_given_again(
     assert not again["cached"]
     assert "Malmo" in again["answer"]
     assert not again["warnings"]
+
+
+async def repeat(piece: bytes, pause: float = 0.0) -> AsyncIterator[bytes]:
+    """A reply that never ends."""
+    while True:
+        yield piece
+        await asyncio.sleep(pause)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "pause", "warning"),
+    [
+        ({"answer_tokens": 20}, 0.0, "its limit of 20 tokens"),
+        ({"answer_seconds": 0.5}, 0.02, "its limit of 0.5 seconds"),
+    ],
+)
+async def test_an_answer_without_an_end_stays_as_far_as_it_may_go(
+    settings: Settings, knobs: dict[str, Any], pause: float, warning: str
+) -> None:
+    sentence = event_of({"content": "The warranty is 36 months [1]. "})
+    mode = own_mode(generate=GenerateKnobs.model_validate(knobs))
+    async with serve(settings, send=lambda body: repeat(sentence, pause) if body["model"] == LARGE else None) as served:
+        for _ in range(2):
+            done, _ = await ask_for_events(served[0], "How long is the warranty?", profile=mode)
+            assert "The warranty is 36 months [1]. The warranty" in done["answer"]
+            assert [citation["marker"] for citation in done["citations"]] == [1]
+            assert [warning in each for each in done["warnings"]] == [True]
+            assert not done["cached"], "it is not complete"
+
+
+async def test_thoughts_without_an_answer_are_as_good_as_silence(settings: Settings) -> None:
+    thought = event_of({"reasoning_content": "hm "})
+    changes = {"model_timeout": 0.5}
+    handbook = {"handbook.md": SHORT_HANDBOOK}
+    endless = lambda body: repeat(thought, 0.01) if body["model"] == LARGE else None  # noqa: E731
+    async with serve_models(settings, handbook, changes=changes, send=endless) as (services, _):
+        done, _ = await ask_for_events(services, "How long is the warranty?", profile=own_mode())
+    assert done["answered_by"] == "local"
+    assert "36 months" in done["answer"]
+    assert [each["code"] for each in done["degraded"]] == ["model_timeout"]
 
 
 async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:

@@ -100,6 +100,8 @@ class Behaviour(faults.Behaviour):
     """Reply of the model of this name to everything."""
     tool_calls: list[list[Json]] | None = None
     """Calls of tools that it makes in the next requests that offer any; then it is done. None: as `act_on` says."""
+    send: Callable[[Json], AsyncIterator[bytes] | None] | None = None
+    """Returns the body of the reply to a request, however odd; None: the usual one."""
     replies: list[str] = field(default_factory=list)
     """Literal replies to the next chat requests, one each; afterwards `answers` replies."""
 
@@ -165,9 +167,14 @@ class OpenAIServer(faults.ModelServer):
         fault = fault or behaviour.model_faults.get(str(body.get("model")))
         if behaviour.window and _count_prompt(body) > behaviour.window:
             fault = "context_length"
-        if refusal := self._check_key(request) or self._check_body(body) or await self._fail_early(fault):
+        odd = behaviour.send(body) if behaviour.send else None
+        failing = None if odd else await self._fail_early(fault)
+        if refusal := self._check_key(request) or self._check_body(body) or failing:
             return refusal
 
+        if odd is not None:
+            kind = "text/event-stream" if body.get("stream") else "application/json"
+            return StreamingResponse(odd, 500 if fault == "server_error" else 200, media_type=kind)
         response_format = body.get("response_format") or {}
         schema = response_format.get("json_schema", {}).get("schema")
         if behaviour.ignores_format and response_format:
@@ -364,6 +371,12 @@ def _count_prompt(body: Json) -> int:
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
     counted = sum(_TOKENS.count(str(message["content"])) + 4 for message in _flatten(body["messages"]))
     return counted + (_TOKENS.count(json.dumps(schema)) if schema else 0)
+
+
+def event_of(delta: Json, finish: str | None = None) -> bytes:
+    """Return one chunk of a stream, for `Behaviour.send`."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return _event({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "x", "choices": [choice]})
 
 
 def _event(data: Json) -> bytes:

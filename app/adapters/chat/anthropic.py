@@ -6,6 +6,7 @@ from functools import cached_property
 import anthropic
 from langchain_anthropic import ChatAnthropic
 
+from app.adapters.chat.langchain import BOUNDED
 from app.adapters.chat.providers import CHECK_SECONDS
 
 
@@ -20,6 +21,7 @@ class Claude(ChatAnthropic):
             base_url=self.anthropic_api_url,
             timeout=self.default_request_timeout,
             max_retries=self.max_retries,
+            http_client=anthropic.DefaultAsyncHttpxClient(timeout=self.default_request_timeout, **BOUNDED),
         )
 
     async def check(self) -> str | None:

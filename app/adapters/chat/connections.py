@@ -11,7 +11,7 @@ import openai
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from app.adapters.chat.langchain import LangChainChat, describe_misfit
+from app.adapters.chat.langchain import BOUNDED, LangChainChat, describe_misfit
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.chat.providers import PACKAGES, Access, split_name
 from app.adapters.prices import PriceTable
@@ -38,7 +38,7 @@ class Connections:
         self._access = access
         self._timeout = timeout
         self._prices = prices
-        self._http = openai.DefaultAsyncHttpxClient(timeout=timeout)
+        self._http = openai.DefaultAsyncHttpxClient(timeout=timeout, **BOUNDED)
         self._models: dict[str, LangChainChat] = {}
         self._found: dict[str, str | None] = {}
         self._checked = 0.0

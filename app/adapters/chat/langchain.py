@@ -25,6 +25,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from pydantic import ValidationError
 
+from app.adapters.bounded_http import UNCOMPRESSED, OversizedResponse, bound_responses
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
@@ -40,6 +41,7 @@ from domain.errors import (
 )
 from domain.ports.models import FailedAttempt, Message, ModelReply, ModelUsage, Schema, Tool, ToolCall, UsageSink
 from domain.ports.pictures import Picture
+from domain.text.storable import make_json_storable, make_storable
 
 Reply = TypeVar("Reply")
 
@@ -55,6 +57,14 @@ over."""
 JUDGEMENT_TOKENS = 1000
 """Token limit of a judgement: twice what eight claims or forty ranks need. A weak model can fill a list forever, and
 nothing else would stop it on a server of one's own."""
+
+TOKEN_CHARACTERS = 10
+"""Characters of a reply for each token that it may have, far more than in any language. Some servers take no limit of
+tokens, and some models never end."""
+MOST_WAITED_FOR = 1000
+"""Characters of a streamed piece that go on at once, so that other work gets its turn."""
+BOUNDED: Mapping[str, Any] = {"headers": UNCOMPRESSED, "event_hooks": bound_responses(2_000_000, 16_000_000)}
+"""Options of a provider's HTTP client: bounds in bytes, for all thoughts and wrappings beside the words."""
 
 LONGEST_MESSAGE = 1000
 """Characters of a provider's message that are kept. Some repeat the whole request."""
@@ -115,13 +125,17 @@ class LangChainChat:
         prompt, declared = _convert(messages), [_declare(tool) for tool in tools]
         asking = partial(self._offer, prompt, declared, max_tokens)
         reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), json.dumps(declared)])
-        self._check(reply, sink)
-        calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in reply.tool_calls]
+        self._check(reply, sink, max_tokens)
+        with self._translated(sink):
+            calls = [
+                ToolCall(call["id"] or "", make_storable(call["name"]), _make_storable(call["args"]))
+                for call in reply.tool_calls
+            ]
         calls += [
-            ToolCall(call["id"] or "", call["name"] or "", {}, f"The arguments are no JSON object: {call['args']}")
+            ToolCall(call["id"] or "", call["name"] or "", {}, f"The arguments are no JSON object: {call['args']!r}")
             for call in reply.invalid_tool_calls
         ]
-        text = str(reply.text)
+        text = make_storable(str(reply.text))
         if not calls and not text.strip():
             raise ModelError(f"The language model {self.name} sent an empty reply.")
         return ModelReply(text, calls)
@@ -135,8 +149,8 @@ class LangChainChat:
         max_tokens: int,
         timeout: float | None = None,
     ) -> AsyncIterator[str]:
-        """Yield the text as it arrives. A reply that reaches `max_tokens` ends without an error; its usage is marked as
-        full."""
+        """Yield the text as it arrives. A reply that reaches `max_tokens`, or has more characters than so many tokens
+        could have, ends without an error; its usage is marked as full."""
         finish: str | None = None
         usage: UsageMetadata | None = None
         wait = timeout or self._timeout
@@ -157,20 +171,31 @@ class LangChainChat:
             self.sees = False
             logger.warning("The language model %s refuses pictures and gets none any more: %s", self.name, error)
         pieces: list[str] = []
+        left, half = max_tokens * TOKEN_CHARACTERS, ""
+        silent_until = asyncio.get_running_loop().time() + wait
         async with aclosing(chunks):
             try:
                 while chunk is not None:
                     finish = _read_finish(chunk) or finish
                     if chunk.usage_metadata:
                         usage = self._add(usage, chunk.usage_metadata)
-                    text = chunk.content if isinstance(chunk.content, str) else str(chunk.text)
+                    text = half + (chunk.content if isinstance(chunk.content, str) else str(chunk.text))
+                    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+                    text = make_storable(text[: len(text) - len(half)][:left])
+                    for start in range(0, len(text), MOST_WAITED_FOR):
+                        pieces.append(text[start : start + MOST_WAITED_FOR])
+                        yield pieces[-1]
+                        await asyncio.sleep(0)
+                    left -= len(text)
+                    if left <= 0:
+                        finish = finish or "length"
+                        break
                     if text:
-                        pieces.append(text)
-                        yield text
-                    chunk = await self._next(chunks, wait, sink)
+                        silent_until = asyncio.get_running_loop().time() + wait
+                    chunk = await self._next(chunks, silent_until, sink)
             finally:
-                if usage is None and finish is None:
-                    self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink)
+                if usage is None and (finish is None or left <= 0):
+                    self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink, full=left <= 0)
                 elif pieces or usage:
                     self._record(usage, sink, full=finish in _FULL)
         if finish in _REFUSED:
@@ -214,17 +239,21 @@ class LangChainChat:
         """Return the text of one reply, which should be JSON of `schema`."""
         asking = partial(self._request, prompt, schema)
         reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), describe_schema(schema)])
-        self._check(reply, sink)
-        return json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
+        self._check(reply, sink, JUDGEMENT_TOKENS)
+        text = json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
+        return make_json_storable(make_storable(text))
 
-    def _check(self, reply: AIMessage, sink: UsageSink) -> None:
-        """Record the usage of a reply, and raise where it is a refusal or incomplete."""
+    def _check(self, reply: AIMessage, sink: UsageSink, max_tokens: int) -> None:
+        """Record the usage of a reply, and raise where it is a refusal, incomplete, or longer than it could be."""
         self._record(reply.usage_metadata, sink)
         finish = _read_finish(reply)
         if finish in _REFUSED or reply.additional_kwargs.get("refusal"):
             raise ModelRefused
         if finish in _FULL:
             raise ModelError(f"The language model {self.name} ran out of tokens before its reply was complete.")
+        calls = [*reply.tool_calls, *reply.invalid_tool_calls]
+        if len(str(reply.text)) + sum(len(str(call["args"])) for call in calls) > max_tokens * TOKEN_CHARACTERS:
+            raise ModelError(f"The language model {self.name} wrote far more than it was asked for.")
 
     async def _offer(self, prompt: list[BaseMessage], tools: list[dict[str, Any]], max_tokens: int) -> AIMessage:
         """Request one reply, in which the model may call tools."""
@@ -282,6 +311,8 @@ class LangChainChat:
             yield
         except self.caught as error:
             self._record_failure(error, sink)
+            if _is_oversized(error):
+                raise ModelError(f"The language model {self.name} sent more than a reply may have.") from error
             raise self._translate(error) from error
 
     def _record_failure(self, error: BaseException, sink: UsageSink) -> None:
@@ -326,12 +357,14 @@ class LangChainChat:
                     await asyncio.sleep(wait)
 
     async def _next(
-        self, chunks: AsyncIterator[AIMessageChunk], timeout: float, sink: UsageSink
+        self, chunks: AsyncIterator[AIMessageChunk], deadline: float, sink: UsageSink
     ) -> AIMessageChunk | None:
-        """Return the next chunk of an open stream; None at its end."""
+        """Return the next chunk of an open stream; None at its end. `deadline` is a time of the event loop."""
         try:
             with self._translated(sink):
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout_at(deadline):
+                    # A server that never pauses would leave no turn to others, nor to the one that cancels this.
+                    await asyncio.sleep(0)
                     return await anext(chunks, None)
         except (ModelUnavailable, ModelError) as error:
             # Any failure within a stream means a cut reply, unless the provider reports something more specific.
@@ -339,13 +372,13 @@ class LangChainChat:
                 raise ModelReplyCut from error
             raise
 
-    def _estimate(self, sent: Iterable[str | Picture], text: str, sink: UsageSink) -> None:
+    def _estimate(self, sent: Iterable[str | Picture], text: str, sink: UsageSink, *, full: bool = False) -> None:
         """Record an estimate for a call that was given up or cut, which is billed but reports its usage only at its
         end. Token counts of other models differ from o200k by some percent."""
         read = sum(self._tokens.count(each) if isinstance(each, str) else count_picture(each) for each in sent)
         written = self._tokens.count(text)
         cost = self._prices.price(self.name, read, 0, written)
-        sink.record(ModelUsage(self.name, read, written, cost, estimated=True))
+        sink.record(ModelUsage(self.name, read, written, cost, full, estimated=True))
 
     def _record(self, usage: UsageMetadata | None, sink: UsageSink, *, full: bool = False) -> None:
         """Record the usage. A server that reports none is recorded with zero tokens of unknown cost, so that the call
@@ -395,6 +428,15 @@ def _convert_one(message: Message) -> BaseMessage:
             return AIMessage(message.content, tool_calls=calls)
         case "tool":
             return ToolMessage(message.content, tool_call_id=message.answers)
+
+
+def _is_oversized(error: BaseException | None) -> bool:
+    # LangChain and the SDK wrap what the HTTP client raises.
+    return error is not None and (isinstance(error, OversizedResponse) or _is_oversized(error.__cause__))
+
+
+def _make_storable(value: Any) -> Any:
+    return json.loads(make_json_storable(json.dumps(value)))
 
 
 def _spell(message: BaseMessage) -> str:

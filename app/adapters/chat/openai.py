@@ -9,6 +9,7 @@ learns both from their refusals and remembers them per model.
 
 import asyncio
 import copy
+import json
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -26,6 +27,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from app.adapters.bounded_http import OversizedResponse
 from app.adapters.chat.langchain import (
     JUDGEMENT_TOKENS,
     LangChainChat,
@@ -60,6 +62,9 @@ _CONSTRAINTS = {
     "default", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern",
 }  # fmt: skip
 
+LONGEST_LINE = 1_000_000
+"""Bytes of one line of a stream, which is one chunk."""
+
 _IGNORED = 3
 """Replies in prose after which the format counts as ignored. One may be a slip of the model. Chosen."""
 
@@ -68,7 +73,7 @@ _PASSING = (408, 409, 429)
 
 _CONTEXT_EXCEEDED = re.compile(r"context.?(length|size|window)", re.IGNORECASE)
 _FORMAT_REFUSED = re.compile(r"response.?format|json.?schema|json.?object|structured output|grammar", re.IGNORECASE)
-_UNUSABLE = (ValueError, KeyError, TypeError, IndexError)
+_UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Exceptions that the SDK and LangChain raise for a reply that violates the protocol."""
 _REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
 
@@ -294,7 +299,7 @@ class _PlainReply:
         self._response = response
 
     def parse(self) -> Any:
-        reply = orjson.loads(self._response.content)
+        reply = _read_json(self._response.content)
         for choice in reply["choices"] or []:
             if choice["message"].get("refusal"):
                 # `ChatOpenAI` passes on a refusal only from the SDK's types.
@@ -308,14 +313,17 @@ class _PlainReply:
         await self._response.aclose()
 
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
-        rest, is_refusal = b"", False
+        rest, is_refusal = bytearray(), False
         async for received in self._response.aiter_bytes():
             # Not `aiter_lines`, which also splits at line separators inside a JSON string.
-            *lines, rest = (rest + received).split(b"\n")
+            *lines, last = received.split(b"\n")
             for line in lines:
+                line, rest = bytes(rest + line), bytearray()
                 if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                     continue
-                chunk = orjson.loads(line[5:])
+                chunk = _read_json(line[5:])
+                if not isinstance(chunk, dict):  # what keeps a connection alive
+                    continue
                 for choice in chunk.get("choices") or []:
                     is_refusal = is_refusal or bool((choice.get("delta") or {}).get("refusal"))
                     if is_refusal and choice.get("finish_reason"):
@@ -324,6 +332,17 @@ class _PlainReply:
                 if chunk.get("error"):
                     raise openai.APIError(str(chunk["error"]), self._response.request, body=chunk["error"])
                 yield chunk
+            rest += last
+            if len(rest) > LONGEST_LINE:
+                raise OversizedResponse("A line of the stream is too long.")
+
+
+def _read_json(written: bytes) -> Any:
+    try:
+        return orjson.loads(written)
+    except orjson.JSONDecodeError:
+        # It refuses half of a surrogate pair, whose other half may come with the next chunk.
+        return json.loads(written)
 
 
 def _instruct(prompt: list[BaseMessage], instruction: str) -> list[BaseMessage]:
