@@ -50,5 +50,5 @@ class Calculator(Protocol):
     async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
         """Return what a table of the documents holds for a question that names rows and columns, or asks for the
         greatest, the least, the number, the sum or the mean; None where it does not tell which are meant. Documents
-        that are not in scope, or too long, are passed over. Raises no `CalculationError`."""
+        that are not in scope, or too long, are passed over. Raises `CalculationError` where looking takes too long."""
         ...

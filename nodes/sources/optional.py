@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from domain.errors import DatabaseUnavailable
+from domain.errors import CalculationError, DatabaseUnavailable
 from nodes.context import Ledger
 
 Result = TypeVar("Result")
@@ -14,14 +14,14 @@ TIMEOUT_SECONDS = 3.0
 
 
 async def query_or_default(query: Awaitable[Result], default: Result, ledger: Ledger, consequence: str) -> Result:
-    """Return the result of `query`, or `default` where the library does not answer in time.
+    """Return the result of `query`, or `default` where the library does not answer in time, or gives up.
 
     In that case the ledger gets a warning that begins with `consequence`, which also keeps the answer out of the cache.
     """
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             return await query
-    except DatabaseUnavailable as error:
+    except (DatabaseUnavailable, CalculationError) as error:
         ledger.warn(f"{consequence}: {error.message}")
     except TimeoutError:
         ledger.warn(f"{consequence}: {DatabaseUnavailable().message}")

@@ -1,6 +1,7 @@
 """Computing over the tables of documents."""
 
 import asyncio
+import string
 import subprocess
 import sys
 import time
@@ -285,3 +286,31 @@ def test_figures_and_dates_are_read_out_of_text(text: str, number: float | None,
 def _read_memory(process: int) -> int:
     status: Any = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
     return int(status["VmHWM"].split()[0])
+
+
+def write_tables(count: int) -> tuple[str, str]:
+    """A text of tiny tables, and a long question that each of them may answer."""
+    words = (first + second for first in string.ascii_lowercase for second in string.ascii_lowercase)
+    return "\n\n".join(["|plinth|b|\n|-|-|\n|c|d|"] * count), f"plinth registry {' '.join(words)}"[:1990]
+
+
+def test_looking_through_many_tables_has_an_end() -> None:
+    text, question = write_tables(400)
+    with pytest.raises(CalculationError, match="too many tables"):
+        look_up(question, ["many.md"], [text], seconds=0.0)
+
+
+@in_one_loop
+async def test_looking_through_tables_leaves_the_loop_its_turns(
+    services: Services, calculator: SqliteCalculator
+) -> None:
+    text, question = write_tables(400)
+    report = await services.library.ingestion.add("many", "many.md", f"# Registry\n\n{text}".encode())
+    assert report.document_id is not None
+    looking = asyncio.create_task(calculator.look_up(Scope("many"), question, [report.document_id]))
+    turns = 0
+    while not looking.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 100
+    await asyncio.gather(looking, return_exceptions=True)

@@ -7,7 +7,9 @@ import pytest
 
 from app.wiring.services import Services
 from domain.documents import FoundSpan
+from domain.errors import CalculationError
 from domain.scope import DEFAULT_SCOPE
+from nodes.context import Ledger
 from nodes.sources.looking_up import look_up
 from tests.asking import ask_for_state
 from tests.contracts.calculator import FILES
@@ -96,3 +98,13 @@ async def test_tables_are_looked_up_where_a_row_of_theirs_was_found() -> None:
     as_it_is_cut = make_source(rows, document_id="cut")
     await look_up("?", [beside, found, as_it_is_cut], DEFAULT_SCOPE, context)
     assert asked == ["found", "cut"]
+
+
+async def test_a_search_of_tables_that_is_given_up_is_told() -> None:
+    async def give_up(*_: Any) -> None:
+        raise CalculationError("There are too many tables.")
+
+    ledger = Ledger()
+    context: Any = SimpleNamespace(calculator=SimpleNamespace(look_up=give_up), ledger=ledger)
+    assert await look_up("?", [make_source("a | b\n--- | ---\n1 | 2")], DEFAULT_SCOPE, context) == []
+    assert ledger.warnings == ["Tables were not looked up: There are too many tables."]

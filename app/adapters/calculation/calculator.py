@@ -28,7 +28,9 @@ WORKER_SECONDS = 8.0
 MAX_CHARACTERS = 5_000_000
 """Size of the documents of one query."""
 LOOKED_THROUGH, LOOKED_THROUGH_HERE = 500_000, 20_000
-"""Size of those that are looked through for a question, and without a worker: it takes some milliseconds."""
+"""Size of those that are looked through for a question, and in a thread, without a worker: it takes milliseconds."""
+LOOKING_SECONDS = 2.0
+"""Time for that, while a step waits 3 s."""
 PASSAGES = 3
 """Passages that show the rows of a query."""
 BUDGET = 1_500
@@ -77,12 +79,12 @@ class SqliteCalculator:
             return None
         # The folder says what the file is about, those above it where it is kept.
         names = [" ".join((document.title, *PurePath(document.source).parts[-2:])) for document in held]
-        job = partial(look_up, question, names, [document.text for document in held])
+        job = partial(look_up, question, names, [document.text for document in held], LOOKING_SECONDS)
+        is_short = LOOKED_THROUGH - room <= LOOKED_THROUGH_HERE
         try:
-            is_short = LOOKED_THROUGH - room <= LOOKED_THROUGH_HERE
-            found = job() if is_short else await self._workers.run(job, owner=scope.workspace_id)
-        except CostlyDocument:
-            return None
+            found = await (asyncio.to_thread(job) if is_short else self._workers.run(job, owner=scope.workspace_id))
+        except CostlyDocument as error:
+            raise CalculationError("They took too much time or memory.") from error
         if found is None:
             return None
         document_id, text = held[found.document].id, held[found.document].text

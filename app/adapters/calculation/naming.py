@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from time import perf_counter
 
 from app.adapters.calculation.relations import (
     Relation,
@@ -23,6 +24,7 @@ from app.adapters.calculation.relations import (
     read_relations,
 )
 from app.adapters.calculation.results import LookedUp
+from domain.errors import CalculationError
 from domain.ports.calculation import Value
 from domain.text.blocks import open_section
 from domain.text.languages import Language, detect_language, read_file
@@ -88,9 +90,10 @@ class _Table:
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-def look_up(question: str, names: Sequence[str], texts: Sequence[str]) -> LookedUp | None:
+def look_up(question: str, names: Sequence[str], texts: Sequence[str], seconds: float = math.inf) -> LookedUp | None:
     """Return what tables of the texts hold for the question: of the one that is most surely meant, of equals the first.
-    `names` are those of the documents."""
+    `names` are those of the documents. Raises `CalculationError` after `seconds`."""
+    deadline = perf_counter() + seconds
     language = detect_language(question) or "en"
     asked = _take_apart(question, language)
     best: LookedUp | None = None
@@ -98,6 +101,8 @@ def look_up(question: str, names: Sequence[str], texts: Sequence[str]) -> Looked
         called = _analyse_name(name, language)
         # Nobody knows what the figures of a table without a header are.
         for table in filter(lambda each: any(each.headers), _read_tables(text, language)):
+            if perf_counter() > deadline:
+                raise CalculationError("There are too many tables for a question of this length.")
             found = _Reading(table, asked, called).answer(number, text)
             if found and (best is None or found.certainty > best.certainty):
                 best = found
@@ -273,7 +278,7 @@ class _Reading:
         for word in self._question.words:
             whole, *parts = (self._table.places.get(term, []) for term in word.terms)
             found = whole or (set(parts[0]).intersection(*parts[1:]) if parts else ())
-            held, is_needed = self._bind(word, found)
+            held, is_needed = self._bind(word, found) if found else ((), False)
             if is_needed:
                 needed &= {row for row, _ in held}
             if is_measured and frozenset(word.terms) in measures:
