@@ -1,19 +1,21 @@
-"""Equations of Word, which pandoc writes as TeX."""
+"""Equations of Office files, which pandoc writes as TeX."""
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
 from lxml import etree
 
-from app.ingest.readers.assembly import squeeze
+from app.ingest.readers.assembly import Assembly, squeeze
 from app.ingest.readers.pandoc import Walk, parse
 from domain.errors import DocumentError
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _M = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+EQUATION = f"{{{_M}}}oMath"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _PREFIXES = {"w": _W, "m": _M}
 """pandoc knows elements by these."""
 _RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -25,8 +27,23 @@ _PARTS = {
 }
 
 
-def spell_equations(equations: Sequence[Any]) -> list[str]:
-    """Return each `m:oMath` element as TeX between dollars, or, where pandoc cannot read them, none at all."""
+def read_equations(assembly: Assembly, parts: Iterable[Any]) -> dict[Any, str]:
+    """Return the equations of these elements as TeX between dollars, by their elements. Where pandoc cannot read them,
+    they are their letters."""
+    equations = [
+        each for part in parts for each in part.iter(EQUATION) if next(each.iterancestors(_FALLBACK), None) is None
+    ]
+    if not equations:
+        return {}
+    spelled = _spell(equations)
+    if len(spelled) != len(equations):
+        assembly.skip("equation", "letters alone", len(equations))
+        spelled = ["".join(t.text or "" for t in each.iter(f"{{{_M}}}t")) for each in equations]
+    assembly.expect("".join(spelled))
+    return dict(zip(equations, spelled, strict=True))
+
+
+def _spell(equations: Sequence[Any]) -> list[str]:
     document = etree.Element(f"{{{_W}}}document", nsmap=_PREFIXES)
     body = etree.SubElement(document, f"{{{_W}}}body")
     for equation in equations:
@@ -49,5 +66,4 @@ def spell_equations(equations: Sequence[Any]) -> list[str]:
     except (DocumentError, RecursionError):
         return []
     walk = Walk()
-    spelled = [squeeze(walk.spell(block["c"][1:-1]).replace("\\ ", " ")) for block in tree["blocks"]]
-    return spelled if len(spelled) == len(equations) else []
+    return [squeeze(walk.spell(block["c"][1:-1]).replace("\\ ", " ")) for block in tree["blocks"]]

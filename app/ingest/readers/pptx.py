@@ -1,7 +1,7 @@
 """PowerPoint presentations: each slide is a section."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pptx import Presentation
@@ -12,7 +12,9 @@ from pptx.slide import Slide
 from pptx.table import Table
 
 from app.ingest.readers.archives import parse_xml
-from app.ingest.readers.assembly import Assembly, clean, squeeze
+from app.ingest.readers.assembly import Assembly, Looks, clean, mark, squeeze
+from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
+from app.ingest.readers.equations import EQUATION, read_equations
 from app.ingest.readers.grids import add_table, check_cells
 from app.ingest.readers.office import open_office, skip_parts
 from domain.documents import ParsedDocument
@@ -23,8 +25,11 @@ _LONGEST_TITLE = 120
 _TITLES = (PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE)
 _LEFT_OUT = (PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER)
 _BULLETS = (qn("a:buChar"), qn("a:buAutoNum"), qn("a:buBlip"))
-_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
-_MAX_CHART_ROWS = 500
+_WRAPPER = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
+_STRUCK = frozenset({"sngStrike", "dblStrike"})
+
+Equations = Mapping[Any, str]
+"""Equations as TeX, by their elements."""
 
 
 def read_pptx(source: str, data: bytes) -> ParsedDocument:
@@ -37,30 +42,41 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
     presentation = Presentation(io.BytesIO(data))
     assembly = Assembly()
     places: dict[str, str] = {}
-    own: list[str] = []
+    slides = [slide._element for slide in presentation.slides]
+    for slide in slides:
+        _unwrap(slide)
+    equations = read_equations(assembly, slides)
     for number, slide in enumerate(presentation.slides, start=1):
         places[slide.part.partname.lstrip("/")] = f"on slide {number}"
-        own.append(_read_all(slide))
+        assembly.expect(_read_all(slide))
         if slide._element.get("show") in ("0", "false"):
             assembly.leave_out(_read_all(slide), f"on hidden slide {number}")
         else:
-            _add_slide(assembly, slide, number)
-    assembly.expect("".join(own))
+            _add_slide(assembly, slide, number, equations)
     skip_parts(assembly, archive, places, {"chart", "diagramData"})
     return assembly.finish(None, source)
 
 
-def _add_slide(assembly: Assembly, slide: Slide, number: int) -> None:
+def _add_slide(assembly: Assembly, slide: Slide, number: int, equations: Equations) -> None:
     shapes = list(_list_shapes(slide.shapes, MAX_DEPTH, assembly))
     titles = [shape for shape in shapes if shape.is_placeholder and shape.placeholder_format.type in _TITLES]
-    title = next((shape for shape in titles if _read_text(shape)), None) or _find_topmost(shapes)
-    assembly.add_heading(2, _read_text(title) if title is not None else f"Slide {number}")
+    title = next((shape for shape in titles if _read_text(shape, equations)), None) or _find_topmost(shapes, equations)
+    assembly.add_heading(2, _read_text(title, equations) if title is not None else f"Slide {number}")
     for shape in shapes:
         if shape is not title:
-            _add_shape(assembly, shape)
+            _add_shape(assembly, shape, equations)
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if frame is not None and (notes := clean(frame.text).strip()):
         assembly.add_block(f"Notes: {notes}")
+
+
+def _unwrap(slide: Any) -> None:
+    """Put what new programs show, such as a box with an equation, in place of what wraps it up with a form for old
+    ones."""
+    for wrapper in [*slide.iter(_WRAPPER)]:
+        for element in reversed(next(iter(wrapper), ())):
+            wrapper.addnext(element)
+        wrapper.getparent().remove(wrapper)
 
 
 def _list_shapes(shapes: Any, depth: int, assembly: Assembly) -> Iterator[BaseShape]:
@@ -89,29 +105,52 @@ def _round(length: int | None) -> int:
     return (length or 0) // 182_880
 
 
-def _find_topmost(shapes: list[BaseShape]) -> BaseShape | None:
+def _find_topmost(shapes: list[BaseShape], equations: Equations) -> BaseShape | None:
     """Return the first shape with text if it reads like a title over others."""
-    texts = [shape for shape in shapes if _read_text(shape)]
+    texts = [shape for shape in shapes if _read_text(shape, equations)]
     first = min(texts, key=lambda shape: shape.top or 0, default=None)
-    return first if first is not None and len(texts) > 1 and len(_read_text(first)) <= _LONGEST_TITLE else None
+    is_title = first is not None and len(texts) > 1 and len(_read_text(first, equations)) <= _LONGEST_TITLE
+    return first if is_title else None
 
 
-def _read_text(shape: Any) -> str:
-    return squeeze(shape.text_frame.text) if shape.has_text_frame else ""
+def _read_text(shape: Any, equations: Equations) -> str:
+    paragraphs = shape.text_frame.paragraphs if shape.has_text_frame else ()
+    return squeeze(" ".join(_spell(paragraph._p, equations) for paragraph in paragraphs))
 
 
-def _add_shape(assembly: Assembly, shape: Any) -> None:
+def _spell(paragraph: Any, equations: Equations) -> str:
+    """Return the words of an `a:p` element, with what of their looks has a meaning."""
+    runs: list[tuple[Looks, str]] = []
+    for node in paragraph:
+        if node.tag in (qn("a:r"), qn("a:fld")):
+            runs.append((_look(node.find(qn("a:rPr"))), node.findtext(qn("a:t")) or ""))
+        elif node.tag == qn("a:br"):
+            runs.append((frozenset(), " "))
+        else:
+            runs += ((frozenset(), equations[each]) for each in node.iter(EQUATION))
+    return squeeze(mark(runs))
+
+
+def _look(properties: Any) -> Looks:
+    if properties is None:
+        return frozenset()
+    height = properties.get("baseline", "0").rstrip("%")
+    raised = {"sub"} if height.startswith("-") else {"sup"} if height.strip("0") else ()
+    return frozenset({*raised, *(["s"] if properties.get("strike") in _STRUCK else [])})
+
+
+def _add_shape(assembly: Assembly, shape: Any, equations: Equations) -> None:
     if shape.has_text_frame:
-        _add_paragraphs(assembly, shape)
+        _add_paragraphs(assembly, shape, equations)
     elif getattr(shape, "has_table", False):
-        _add_table(assembly, shape.table)
+        _add_table(assembly, shape.table, equations)
     elif getattr(shape, "has_chart", False):
-        _add_chart(assembly, shape.chart)
-    elif shape._element.tag == qn("p:graphicFrame"):
-        _add_diagram(assembly, shape)
+        add_chart(assembly, shape.chart._chartSpace)
+    elif (reference := next(shape._element.iter(DIAGRAM), None)) is not None:
+        add_diagram(assembly, parse_xml(shape.part.related_part(reference.get(qn("r:dm"))).blob))
 
 
-def _add_paragraphs(assembly: Assembly, shape: Any) -> None:
+def _add_paragraphs(assembly: Assembly, shape: Any, equations: Equations) -> None:
     lines: list[str] = []
     numbers: dict[int, int] = {}
 
@@ -120,7 +159,7 @@ def _add_paragraphs(assembly: Assembly, shape: Any) -> None:
         lines.clear()
 
     for paragraph in shape.text_frame.paragraphs:
-        text = squeeze(paragraph.text)
+        text = _spell(paragraph._p, equations)
         if not text:
             continue
         bullet = _find_bullet(shape, paragraph)
@@ -161,38 +200,14 @@ def _find_bullet(shape: Any, paragraph: Any) -> str | None:
     return None
 
 
-def _add_table(assembly: Assembly, table: Table) -> None:
+def _add_table(assembly: Assembly, table: Table, equations: Equations) -> None:
     check_cells(len(table.rows) * len(table.columns))
-    rows = [["" if cell.is_spanned else cell.text for cell in row.cells] for row in table.rows]
+    rows: list[list[str]] = []
+    for row in table.rows:
+        above = rows[-1] if rows else []
+        rows.append([])
+        for place, cell in enumerate(row.cells):
+            spelled = " ".join(_spell(paragraph._p, equations) for paragraph in cell.text_frame.paragraphs)
+            # What is merged over rows is said in each.
+            rows[-1].append(above[place] if cell._tc.vMerge and above else "" if cell.is_spanned else spelled)
     add_table(assembly, [row for row in rows if any(row)], has_header=table.first_row)
-
-
-def _add_chart(assembly: Assembly, chart: Any) -> None:
-    """Append the figures from which a chart is drawn."""
-    if chart.has_title and chart.chart_title.has_text_frame:
-        assembly.add_block(squeeze(chart.chart_title.text_frame.text))
-    plot = next(iter(chart.plots), None)
-    if plot is None:
-        return
-    series = list(plot.series)
-    categories = [str(category) for category in plot.categories][:_MAX_CHART_ROWS]
-    values = [[*each.values][:_MAX_CHART_ROWS] for each in series]
-    rows = [["", *[each.name or "" for each in series]]]
-    for place, category in enumerate(categories):
-        rows.append([category, *[_spell(column[place]) if place < len(column) else "" for column in values]])
-    if len(rows) > 1:
-        add_table(assembly, rows, has_header=True)
-
-
-def _spell(value: float | None) -> str:
-    return "" if value is None else f"{value:.10g}"
-
-
-def _add_diagram(assembly: Assembly, shape: Any) -> None:
-    """Append the texts of a SmartArt graphic."""
-    reference = next(shape._element.iter(f"{_DIAGRAM}relIds"), None)
-    if reference is None:
-        return
-    data = parse_xml(shape.part.related_part(reference.get(qn("r:dm"))).blob)
-    texts = [squeeze("".join(t.text or "" for t in point.iter(qn("a:t")))) for point in data.iter(f"{_DIAGRAM}pt")]
-    assembly.add_block("\n".join(f"- {text}" for text in texts if text))

@@ -5,6 +5,7 @@ import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from datetime import date, datetime, timedelta
 from email.message import EmailMessage
 from typing import Any
@@ -16,8 +17,10 @@ from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.styles import Font
 from pptx import Presentation
-from pptx.chart.data import CategoryChartData
+from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.oxml import parse_xml
+from pptx.oxml.ns import qn
 from pptx.util import Inches
 
 from app.ingest.readers import grids
@@ -84,6 +87,103 @@ def test_a_slide_is_a_section_with_its_lists_tables_and_notes() -> None:
     assert "Gauge | Price\n--- | ---\nRG-4 | 4 €" in document.text
     assert "2024 | 15.5" in document.text
     assert document.title == "Why rain gauges"
+
+
+def make_slide() -> tuple[Any, Any]:
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[5])
+    slide.shapes.title.text = "Pumps"
+    return deck, slide.shapes
+
+
+def read_slide(deck: Any) -> list[str]:
+    return read_document("deck.pptx", save(deck)).text.split("\n\n")[1:]
+
+
+def test_a_box_with_an_equation_is_read_in_its_new_form() -> None:
+    deck, shapes = make_slide()
+    box = shapes.add_textbox(0, Inches(2), Inches(2), Inches(1))
+    box.text_frame.text = "Pump P-7 delivers "
+    math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    new = "http://schemas.microsoft.com/office/drawing/2010/main"
+    square = "<m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    equation = f'<a14:m xmlns:a14="{new}" xmlns:m="{math}"><m:oMath>{square}</m:oMath></a14:m>'
+    box.text_frame.paragraphs[0]._p.append(parse_xml(equation))
+    compatible = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    wrapper = parse_xml(
+        f'<mc:AlternateContent xmlns:mc="{compatible}"><mc:Choice Requires="a14"/><mc:Fallback/></mc:AlternateContent>'
+    )
+    old = deepcopy(box._element)
+    box._element.addprevious(wrapper)
+    wrapper[0].append(box._element)
+    wrapper[1].append(old)
+    assert read_slide(deck) == ["Pump P-7 delivers $x^{2}$"]
+
+
+def test_raised_and_struck_words_of_slides_keep_their_meaning() -> None:
+    deck, shapes = make_slide()
+    paragraph = shapes.add_textbox(0, Inches(2), Inches(2), Inches(1)).text_frame.paragraphs[0]
+    for text, name, value in (
+        ("40 m", "b", "0"),
+        ("3", "baseline", "30000"),
+        (" of CO", "b", "0"),
+        ("2", "baseline", "-25000"),
+    ):
+        run = paragraph.add_run()
+        run.text = text
+        run._r.get_or_add_rPr().set(name, value)
+    paragraph.add_run().text = " for "
+    run = paragraph.add_run()
+    run.text = "20 euros"
+    run._r.get_or_add_rPr().set("strike", "sngStrike")
+    assert read_slide(deck) == ["40 m³ of CO₂ for ~~20 euros~~"]
+
+
+def test_charts_with_several_plots_and_of_pairs_are_tables() -> None:
+    deck, shapes = make_slide()
+    bars: Any = CategoryChartData(number_format="0%")  # type: ignore[no-untyped-call]
+    bars.categories = ["May", "June"]
+    bars.add_series("Full", (0.5, 0.25))
+    chart = shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, Inches(2), Inches(4), Inches(2), bars).chart
+    line = deepcopy(chart._chartSpace.find(f".//{qn('c:barChart')}"))
+    line.tag = qn("c:lineChart")
+    line.find(f".//{qn('c:tx')}//{qn('c:v')}").text = "Plan"
+    chart._chartSpace.find(f".//{qn('c:barChart')}").addnext(line)
+    pairs: Any = XyChartData()  # type: ignore[no-untyped-call]
+    series = pairs.add_series("Flow")
+    for x, y in ((1, 2.5), (3, 4)):
+        series.add_data_point(x, y)
+    shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, 0, Inches(4), Inches(4), Inches(2), pairs)
+    assert read_slide(deck) == [
+        "| | Full | Plan |\n--- | --- | ---\nMay | 50% | 50%\nJune | 25% | 25%",
+        "| | Flow |\n--- | ---\n1 | 2.5\n3 | 4",
+    ]
+
+
+def test_categories_within_others_and_days_of_charts_are_read() -> None:
+    deck, shapes = make_slide()
+    nested: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    year = nested.add_category("2024")
+    year.add_sub_category("May")
+    year.add_sub_category("June")
+    nested.add_series("Sold", (1, 2))
+    shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, 0, Inches(2), Inches(4), Inches(2), nested)
+    days: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    days.categories = [date(2024, 5, 1)]
+    days.add_series("Sold", (3,))
+    shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, 0, Inches(4), Inches(4), Inches(2), days)
+    text = "\n\n".join(read_slide(deck))
+    assert "2024 May | 1\n2024 June | 2" in text
+    assert "2024-05-01 | 3" in text
+
+
+def test_a_cell_over_rows_of_a_slide_is_said_in_each_and_lines_are_one() -> None:
+    deck, shapes = make_slide()
+    table = shapes.add_table(3, 2, Inches(1), Inches(2), Inches(4), Inches(1)).table
+    for place, text in enumerate(("Pump", "Part", "P-7", "Valve\nand seal", "", "Belt")):
+        table.cell(place // 2, place % 2).text = text
+    table.cell(1, 0).merge(table.cell(2, 0))
+    assert read_slide(deck) == ["Pump | Part\n--- | ---\nP-7 | Valve and seal\nP-7 | Belt"]
 
 
 def test_a_sheet_is_a_section_and_empty_rows_separate_its_tables() -> None:

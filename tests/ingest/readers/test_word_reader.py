@@ -289,7 +289,7 @@ def test_an_equation_that_pandoc_cannot_read_is_counted(monkeypatch: pytest.Monk
     document = Document()
     insert(document, f"<w:p {MATH}><m:oMath><m:r><m:t>2.5 bar</m:t></m:r></m:oMath></w:p>")
     parsed = read(document)
-    assert (parsed.text, name_unread(parsed.unread)) == ("2.5 bar", "1 equation (only its letters)")
+    assert (parsed.text, name_unread(parsed.unread)) == ("2.5 bar", "1 equation (letters alone)")
 
 
 FIELD = '<w:fldChar w:fldCharType="begin"><w:ffData>{}</w:ffData></w:fldChar>'
@@ -387,6 +387,34 @@ def test_a_text_box_and_a_cell_hold_all_that_a_body_may() -> None:
     parsed = read(document)
     assert parsed.text == "Gas store\n\nCall 4455.\n\nGas | Colour\n\n1. B12 | Locked. Spare key Gas Colour"
     assert name_unread(parsed.unread) == "1 nested table (in cells)"
+
+
+def test_charts_and_diagrams_of_a_document_are_read() -> None:
+    document = Document()
+    space = "http://schemas.openxmlformats.org/drawingml/2006"
+    point = "<c:pt idx='0'><c:v>{}</c:v></c:pt>"
+    series = "<c:ser><c:tx>{}</c:tx><c:cat>{}</c:cat><c:val>{}</c:val></c:ser>"
+    plot = series.format(
+        *(f"<c:strRef><c:strCache>{point.format(text)}</c:strCache></c:strRef>" for text in ("Sold", "May", "4"))
+    )
+    title = "<c:title><c:tx><a:r><a:t>Sales</a:t></a:r></c:tx></c:title>"
+    chart = (
+        f'<c:chartSpace xmlns:c="{space}/chart" xmlns:a="{space}/main"><c:chart>{title}{plot}</c:chart></c:chartSpace>'
+    )
+    diagram = f'<dgm:dataModel xmlns:dgm="{space}/diagram" xmlns:a="{space}/main"><dgm:pt><a:t>Order</a:t></dgm:pt></dgm:dataModel>'
+    for kind, content, drawn in (
+        ("chart", chart, '<c:chart {} r:id="{}"/>'),
+        ("diagramData", diagram, '<dgm:relIds {} r:dm="{}"/>'),
+    ):
+        part = Part(PackURI(f"/word/{kind}1.xml"), "application/xml", content.encode(), document.part.package)
+        key = document.part.relate_to(
+            part, f"http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}"
+        )
+        spaces = f'xmlns:c="{space}/chart" xmlns:dgm="{space}/diagram" {nsdecls("r")}'
+        insert(document, f"<w:p><w:r><w:drawing>{drawn.format(spaces, key)}</w:drawing></w:r></w:p>")
+    parsed = read(document)
+    assert parsed.text == "Sales\n\n| | Sold |\n--- | ---\nMay | 4\n\n- Order"
+    assert parsed.unread == ()
 
 
 def test_a_document_that_states_no_title_is_named_by_its_file() -> None:

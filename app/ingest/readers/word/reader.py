@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from docx import Document
@@ -10,12 +10,14 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 
+from app.ingest.readers.archives import parse_xml as read_xml
 from app.ingest.readers.assembly import BREAK, Assembly, Looks, squeeze
-from app.ingest.readers.equations import spell_equations
+from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
+from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import EQUATION, FALLBACK, WordReader, find_looks, has_shading, is_bold
+from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
@@ -44,7 +46,7 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
         reader.assembly.expect(_read_all(part))
     reader.read()
     reader.assembly.skip("deletion", "tracked", sum(1 for _ in document.element.body.iter(qn("w:del"))))
-    skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, set())
+    skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, {"chart", "diagramData"})
     # Where the file states none, python-docx makes one up.
     is_stated = any(each.reltype.endswith("/core-properties") for each in document.part.package.rels.values())
     title = reader.shown_title or (document.core_properties.title if is_stated else "")
@@ -61,9 +63,8 @@ class _Reader:
         self._numbering = Numbering(document)
         links = {key: r.target_ref for key, r in document.part.rels.items() if r.is_external}
         self.notes = _find_notes(document)
-        equations = [*_list_equations([document.element.body, *self.notes.values()])]
-        spelled = dict(zip(equations, spell_equations(equations), strict=False)) if equations else {}
-        self.words = WordReader(self.assembly, links, self._styles.looks, dict(self.notes), spelled)
+        equations = read_equations(self.assembly, [document.element.body, *self.notes.values()])
+        self.words = WordReader(self.assembly, links, self._styles.looks, dict(self.notes), equations)
         self._is_in_box = False
         paragraphs = document.element.body.iter(qn("w:p"))
         self._has_headings = any(self._styles.find_level(each, self._styles.find(each)) for each in paragraphs)
@@ -113,11 +114,21 @@ class _Reader:
             if name.lower() == "title" and not self.shown_title:
                 self.shown_title = squeeze(text)
             self.assembly.add_paragraph(text)
+        for picture in _list_inner(paragraph, CHART, DIAGRAM):
+            self.assembly.close_items()
+            self._add_picture(picture)
         is_in_box, self._is_in_box = self._is_in_box, True
-        for box in _list_boxes(paragraph):
+        for box in _list_inner(paragraph, qn("w:txbxContent")):
             self.assembly.close_items()
             self._add_blocks(box)
         self._is_in_box = is_in_box
+
+    def _add_picture(self, picture: Any) -> None:
+        """Append the figures of a chart, or the words of a diagram."""
+        is_chart = picture.tag == CHART
+        part = self._document.part.rels.get(picture.get(qn("r:id" if is_chart else "r:dm"), ""))
+        if part is not None and not part.is_external:
+            (add_chart if is_chart else add_diagram)(self.assembly, read_xml(part.target_part.blob))
 
     def _count(self, paragraph: Any, style: str) -> Number | None:
         """Return the number or bullet of a paragraph. What it does not state itself, its styles do: the list, and apart
@@ -196,6 +207,7 @@ class _Reader:
                 number = self._count(paragraph, self._styles.find(paragraph))
                 label = number.label if number else ""
                 texts.append(f"{label} {self.words.spell(paragraph, on_white=False)}".strip())
+        self.assembly.skip("chart", "in cells", sum(not _is_again(each) for each in cell.iter(CHART)))
         self.assembly.skip("nested table", "in cells", sum(not _is_again(each) for each in cell.iter(qn("w:tbl"))))
         return (BREAK * 2).join(filter(None, texts))
 
@@ -267,11 +279,11 @@ def _is_again(element: Any) -> bool:
     return not _AGAIN.isdisjoint(each.tag for each in element.iterancestors())
 
 
-def _list_boxes(paragraph: Any) -> Iterator[Any]:
-    """Yield the text boxes of a paragraph, without those within others."""
-    for box in paragraph.iter(qn("w:txbxContent")):
-        if next(box.iterancestors(qn("w:p"))) is paragraph and not _is_again(box):
-            yield box
+def _list_inner(paragraph: Any, *tags: str) -> Iterator[Any]:
+    """Yield such elements of a paragraph, without those in its text boxes."""
+    for element in paragraph.iter(*tags):
+        if next(element.iterancestors(qn("w:p"))) is paragraph and not _is_again(element):
+            yield element
 
 
 def _find_notes(document: WordDocument) -> dict[tuple[str, str], Any]:
@@ -283,11 +295,6 @@ def _find_notes(document: WordDocument) -> dict[tuple[str, str], Any]:
                 if note.tag in _REFERENCES and note.get(qn("w:type"), "normal") == "normal":
                     notes[_REFERENCES[note.tag], note.get(qn("w:id"), "")] = note
     return notes
-
-
-def _list_equations(parts: Iterable[Any]) -> Iterator[Any]:
-    for part in parts:
-        yield from (each for each in part.iter(EQUATION) if not _is_again(each))
 
 
 def _list_blocks(body: Any) -> Iterator[Any]:

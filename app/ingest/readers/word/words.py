@@ -7,13 +7,13 @@ from typing import Any
 from docx.oxml.ns import qn
 
 from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, Looks, clean, mark
+from app.ingest.readers.equations import EQUATION
 from app.ingest.readers.word.symbols import PRIVATE, spell_symbols
 
 _SMALLEST = 2
 """Size of type, in half points, below which nobody reads it."""
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """A text box again, for old readers."""
-EQUATION = "{http://schemas.openxmlformats.org/officeDocument/2006/math}oMath"
 _LEFT_OUT = frozenset(
     {
         FALLBACK,
@@ -94,7 +94,7 @@ class WordReader:
             elif tag in _NOTES:
                 words.append((frozenset(), self._spell_note(tag, node.get(qn("w:id"), ""))))
             elif tag == EQUATION:
-                words.append((frozenset(), self._equations.get(node) or self._spell_linearly(node)))
+                words.append((frozenset(), self._equations.get(node, "")))
             elif tag == qn("w:sdt") and node.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}") is not None:
                 # Says what is to be filled in.
                 self._assembly.pass_over("".join(t.text or "" for t in node.iter(qn("w:t"))))
@@ -124,10 +124,6 @@ class WordReader:
         paragraphs = () if note is None else note.iter(qn("w:p"))
         text = " ".join(filter(None, map(self.spell, paragraphs))).replace(BREAK, " ")
         return f" ({text})" if text else ""
-
-    def _spell_linearly(self, equation: Any) -> str:
-        self._assembly.skip("equation", "only its letters")
-        return "".join(t.text or "" for t in equation.iter(qn("m:t")))
 
 
 def find_looks(properties: Any, looks: Looks) -> Looks:
