@@ -6,7 +6,7 @@ A document's text is Markdown in one canonical form, which all readers write (`a
 - Items are `- x` or `1. x`. What belongs to an item, nested items among it, is indented by two blanks or more.
 - A table row is `a | b`; below a header stands `--- | ---`. Caption, period and unit are the paragraph above it.
 - Code is fenced. A quote's lines begin with `> `. A definition is a term on a line and `: text` on the next.
-- An empty line separates blocks.
+- An empty line separates blocks. `~~x~~` is struck out in the file: it no longer holds.
 
 Blocks are read from the text whenever they are needed, at ingestion and at question time alike, so they are not stored.
 Text that is not canonical can be read too: wrapped paragraphs, tables in outer pipes, PDF lines, a model's answer.
@@ -55,6 +55,7 @@ _MARK_OF_CODE = re.compile(r"[ \t]*(?:[-*+•▪◦‣●○–—:]|\(?\w{1,4}[
 """The mark of an item or a definition that begins with code."""
 
 _MARKERS = re.compile(r"(?:\[(?:cite:[^\[\]\n]{1,80}|[^\[\]\n]{0,80}\d)\](?!\()[ \t]*)+")
+_STRUCK = re.compile(r"(?<!~)~~(?!~)[^~\n]+~~(?!~)")
 _MARKS = re.compile(
     r"^(?:[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|\Z)"  # a fence, with the language that it names
     r"|[ \t]*+(?:\|[ \t]*+)?(?::?-{3,}+:?[ \t]*+\|[ \t]*+)+[ \t:|-]*(?:\n|\Z)"
@@ -125,6 +126,11 @@ def open_section(path: Sequence[tuple[int, Named]], heading: str, named: Named) 
     the outermost. `heading` is as it stands in the text, `named` what stands for it in the path."""
     level = len(heading) - len(heading.lstrip("#"))
     return [*(above for above in path if above[0] < level), (level, named)]
+
+
+def blank_struck(text: str) -> str:
+    """Return the text with blanks in place of what is struck out."""
+    return _STRUCK.sub(lambda struck: " " * len(struck[0]), text) if "~~" in text else text
 
 
 def plain_text(text: str) -> str:

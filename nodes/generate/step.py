@@ -61,7 +61,8 @@ Rules:
   they are from.{task}
 - If the sources answer only a part, answer that part and say plainly what they do not say.
 - If the sources do not answer the question at all, reply with exactly: {abstention}{nearest}
-- If sources contradict each other, say so, cite both and give their dates.
+- If sources contradict each other, say so, cite both and give their dates. What stands between ~~ and ~~ is struck out
+  there and no longer holds.
 - Begin with what was asked for. Be {length} and {tone}; answer in the language of the question. Write a number with
   what it counts, in tables too (port 80, 20 days). No images, and no links that the sources do not hold.{brief}
 - Earlier messages of the conversation say what is being talked about. They are no sources: state nothing from them that

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from domain.documents import Source, name_place
 from domain.library.citations import find_section
-from domain.text.blocks import Block, Kind, Span, open_section, read_blocks
+from domain.text.blocks import Block, Kind, Span, blank_struck, open_section, read_blocks
 from domain.text.languages import Language, detect_language
 from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
@@ -81,7 +81,8 @@ class Unit:
 
 
 def split_units(source: Source) -> list[Unit]:
-    """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows."""
+    """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows. Nor is what
+    is struck out as a whole: it no longer holds."""
     return [Unit(source, *parts) for parts in _split_units(source["text"], source.get("lead", ""))]
 
 
@@ -97,6 +98,7 @@ def _split_units(text: str, lead_in: str) -> Sequence[_Parts]:
     headings: list[tuple[int, Span]] = []
     before: Span | None = None
     asked: Span | None = None
+    valid = blank_struck(text)
     blocks = _read_blocks(text, lead_in)
     for position, block in enumerate(blocks):
         said = text[block.start : block.end]
@@ -111,7 +113,7 @@ def _split_units(text: str, lead_in: str) -> Sequence[_Parts]:
         above = tuple(span for _, span in headings)
         lead = block.lead or asked
         for start, end in _split(text, block, language):
-            if not any(map(str.isalnum, text[start:end])):
+            if not any(map(str.isalnum, (text if block.kind == "code" else valid)[start:end])):
                 continue
             near = (*above, before) if before and block.kind in ("paragraph", "code", "quote") else above
             heading = headings[-1][1] if headings else None

@@ -149,6 +149,8 @@ def read_table(*rows: str) -> Relation:
         (["31/3/2024", "1/2/2024"], "date", ["2024-03-31", "2024-02-01"]),
         (["3/1/2024", "1/2/2024"], "text", ["3/1/2024", "1/2/2024"]),
         (["**5**", "[6](#six)"], "number", [5, 6]),
+        (["120¹", "~~50~~", "45²"], "number", [120, None, 45]),
+        (["10⁵", "2"], "text", ["10⁵", "2"]),
     ],
 )
 def test_cells_become_values(cells: list[str], kind: str, values: list[Value]) -> None:

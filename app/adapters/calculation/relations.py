@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from domain.ports.calculation import Value
-from domain.text.blocks import Block, Span, read_blocks
+from domain.text.blocks import Block, Span, blank_struck, read_blocks
 from domain.text.tables import is_row, is_rule, is_value, split_cells
 
 _LONGEST_LEAD = 600
@@ -25,7 +25,8 @@ _BLANK = frozenset(("", "-", "–", "—", "n/a", "na", "n.a.", "n.m.", "nm", "n
 _NUMBER = re.compile(
     r"(?P<open>\()?(?P<sign>[-+−–]?)[ ]?(?P<before>[$€£¥]|[A-Z]{3} )?[ ]?(?P<sign2>[-−–]?)"
     r"(?P<digits>\d[\d.,'’\u00a0\u202f]{0,30}|[.,]\d{1,15})(?P<power>[eE][-+]?\d{1,3})?"
-    r"(?P<close>\))?[ ]?(?P<unit>[%‰€$£¥°]?[^\W\d_]{0,12}[²³]?(?:/[^\W\d_]{1,6})?)[ ]?(?:[*†‡]{1,3}|\[\w{1,3}\])?"
+    r"(?P<close>\))?[ ]?(?P<unit>[%‰€$£¥°]?(?:(?![¹²³⁴-⁹])[^\W\d_]{1,12}[²³]?)?(?:/[^\W\d_]{1,6})?)[ ]?"
+    r"(?:[*†‡]{1,3}|(?<!\b10)[¹²³⁴-⁹]{1,3}|\[\w{1,3}\])?"
 )
 _POINT = re.compile(r"\d,\d{3}\.\d|\d\.\d{1,2}(?!\d)|\d\.\d{4,}|\d,\d{3},\d{3}|(?<!\d)0\.\d")
 _COMMA = re.compile(r"\d\.\d{3},\d|\d,\d{1,2}(?![\d,])|\d,\d{4,}|\d\.\d{3}\.\d{3}|(?<!\d)0,\d")
@@ -236,8 +237,9 @@ def _make_relation(
 
 
 def _clean(cell: str) -> str:
-    if not any(map(cell.__contains__, "*`<[\\")):
+    if not any(map(cell.__contains__, "*`<[\\~")):
         return cell
+    cell = blank_struck(cell).strip()
     return (
         _MARKUP.sub(lambda found: found["label"] or " "[: found[0].startswith("<")], cell).replace("\\|", "|").strip()
     )

@@ -55,6 +55,27 @@ async def quotes_of(
     return quotes
 
 
+def test_what_is_struck_out_is_no_unit() -> None:
+    text = (
+        "~~Members may cancel within 14 days. They pay 5 euros.~~ Members may cancel within 30 days.\n\n"
+        "The rent is ~~1,450 euros~~ 1,200 euros.\n\n- ~~Room 12~~\n- Room 45\n\n"
+        "Supplier | State\n--- | ---\n~~Omega~~ | ~~active~~\nDelta | active\n\n```\n~~a~~\n```"
+    )
+    assert [unit.text for unit in split_units(source(1, text))] == [
+        "Members may cancel within 30 days.",
+        "The rent is ~~1,450 euros~~ 1,200 euros.",
+        "- Room 45",
+        "Delta | active",
+        "```\n~~a~~\n```",
+    ]
+
+
+async def test_what_is_struck_out_is_never_quoted(embedder: OnnxEmbedder) -> None:
+    lease = source(1, "~~The tenant may sublet the flat without asking.~~\n\nSubletting needs the landlord's consent.")
+    [quote] = await quotes_of("May the tenant sublet the flat without asking?", [lease], embedder)
+    assert quote.text == "Subletting needs the landlord's consent."
+
+
 async def test_a_detailed_answer_goes_on_where_a_brief_one_ends(embedder: OnnxEmbedder) -> None:
     finder, question = LocalFinder(make_unit_scorer(embedder)), "When does the canteen open?"
     [brief] = await finder.find(question, [CANTEEN], scope=Scope("default"), most=1)
