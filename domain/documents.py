@@ -419,6 +419,8 @@ class Source(TypedDict):
     """What the text cannot be read without, from further up: the header of a table that is too long to be shown."""
     computed: NotRequired[str]
     """The query that was computed from this text, and its result. Absent where nothing was."""
+    sql: NotRequired[str]
+    """The query, where it was made without a model and its result alone is `computed`."""
     outside: NotRequired[OutsideCall]
     """Where the text is the result of a call, and of no document: then `document_id` is empty."""
     text: str

@@ -34,6 +34,8 @@ class LookUp:
     found: tuple[tuple[Passage, str], ...]
     certainty: float
     """How surely the table, its rows and its columns are meant, 0-1."""
+    sql: str
+    """The query that found it, of its table."""
 
 
 class Calculator(Protocol):
@@ -48,7 +50,8 @@ class Calculator(Protocol):
         ...
 
     async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
-        """Return what a table of the documents holds for a question that names rows and columns, or asks for the
-        greatest, the least, the number, the sum or the mean; None where it does not tell which are meant. Documents
-        that are not in scope, or too long, are passed over. Raises `CalculationError` where looking takes too long."""
+        """Return what a query finds in a table of the documents, for a question of which the table accounts for every
+        word: names of rows and columns, conditions, the greatest, the least, the number, the sum or the mean; None
+        where none does. Documents that are not in scope, or too long, are passed over. Raises
+        `CalculationError` where looking takes too long."""
         ...

@@ -11,7 +11,7 @@ from nodes.sources.optional import query_or_default
 from nodes.sources.sourcing import make_source
 
 SURE = 0.6
-"""Certainty from which rows are taken for the answer. Chosen on questions about tables that were written before."""
+"""Certainty from which rows are taken for the answer: half a name is not one."""
 
 _RECORD = re.compile(r"^- [^:\n]{1,200}: ", re.MULTILINE)
 
@@ -32,7 +32,7 @@ async def look_up(question: str, sources: Sequence[Source], scope: Scope, contex
         if passage.lead:
             source["lead"] = passage.lead
         found = [FoundSpan(start=passage.start, end=passage.end, score=rows.certainty, query=question)]
-        looked_up.append(Source(**source, computed=answer, found=found))
+        looked_up.append(Source(**source, computed=answer, sql=rows.sql, found=found))
     return looked_up
 
 

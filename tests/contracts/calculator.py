@@ -135,9 +135,9 @@ class CalculatorContract:
             ("Which sensor has the highest price?", "Falke | $1,200.50 | 12 | 3 March 2019"),
             ("Rain in Malmo on 14 February 2024", "2024-02-14 | Malmo | 3.4"),
             ("the least rain in Kiel in 2024", "2024-01-01 | Kiel | 1.1"),
-            ("How many stations are in Sweden?", "Malmo | Sweden"),
-            ("What is the total rain in Kiel in January 2024?", "2024-01-01 … 2024-01-27 | Kiel | 33.6"),
-            ("How many days of rain are there for Malmo?", "Malmo | 28"),
+            ("How many stations are in Sweden?", "1"),
+            ("What is the total rain in Kiel in January 2024?", "33.6"),
+            ("How many days of rain are there for Malmo?", "28"),
         ],
     )
     async def test_a_question_that_names_rows_and_columns_is_looked_up(

@@ -8,10 +8,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePath
 
-from app.adapters.calculation.naming import look_up
-from app.adapters.calculation.results import Result, Used
+from app.adapters.calculation.results import LookedUp, Result, Used
 from app.ingest.parser_workers import ParserWorkers
 from domain.documents import DocumentText, Passage
 from domain.errors import CalculationError, CostlyDocument
@@ -27,8 +25,8 @@ WORKER_SECONDS = 8.0
 """Computing time of a worker for one query: for reading the tables, and for what holds up SQLite's own limit."""
 MAX_CHARACTERS = 5_000_000
 """Size of the documents of one query."""
-LOOKED_THROUGH, LOOKED_THROUGH_HERE = 500_000, 20_000
-"""Size of those that are looked through for a question, and in a thread, without a worker: it takes milliseconds."""
+LOOKED_THROUGH = 500_000
+"""Size of those that are looked through for a question."""
 LOOKING_SECONDS = 2.0
 """Time for that, while a step waits 3 s."""
 PASSAGES = 3
@@ -77,12 +75,10 @@ class SqliteCalculator:
                 room -= len(document.text)
         if not held:
             return None
-        # The folder says what the file is about, those above it where it is kept.
-        names = [" ".join((document.title, *PurePath(document.source).parts[-2:])) for document in held]
-        job = partial(look_up, question, names, [document.text for document in held], LOOKING_SECONDS)
-        is_short = LOOKED_THROUGH - room <= LOOKED_THROUGH_HERE
+        sources, titles, texts = zip(*((each.source, each.title, each.text) for each in held), strict=True)
+        job = partial(look_up, question, sources, titles, texts, LOOKING_SECONDS)
         try:
-            found = await (asyncio.to_thread(job) if is_short else self._workers.run(job, owner=scope.workspace_id))
+            found: LookedUp | None = await self._workers.run(job, owner=scope.workspace_id)
         except CostlyDocument as error:
             raise CalculationError("They took too much time or memory.") from error
         if found is None:
@@ -93,7 +89,7 @@ class SqliteCalculator:
             [line for line, row in zip(found.lines, found.spans, strict=False) if _holds(place, row)]
             for place in places
         ]
-        if len(found.lines) < len(found.spans):  # a figure of all of them
+        if len(found.lines) != len(found.spans):  # figures of all of them
             places, said = places[:1], [list(found.lines)]
         chunks = await asyncio.gather(
             *(self._library.read_outline(scope, document_id, BUDGET, each) for each in places)
@@ -101,7 +97,7 @@ class SqliteCalculator:
         passages = (_cut(over, text, place, found.lead) for over, place in zip(chunks, places, strict=True))
         shown = ("\n".join(filter(None, [found.head, *lines])) for lines in said)
         placed = tuple((each, says) for each, says in zip(passages, shown, strict=True) if each is not None)
-        return LookUp(placed, found.certainty) if placed else None
+        return LookUp(placed, found.certainty, found.sql) if placed else None
 
     async def _show(
         self, scope: Scope, result: Result, texts: Sequence[str], document_ids: Sequence[str]
@@ -134,6 +130,15 @@ def run_query(sql: str, sources: Sequence[str], texts: Sequence[str], seconds: f
     from app.adapters.calculation.queries import answer
 
     return answer(sql, sources, texts, seconds)
+
+
+def look_up(
+    question: str, sources: Sequence[str], titles: Sequence[str], texts: Sequence[str], seconds: float
+) -> LookedUp | None:
+    """Answer a question from the tables of documents, within some seconds; None where it is not clear how."""
+    from app.adapters.calculation.looking_up import look_up
+
+    return look_up(question, sources, titles, texts, seconds)
 
 
 def _join(spans: Sequence[Span]) -> list[tuple[Span, int]]:

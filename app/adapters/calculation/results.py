@@ -38,3 +38,5 @@ class LookedUp:
     lines: tuple[str, ...]
     spans: tuple[Span, ...]
     certainty: float
+    sql: str
+    """The query, with `{table}` in the place of the table's name."""

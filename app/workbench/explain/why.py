@@ -166,7 +166,8 @@ def _describe_choice(values: Mapping[str, Any], dropped: Mapping[str, str]) -> I
         # A document that was never replaced has one revision.
         replaced = source.get("revision", 0) > 1
         revision = f", revision {source['revision']} of {source.get('updated_at', '')[:10]}" if replaced else ""
-        yield f"{source['number']}. {place}{page}{revision}: {source['score']:.2f}, {use}"
+        found = f", by {source['sql']}" if "sql" in source else ""
+        yield f"{source['number']}. {place}{page}{revision}: {source['score']:.2f}, {use}{found}"
     if not sources:
         return
     left = [

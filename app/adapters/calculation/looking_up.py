@@ -1,0 +1,100 @@
+"""Answers questions from tables without a language model: one query each, and the rows that it read."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from time import perf_counter
+
+from app.adapters.calculation.composing import Composed, Table, compose, read_tables, split_name, take_apart
+from app.adapters.calculation.queries import answer
+from app.adapters.calculation.relations import is_record, read_cells
+from app.adapters.calculation.results import LookedUp, Result
+from domain.errors import CalculationError
+from domain.ports.calculation import Value
+from domain.text.languages import detect_language
+from domain.text.tables import join_cells, write_rule
+from domain.text.terms import analyse_in
+
+_MOST_ROWS, _MOST_LISTED = 8, 20
+"""Rows that are shown: of those that are named, and of a list or of groups."""
+_LONGEST_ROW, _MOST_CELLS = 350, 8
+"""Size of a row that is shown whole. Of a wider one only the cells that name it, and those that are asked for."""
+_SURE, _AMBIGUOUS = 0.95, 0.6
+"""Certainty where all is said in full, and its share where another table would answer as well. Checked on questions
+about tables: docs/measurements.md."""
+
+
+def look_up(
+    question: str, sources: Sequence[str], titles: Sequence[str], texts: Sequence[str], seconds: float
+) -> LookedUp | None:
+    """Return what a table of the texts holds for the question: of the one that is most surely meant, of equals the
+    first. `sources` are the paths of the documents. Raises `CalculationError` after `seconds`."""
+    deadline = perf_counter() + seconds
+    language = detect_language(question) or "en"
+    asked = take_apart(question, language)
+    found: list[tuple[Composed, int, int, Table]] = []
+    for number, (source, title, text) in enumerate(zip(sources, titles, texts, strict=True)):
+        # The folder says what the file is about, those above it where it is kept.
+        name = " ".join((title, *PurePath(source).parts[-2:]))
+        called = frozenset(analyse_in(language, f"{name} {split_name(name)}"))
+        for place, table in enumerate(read_tables(text, language), 1):
+            if perf_counter() > deadline:
+                raise CalculationError("There are too many tables, or the question is too long.")
+            # Nobody knows what the figures of a table without a header are.
+            if any(table.headers) and (composed := compose(asked, table, called)):
+                found.append((composed, number, place, table))
+    found.sort(key=lambda each: -each[0].certainty)
+    for composed, number, place, table in found:
+        others = [each for each in found if each[0].certainty == composed.certainty]
+        sure = composed.certainty * (_SURE if len(others) == 1 else _AMBIGUOUS)
+        try:
+            result = answer(composed.sql.replace("{table}", f"t{place}"), [sources[number]], [texts[number]], seconds)
+        except CalculationError:
+            continue
+        if shown := _show(composed, table, result, PurePath(sources[number]).name, texts[number]):
+            head, lines = shown
+            return LookedUp(number, table.relation.lead, head, tuple(lines), result.used[0].spans, sure, composed.sql)
+    return None
+
+
+def _show(composed: Composed, table: Table, result: Result, name: str, text: str) -> tuple[str, list[str]] | None:
+    """Return a head, and the lines below it; None where there are no rows, or too many."""
+    if (
+        not result.rows
+        or not result.used[0].is_known
+        or len(result.rows) > (_MOST_LISTED if composed.working else _MOST_ROWS)
+    ):
+        return None
+    relation = table.relation
+    working = composed.working.replace("{name}", name) and f"{composed.working.replace('{name}', name)}:"
+    caption = "\n".join(line for line in relation.lead.split("\n") if "|" not in line)
+    if composed.is_figure:
+        if any(row[-1] is None for row in result.rows):
+            return None
+        columns = [column.replace('"', "") for column in result.columns]
+        head = "\n".join(filter(None, (working, join_cells(columns), write_rule(len(columns)))))
+        return head, [join_cells(list(map(_write, row))) for row in result.rows]
+    numbers = {span: row for row, span in enumerate(relation.spans)}
+    rows = [numbers[span] for span in result.used[0].spans]
+    asked = composed.columns
+    if asked and all(relation.rows[row][asked[-1]] is None for row in rows):
+        return None
+    cells = [read_cells(relation, text, row) for row in rows]
+    places: Sequence[int] = range(len(relation.columns))
+    if max(len(" | ".join(row)) for row in ([c.name for c in relation.columns], *cells)) > _LONGEST_ROW:
+        places = sorted({0, *asked})
+        if len(places) > _MOST_CELLS:
+            return None
+    names = [relation.read_header(place) for place in places]
+    if is_record(relation, text):
+        return working, [
+            "\n".join(
+                [f"{row[0]}:", *(f"- {name}: {row[p]}" for name, p in zip(names, places, strict=True) if p and row[p])]
+            )
+            for row in cells
+        ]
+    head = "\n".join(filter(None, (working or caption, join_cells(names), write_rule(len(names)))))
+    return head, [join_cells([row[place] for place in places]) for row in cells]
+
+
+def _write(value: Value) -> str:
+    return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
