@@ -45,13 +45,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
             "E42 | The water is too cold. | Wait ten minutes.",
         ),
         (
-            "How much rain fell at Malmo on 14 February 2024?",
+            "How much rain was there in Malmo on 14 February 2024?",
             "Date | Station | Rain (mm)\n--- | --- | ---\n2024-02-14 | Malmo | 3.4",
             "2024-02-14 | Malmo | 3.4",
         ),
         (
             "What was the average rain in Kiel in 2024?",
-            "Date | Station | avg(Rain (mm))\n--- | --- | ---\n2024-01-01 … 2024-02-27 | Kiel | 2.9",
+            "Mean of Rain (mm) in rain.csv (56 rows), where Date: 2024; Station = Kiel:\navg\n---\n2.9",
             "2024-01-01 | Kiel | 1.1",
         ),
     ],

@@ -117,7 +117,7 @@ async def test_a_calculation_is_played_without_a_worker(context: Context, monkey
             return reply
 
         async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
-            return LookUp(((passage, "2024 | 7"),), 0.9) if document_ids else None
+            return LookUp(((passage, "2024 | 7"),), 0.9, "SELECT 7") if document_ids else None
 
     calls: list[Call] = []
     recorded = record(replace(context, calculator=Calculating()), calls).calculator
