@@ -1,11 +1,11 @@
 """Holds callers to their limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.support.metrics import REFUSED_BY_LIMIT, UNLIMITED
 from domain.errors import BudgetSpent, OverLimit, RateLimited, TooManyRuns
 from domain.people.access import Caller
-from domain.people.limits import NO_LIMITS, LimitName, Limits, Used, say_dollars
+from domain.people.limits import FREE, NO_LIMITS, Cost, LimitName, Limits, Used, say_dollars
 from domain.ports.keys import UsageCounter
 
 
@@ -25,6 +25,11 @@ class Standing:
 
     def _make_error(self) -> OverLimit:
         limits, used = self.limits, self.used
+        if self.exceeded in ("tokens", "dollars") and replace(used, expected=FREE).find_spent(limits) is None:
+            return BudgetSpent(
+                f"Your {used.runs} questions that are being answered may take what you may use today. Wait for one.",
+                used=used,
+            )
         match self.exceeded:
             case "requests":
                 return RateLimited(
@@ -54,9 +59,10 @@ class Standing:
 class CallerLimits:
     """Counts what callers do. While the counter is away, every caller is served, and that is counted."""
 
-    def __init__(self, usage: UsageCounter, defaults: Limits) -> None:
-        """`defaults` hold for callers without limits of their own."""
+    def __init__(self, usage: UsageCounter, defaults: Limits, *, is_free: bool = False) -> None:
+        """`defaults` hold for callers without limits of their own. `is_free`: no language model is asked."""
         self._usage = usage
+        self._is_free = is_free
         self._defaults = defaults
 
     async def count_request(self, caller: Caller) -> Standing | None:
@@ -74,12 +80,13 @@ class CallerLimits:
         """Raise `BudgetSpent` or `TooManyRuns` where the caller may not begin a run."""
         await self.begin_run(caller, None)
 
-    async def begin_run(self, caller: Caller, run_id: str | None) -> None:
-        """Count a run of the caller until `end_run`. Raises `BudgetSpent` or `TooManyRuns` where none may begin."""
+    async def begin_run(self, caller: Caller, run_id: str | None, expected: Cost = FREE) -> None:
+        """Count a run of the caller, and what it is expected to cost, until `end_run`. Raises `BudgetSpent` or
+        `TooManyRuns` where none may begin."""
         limits = self._find(caller)
         if limits is None:
             return
-        begun = await self._usage.begin_run(caller.name, run_id, limits)
+        begun = await self._usage.begin_run(caller.name, run_id, limits, FREE if self._is_free else expected)
         if begun is None:
             UNLIMITED.inc()
         elif not begun[0]:

@@ -17,6 +17,7 @@ from app.answering.run_execution import RunExecution
 from app.support.cancelling import finish
 from domain.errors import Draining, Forbidden, UnknownRun, UnknownThread
 from domain.events import Event, Failed
+from domain.execution.budget import Budget
 from domain.execution.streams import StreamedEvent
 from domain.people.access import Caller
 from domain.runs import Lease, RunRequest, RunStatus
@@ -268,7 +269,8 @@ class RunManager:
         try:
             try:
                 # Within: whoever leaves while this waits has perhaps been counted.
-                await limits.begin_run(caller, request.run_id)
+                expected = Budget.model_validate(request.turn["profile"]["budget"]).expect()
+                await limits.begin_run(caller, request.run_id, expected)
                 lease = await self._parts.queue.accept(request, wait=wait)
             except BaseException:
                 await finish(lambda: limits.end_run(caller.name, request.run_id))

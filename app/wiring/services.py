@@ -39,11 +39,12 @@ from app.workbench.tapes.observing import Tapes
 from domain.health import Check
 from domain.people.access import Caller
 from domain.people.audit import AuditLog
+from domain.people.limits import Cost
 from domain.ports.functions import Functions
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
-from nodes.context import Context
+from nodes.context import Context, Models
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -138,7 +139,7 @@ class Services:
         self.admission.check()
         self.admission.enter()
         try:
-            await self.limits.begin_run(caller, work_id)
+            await self.limits.begin_run(caller, work_id, Cost(tokens))
             # Its own turn first: what waits for it must keep no question from being prepared.
             async with self.work_turns.take(caller.name), self.admission.take_turn():
                 spent = tokens
@@ -219,7 +220,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 models=models,
                 runs=runs,
                 admission=Admission(settings.max_runs, is_local=_is_local(library, models)),
-                limits=CallerLimits(runs.usage, settings.limits),
+                limits=CallerLimits(runs.usage, settings.limits, is_free=models.chat == Models()),
                 uploads=UploadRoom(settings.max_upload_bytes),
                 work_turns=Turns(2, 1),
                 tapes=Tapes(settings.untaped_workspaces, enabled=settings.tapes),

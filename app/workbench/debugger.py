@@ -17,6 +17,7 @@ from app.workbench.fleet.fleet import Fleet
 from app.workbench.fleet.report import Plan, Planning, Progress, Reported
 from app.workbench.replay.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
 from domain.errors import UnknownCheckpoint, UnknownRun
+from domain.execution.budget import Budget
 from domain.history.run_lists import RunFilter
 from domain.people.access import OWNER, Caller
 from domain.ports.models import ModelUsage
@@ -189,7 +190,7 @@ class Debugger:
         admission.enter()
         try:
             # Within: whoever leaves while this waits has perhaps been counted.
-            await limits.begin_run(caller, trial_id)
+            await limits.begin_run(caller, trial_id, Budget().expect())
             yield used
         finally:
             admission.leave()

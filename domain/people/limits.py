@@ -29,6 +29,17 @@ NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What language models have used for a run, or are expected to."""
+
+    tokens: int = 0
+    dollars: float = 0.0
+
+
+FREE = Cost()
+
+
+@dataclass(frozen=True, slots=True)
 class Used:
     """What a caller has used. Days are those of UTC."""
 
@@ -41,12 +52,14 @@ class Used:
     dollars: float = 0.0
     day_ends: int = 86_400
     """Seconds until then."""
+    expected: Cost = FREE
+    """Of the runs that go on."""
 
     def find_spent(self, limits: Limits) -> LimitName | None:
         """Return the limit that keeps another run from beginning."""
-        if limits.dollars_per_day is not None and self.dollars >= limits.dollars_per_day:
+        if limits.dollars_per_day is not None and self.dollars + self.expected.dollars >= limits.dollars_per_day:
             return "dollars"
-        if limits.tokens_per_day is not None and self.tokens >= limits.tokens_per_day:
+        if limits.tokens_per_day is not None and self.tokens + self.expected.tokens >= limits.tokens_per_day:
             return "tokens"
         if limits.runs is not None and self.runs >= limits.runs:
             return "runs"

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from domain.people.access import ApiKey
-from domain.people.limits import Limits, Used
+from domain.people.limits import FREE, Cost, Limits, Used
 
 
 class KeyStore(Protocol):
@@ -62,8 +62,11 @@ class UsageCounter(Protocol):
         used by now."""
         ...
 
-    async def begin_run(self, caller: str, run_id: str | None, limits: Limits) -> tuple[bool, Used] | None:
-        """Count a run until it ends, unless the limits allow none: then False. None: only look."""
+    async def begin_run(
+        self, caller: str, run_id: str | None, limits: Limits, expected: Cost = FREE
+    ) -> tuple[bool, Used] | None:
+        """Count a run, and what it is expected to cost, until it ends, unless the limits allow none: then False. None:
+        only look."""
         ...
 
     async def end_run(self, caller: str, run_id: str, tokens: int, dollars: float) -> None:

@@ -100,6 +100,28 @@ async def test_a_key_may_spend_so_much_a_day(
         assert (await client.post("/api/chat?stream=false", json=QUESTION, headers=key)).status_code == 429
 
 
+async def test_questions_at_once_do_not_pass_a_budget_together(settings: Settings, library: dict[str, str]) -> None:
+    async with (
+        serve_openai(ttft=0.05) as model,
+        open_services(with_models(settings, model)) as services,
+        open_client(make_app(services)) as client,
+    ):
+        key = await make(services, Limits(tokens_per_day=3000))
+
+        async def ask(number: int) -> httpx.Response:
+            question = {"question": f"What does repair service number {number} cost?"}
+            return await client.post("/api/chat?stream=false", json=question, headers=key)
+
+        answers = await asyncio.gather(*map(ask, range(30)))
+        assert sorted({answer.status_code for answer in answers}) == [200, 429]
+        assert [answer.status_code for answer in answers].count(200) == 1
+        refused = next(answer for answer in answers if answer.status_code == 429)
+        assert "being answered may take what you may use today" in refused.json()["error"]["message"]
+        assert int(refused.headers["Retry-After"]) < 10
+        # What it did not take is free again.
+        assert (await ask(30)).status_code == 200
+
+
 async def test_a_refusal_tells_what_was_left_when_it_was_refused(services: Services) -> None:
     async with open_client(make_app(services)) as client:
         key = await make(services, Limits(runs=1))

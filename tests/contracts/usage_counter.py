@@ -4,7 +4,7 @@ empty store."""
 import asyncio
 from dataclasses import replace
 
-from domain.people.limits import NO_LIMITS, Limits, Used
+from domain.people.limits import NO_LIMITS, Cost, Limits, Used
 from domain.ports.keys import UsageCounter
 
 LIMITS = Limits(requests_per_minute=3, runs=2, tokens_per_day=1000, dollars_per_day=0.5)
@@ -47,3 +47,17 @@ class UsageCounterContract:
         assert read(await usage.begin_run("ann", None, Limits(dollars_per_day=0.25))) == (False, spent)
         # Requests are another limit.
         assert read(await usage.count_request("ann", LIMITS)) == (True, replace(spent, requests=1))
+
+    async def test_what_runs_are_expected_to_cost_is_set_aside_until_they_end(self, usage: UsageCounter) -> None:
+        limits, expected = Limits(tokens_per_day=1000, dollars_per_day=1.0), Cost(400, 0.25)
+        begun = await asyncio.gather(*(usage.begin_run("ann", f"run-{n}|0", limits, expected) for n in range(30)))
+        assert sum(read(each)[0] for each in begun) == 3
+        assert read(await usage.begin_run("ann", None, limits)) == (False, Used(runs=3, expected=Cost(1200, 0.75)))
+        ended = next(f"run-{n}|0" for n, each in enumerate(begun) if read(each)[0])
+        await usage.end_run("ann", ended, 100, 0.01)
+        used = Used(runs=2, tokens=100, dollars=0.01, expected=Cost(800, 0.5))
+        assert read(await usage.begin_run("ann", None, limits)) == (True, used)
+        # The same run again, as after a lost reply.
+        for _ in range(2):
+            assert read(await usage.begin_run("ann", "again", limits, Cost(50)))[0]
+        assert read(await usage.begin_run("ann", None, limits))[1].expected == Cost(850, 0.5)
