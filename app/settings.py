@@ -17,6 +17,7 @@ from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
 from domain.history.retention import KEEP, Policy, parse_age
+from domain.library.storage import StorageLimit
 from domain.model_names import ModelName
 from domain.people.limits import Limits
 
@@ -45,6 +46,10 @@ class Settings(BaseSettings):
     originals: str = "database"
     """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
     storage, whose keys and address are read from `AWS_*`."""
+    max_documents: int | None = Field(None, ge=1)
+    """Number of documents that a workspace may hold; unset: no limit."""
+    max_stored_mb: int | None = Field(None, ge=1)
+    """Megabytes of files that a workspace may hold; unset: no limit."""
     max_document_mb: int = Field(50, ge=1)
     """Larger files are refused, in megabytes."""
     sync_login: SecretStr | None = None
@@ -157,6 +162,12 @@ class Settings(BaseSettings):
     def max_upload_bytes(self) -> int:
         """Bytes of one upload, and of all that a process receives at once: ten of the largest documents."""
         return 10 * self.max_document_mb * 1_000_000
+
+    @property
+    def storage_limit(self) -> StorageLimit:
+        """Limit of what each workspace may hold."""
+        size = self.max_stored_mb
+        return StorageLimit(self.max_documents, None if size is None else size * 1_000_000)
 
     @property
     def limits(self) -> Limits:

@@ -98,6 +98,10 @@ class OversizedDocument(DocumentError):
     """The file is larger than the limit."""
 
 
+class StorageFull(DocumentError):
+    """The workspace holds as much as it may. Delete some documents first."""
+
+
 class CostlyDocument(DocumentError):
     """Reading the file takes more time or memory than a file gets."""
 

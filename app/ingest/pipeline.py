@@ -27,6 +27,7 @@ from domain.documents import (
 from domain.errors import DocumentError, MetadataError, Superseded, Unavailable
 from domain.library.ingestions import IngestionProgress
 from domain.library.metadata import Metadata
+from domain.library.storage import UNLIMITED, StorageLimit
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, EmbeddingBacklog, PassageEncoder
 
@@ -61,8 +62,10 @@ class Ingestion:
         *,
         backlog: EmbeddingBacklog | None = None,
         max_bytes: int = MAX_BYTES,
+        limit: StorageLimit = UNLIMITED,
     ) -> None:
-        """Without a `backlog`, no document is stored before it is embedded."""
+        """Without a `backlog`, no document is stored before it is embedded. `limit` is that of each workspace."""
+        self._limit = limit
         self._backlog = backlog
         self._store = store
         self._encoder = encoder
@@ -119,6 +122,7 @@ class Ingestion:
                 if report := await self._keep_known(workspace_id, existing, arrival, own | sidecar, metadata, groups):
                     await self._store.keep_original(workspace_id, content_hash, data)
                     return report
+            room = await self.check_room(workspace_id, len(data), is_new=existing is None)
             parsed, chunks = await self._workers.run(
                 partial(
                     prepare,
@@ -146,9 +150,17 @@ class Ingestion:
                 asking=asking,
                 moved_from=moved_from,
             )
-            return await self._keep(workspace_id, content, existing, progress, later=later)
+            report = await self._keep(workspace_id, content, existing, progress, later=later)
+            return replace(report, note=" ".join(filter(None, (report.note, room))) or None)
         except DocumentError as error:
             return report_failure(source, error)
+
+    async def check_room(self, workspace_id: str, size: int, *, is_new: bool) -> str | None:
+        """Return a note where the workspace is nearly full with a file of `size` bytes. Raises `StorageFull` where it
+        has no room for it, and `DatabaseUnavailable`."""
+        if self._limit == UNLIMITED:
+            return None
+        return self._limit.admit(await self._store.measure(workspace_id), size, is_new=is_new)
 
     async def add_parsed(
         self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str

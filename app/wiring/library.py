@@ -126,6 +126,7 @@ async def open_library(
                 parsers,
                 backlog=backlog,
                 max_bytes=settings.max_document_mb * 1_000_000,
+                limit=settings.storage_limit,
             ),
             parsers=parsers,
             ingestions=PostgresIngestionQueue(pool),

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place, Revision
 from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
+from domain.library.storage import Held
 from domain.library.where import EVERYTHING, Where
 from domain.ports.embedding import Vector
 from domain.scope import Scope
@@ -81,6 +82,10 @@ class DocumentStore(DocumentCatalog, Protocol):
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         """Content hashes of the chunks that the document has now."""
+        ...
+
+    async def measure(self, workspace_id: str) -> Held:
+        """How many documents the workspace has, and how long their files are together."""
         ...
 
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:

@@ -20,6 +20,7 @@ from app.ingest.pipeline import Ingestion
 from app.samples import FOLDER
 from domain.documents import DocumentReport, Source
 from domain.errors import DatabaseUnavailable
+from domain.library.storage import StorageLimit
 from domain.ports.answers import AnswerKey
 from domain.scope import Scope
 from nodes.sources.neighbours import widen_sources
@@ -389,3 +390,27 @@ async def test_names_with_unusual_spaces_and_invisible_characters_are_stored(
     assert {(each.status, each.source) for each in report.documents} == {
         ("added", str(tmp_path / f"{name}.txt")) for name in names
     }
+
+
+async def test_a_workspace_holds_no_more_than_it_may(
+    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
+) -> None:
+    limit = StorageLimit(documents=2, bytes=1000)
+    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache, parsers, limit=limit)
+    first = await ingestion.add("full", "a.md", b"# A\n\nFirst.")
+    assert (first.status, first.note) == ("added", None)
+    second = await ingestion.add("full", "b.md", b"# B\n\nSecond.")
+    assert second.note == "The workspace holds 2 of the 2 documents that it may."
+    third = await ingestion.add("full", "c.md", b"# C\n\nThird.")
+    assert (third.status, third.code) == ("failed", "storage_full")
+    assert third.error == "This workspace may hold 2 documents, and has 2. Delete some first."
+    assert await store.find("full", "c.md") is None
+    # A new version is no new document, but has a size.
+    assert (await ingestion.add("full", "a.md", b"# A\n\nChanged.")).status == "updated"
+    large = await ingestion.add("full", "a.md", b"# A\n\n" + b"word " * 400)
+    assert large.error is not None
+    assert "may hold 1,000 bytes of files" in large.error
+    assert (await ingestion.add("other", "c.md", b"# C\n\nThird.")).status == "added"
+    assert first.document_id is not None
+    await ingestion.delete("full", first.document_id)
+    assert (await ingestion.add("full", "c.md", b"# C\n\nThird.")).status == "added"

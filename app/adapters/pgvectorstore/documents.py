@@ -30,7 +30,7 @@ class PgVectorStoreDocuments:
         )
 
     # The first call of every ingestion: it fails before anything is read or embedded.
-    number_arrival = _refuse
+    number_arrival = measure = _refuse
     confirm = set_metadata = set_groups = find = find_deleted = find_groups = keep_original = replace = load = (
         delete
     ) = clear = _refuse

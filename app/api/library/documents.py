@@ -136,6 +136,7 @@ async def add_documents(
             if (size := file.size or 0) > limit:
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
+                await ingestion.check_room(workspace, size, is_new=known is None)
                 async with uploads.take_turn(workspace, size):
                     data = await file.read()
                     check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)

@@ -41,6 +41,7 @@ from domain.documents import Arrival, Document, pick_named
 from domain.errors import NameTaken, Superseded, UnknownDocument
 from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
+from domain.library.storage import Held
 from domain.people.names import find_twin
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
@@ -233,6 +234,15 @@ def document_id_of(workspace_id: str, source: str) -> UUID:
     return uuid5(_NAMESPACE, f"{workspace_id}\0{source}")
 
 
+_MEASURE: LiteralString = """
+    SELECT
+        (SELECT count(*) FROM documents WHERE workspace_id = %(workspace_id)s) AS documents,
+        (SELECT coalesce(sum(octet_length(bytes)), 0) FROM originals WHERE workspace_id = %(workspace_id)s)::bigint
+            + (SELECT coalesce(sum(size), 0) FROM original_objects WHERE workspace_id = %(workspace_id)s)::bigint
+            AS bytes
+"""
+
+
 class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
@@ -301,6 +311,12 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 groups=None if groups is None else sorted(set(groups)),
             )
         return row is not None
+
+    async def measure(self, workspace_id: str) -> Held:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_MEASURE)
+        assert row is not None
+        return Held(row["documents"], row["bytes"])
 
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
         if await self._originals.measure(workspace_id, content_hash) is not None:
