@@ -59,6 +59,8 @@ class FoundFiles:
     """Those of supported formats, resolved and sorted."""
     passed_over: list[Path] = field(default_factory=list)
     """Others, and links that lead out of the folder."""
+    mounts: list[str] = field(default_factory=list)
+    """The folders in it that are mounted."""
     unread: dict[str, str] = field(default_factory=dict)
     """What could not be looked into, and why: files may be there that nobody saw."""
 
@@ -96,6 +98,7 @@ def look_through(root: Path) -> FoundFiles:
 
     for folder, folders, names in os.walk(root, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found.mounts += filter(os.path.ismount, (f"{folder}/{name}" for name in folders))
         for name in sorted(name for name in names if not name.startswith(".") and not is_sidecar(name)):
             file = Path(folder, name)
             try:

@@ -36,12 +36,13 @@ class Folder:
         entries = []
         for file in dict.fromkeys(found.files):
             try:
-                entries.append(Entry(str(file), _stamp(file)))
+                inside = [mount for mount in found.mounts if str(file).startswith(f"{mount}/")]
+                entries.append(Entry(str(file), _stamp(file), max(inside, key=len, default=None)))
             except FileNotFoundError:
                 continue
             except OSError as error:
                 found.unread[show_name(str(file))] = describe_failure(error)
-        return Listing(entries, len(found.passed_over), unread=found.unread)
+        return Listing(entries, len(found.passed_over), unread=found.unread, mounts=found.mounts)
 
 
 def _stamp(file: Path) -> str:

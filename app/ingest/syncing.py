@@ -78,10 +78,14 @@ async def sync(
     stored = {document.id: document for document in await documents.list(workspace_id)}
     found = {entry.source for entry in listing.entries if report_bad_name(entry.source) is None}
     known = await files.list(workspace_id, place.address, found)
-    gap = listing.gap or ("Some of it could not be read." if listing.unread else None)
     gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
-    for part in listing.unread:
+    unread = dict(listing.unread)
+    if not delete:
+        away = {file.mount for file in gone.values() if file.mount and file.mount not in listing.mounts}
+        unread |= dict.fromkeys(sorted(away), "It is not mounted. If it is gone for good, add --delete.")
+    for part in unread:
         gone = {source: file for source, file in gone.items() if not f"{source}/".startswith(f"{part}/")}
+    gap = listing.gap or ("Some of it could not be read." if unread else None)
     vanished = Vanished(gone, stored, documents, parsers)
     restricted = {document.content_hash: document.groups for document in stored.values() if document.groups}
     entries, compared, moved = list(listing.entries), set[str](), set[str]()
@@ -91,7 +95,7 @@ async def sync(
         result.counts[action] += 1
         report(action, source, remark)
 
-    for part, why in listing.unread.items():
+    for part, why in unread.items():
         note("failed", part, why)
     for entry in entries:
         source, before = entry.source, known.get(entry.source)
@@ -102,8 +106,9 @@ async def sync(
         stamp = before.stamp if before and is_current else None
         if stamp is not None and stamp == entry.version:
             result.unchanged += 1
-            if before and before.folder != place.address and not dry_run:
-                await files.put(workspace_id, replace(before, folder=place.address))
+            now = replace(before, folder=place.address, mount=entry.mount) if before else None
+            if now and now != before and not dry_run:
+                await files.put(workspace_id, now)
             continue
         if dry_run and entry.version is not None and (before or not vanished):
             note("changed" if before else "added", source)
@@ -151,7 +156,8 @@ async def sync(
         # What a file held before it could not be read any more is still its document.
         document_id = added.document_id or (before.document_id if before else None)
         version = content.version if entry.version is None else entry.version
-        await files.put(workspace_id, SyncedFile(place.address, source, content_hash, version, document_id))
+        now = SyncedFile(place.address, source, content_hash, version, document_id, entry.mount)
+        await files.put(workspace_id, now)
 
     lost = set() if gap else gone.keys() - moved
     if delete is None and 2 * len(lost) > len(known):

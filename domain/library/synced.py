@@ -21,6 +21,8 @@ class SyncedFile:
     """Size and time of the last change: while they are the same, so is the file."""
     document_id: str | None
     """Its document; None where it could not be read."""
+    mount: str | None = None
+    """The mounted folder that it is in, which may be away as a whole; None where it is in none."""
 
 
 class SyncedFiles(Protocol):

@@ -15,6 +15,8 @@ class Entry:
     """Its path or address, which becomes its document's source."""
     version: str | None
     """Stays the same as long as the content does; None where only reading tells."""
+    mount: str | None = None
+    """The mounted folder that it is in; None where the place has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Listing:
     unread: Mapping[str, str] = field(default_factory=dict)
     """The parts that could not be read, such as folders, by path or address, and why: what is below them is not taken
     as gone."""
+    mounts: Sequence[str] = ()
+    """The folders in it that are mounted now."""
 
 
 @dataclass(frozen=True, slots=True)

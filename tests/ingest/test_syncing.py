@@ -294,6 +294,21 @@ async def test_a_folder_that_cannot_be_listed_loses_nothing(
     assert await folder.sync() == [("removed", "b.md")]
 
 
+async def test_a_drive_that_is_not_mounted_loses_nothing(folder: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = folder.path / "drive"
+    folder.write("drive/c.md", "cherry")
+    folder.write("drive/d.md", "date")
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(drive))
+    await folder.sync()
+    (drive / "d.md").unlink()
+    assert await folder.sync() == [("removed", "drive/d.md")]
+    monkeypatch.undo()
+    shutil.move(drive / "c.md", folder.path.parent)
+    assert await folder.sync() == [("failed", "drive")]
+    assert await folder.names() == ["a.md", "b.md", "drive/c.md"]
+    assert await folder.sync(delete=True) == [("removed", "drive/c.md")]
+
+
 async def test_links_in_a_circle_hide_what_was_there_and_lose_nothing(folder: Team) -> None:
     folder.write("sub/c.md", "cherry")
     await folder.sync()

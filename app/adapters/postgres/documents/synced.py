@@ -8,16 +8,16 @@ from app.adapters.postgres.pool import Pool, open_session
 from domain.library.synced import SyncedFile
 
 _LIST: LiteralString = """
-    SELECT folder, source, content_hash, stamp, document_id FROM synced_files
+    SELECT folder, source, content_hash, stamp, document_id, mount FROM synced_files
     WHERE workspace_id = %(workspace_id)s AND (folder = %(folder)s OR source = ANY(%(sources)s))
 """
 
 _PUT: LiteralString = """
-    INSERT INTO synced_files (workspace_id, folder, source, content_hash, stamp, document_id)
-    VALUES (%(workspace_id)s, %(folder)s, %(source)s, %(content_hash)s, %(stamp)s, %(document_id)s)
+    INSERT INTO synced_files (workspace_id, folder, source, content_hash, stamp, document_id, mount)
+    VALUES (%(workspace_id)s, %(folder)s, %(source)s, %(content_hash)s, %(stamp)s, %(document_id)s, %(mount)s)
     ON CONFLICT (workspace_id, source) DO UPDATE SET
         folder = excluded.folder, content_hash = excluded.content_hash,
-        stamp = excluded.stamp, document_id = excluded.document_id
+        stamp = excluded.stamp, document_id = excluded.document_id, mount = excluded.mount
 """
 
 _DROP: LiteralString = "DELETE FROM synced_files WHERE workspace_id = %(workspace_id)s AND source = %(source)s"
