@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from app.history.threads import Threads
 from domain.documents import Document
-from domain.errors import AskgraphError, ThreadBusy, UnknownDocument, UnknownThread
-from domain.history.erasure import CacheEraser, Erasable, Eraser, Erasure, FileEraser, Needles, PendingErasure
+from domain.errors import AskgraphError, UnknownDocument, UnknownThread
+from domain.history.erasure import CacheEraser, Erasable, Eraser, Erasure, FileEraser, Needles
 from domain.people.names import find_nearest
 from domain.ports.documents import DocumentCatalog
 from domain.ports.originals import OriginalStore
@@ -20,9 +20,10 @@ from domain.scope import Scope
 logger = logging.getLogger("askgraph.forgetting")
 
 BUSY_SECONDS = 60.0
-"""Longest wait for the end of runs in conversations that were shown the document."""
+"""Longest wait for the end of runs that may have read the document."""
 
-_BUSY = "The document is deleted. Questions that may have read it are still being answered: forget it again after that."
+BUSY = "conversations in which a question is still being answered: forget it again after that"
+"""The name, among the tables, of what was waited for in vain."""
 
 CACHE = "cache"
 """The name of the cache server among the tables."""
@@ -45,23 +46,26 @@ class Forgetting:
     originals: OriginalStore
     files: FileEraser
 
-    async def forget_document(self, workspace_id: str, document_id: str, *, dry_run: bool = False) -> Erasure:
+    async def forget_document(
+        self, workspace_id: str, document_id: str, *, asking: frozenset[str] | None = None, dry_run: bool = False
+    ) -> Erasure:
         """Erase a document, and what runs, states, tapes and cached answers hold of it. The conversations stay, with a
-        marker in the place of what they quoted. With `dry_run`, only count what would go.
+        notice in the place of what they quoted. With `dry_run`, only count what would go. May be repeated, also for a
+        document that is deleted or forgotten.
 
-        Raises `UnknownDocument` where there is none and none of this id was deleted, `ThreadBusy` where questions that
-        may have been shown it go on being answered for a minute, and `DatabaseUnavailable`. What was begun goes on at
-        the next start.
+        Raises `UnknownDocument` where there is none and was none that a caller of these groups may read, and
+        `DatabaseUnavailable`. What was begun goes on at the next start.
         """
-        needles = await self.eraser.read_needles(workspace_id, document_id)
+        needles = await self.eraser.read_needles(workspace_id, document_id, asking)
         if needles is None:
-            raise await explain_unknown(self.documents, Scope(workspace_id), document_id)
+            raise await explain_unknown(self.documents, Scope(workspace_id, groups=asking), document_id)
         if dry_run:
-            erasure = await self.eraser.erase_document(workspace_id, needles, dry_run=True)
+            erasure = Erasure(needles)
+            await self.eraser.erase_document(erasure, dry_run=True)
             erasure.rows["documents"] += await self.documents.get(workspace_id, document_id) is not None
             return await self._count_cached(workspace_id, erasure)
         await self.eraser.begin(workspace_id, needles.ids[0])
-        return await self._erase_document(needles)
+        return await self._erase_document(Erasure(needles))
 
     async def forget_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
         """Delete a thread, its branches, and all that is stored of them. What their runs cost stays known. With
@@ -81,49 +85,45 @@ class Forgetting:
     async def resume(self) -> None:
         """Go on with what was begun by processes that died. What fails is logged, and tried again at the next start."""
         try:
-            for pending in await self.eraser.list_pending():
-                await self._resume(pending)
+            for kind, begun in await self.eraser.list_pending():
+                await self._resume(kind, begun)
         except AskgraphError as error:
             logger.error("What was to be forgotten is not yet, and is tried again at the next start: %s", error.message)
 
-    async def _resume(self, pending: PendingErasure) -> None:
-        workspace_id, target = pending.workspace_id, pending.target
-        if pending.kind == "document":
-            needles = await self.eraser.read_needles(workspace_id, target) or Needles(workspace_id, (target,))
-            erasure = await self._erase_document(needles, pending.run_ids)
+    async def _resume(self, kind: Erasable, begun: Erasure) -> None:
+        workspace_id, [target] = begun.needles.workspace_id, begun.needles.ids
+        if kind == "document":
+            needles = await self.eraser.read_needles(workspace_id, target) or begun.needles
+            erasure = await self._erase_document(replace(begun, needles=needles))
         else:
             # Its rows went in the transaction that noted it.
-            erasure = Erasure(Needles(workspace_id, (target,)), run_ids=pending.run_ids)
-            erasure = await self._finish(erasure, "thread", target)
+            erasure = await self._finish(begun, kind, target)
         said = logger.error if erasure.found else logger.info
-        said("Went on to forget the %s %s. Left: %s", pending.kind, target, dict(erasure.found) or "nothing")
+        said("Went on to forget the %s %s. Left: %s", kind, target, dict(erasure.found) or "nothing")
 
-    async def _erase_document(self, needles: Needles, run_ids: frozenset[str] = frozenset()) -> Erasure:
-        workspace_id, [document_id] = needles.workspace_id, needles.ids
+    async def _erase_document(self, erasure: Erasure) -> Erasure:
+        workspace_id, [document_id] = erasure.needles.workspace_id, erasure.needles.ids
         # Deleting the document drops the cached answers, too, without counting them.
-        cached = await self.cache.erase(workspace_id, [])
-        deleted = await self.delete_document(workspace_id, document_id)
-        until = monotonic() + BUSY_SECONDS
+        erasure.rows[CACHE] = await self.cache.erase(workspace_id, [])
+        erasure.rows["documents"] = await self.delete_document(workspace_id, document_id)
         # What these have read is known once they have ended.
         begun = await self.eraser.list_begun(workspace_id)
-        while begun:
-            if monotonic() > until:
-                raise ThreadBusy(_BUSY)
-            await asyncio.sleep(0.2)
-            begun &= await self.eraser.list_begun(workspace_id)
+        until = monotonic() + BUSY_SECONDS
         while True:
-            try:
-                erasure = await self.eraser.erase_document(workspace_id, needles)
+            begun &= await self.eraser.list_begun(workspace_id)
+            busy = await self.eraser.erase_document(erasure, is_last=not begun) or len(begun)
+            if not busy or monotonic() > until:
                 break
-            except ThreadBusy:
-                if monotonic() > until:
-                    raise
-                await asyncio.sleep(0.2)
-        erasure.run_ids |= run_ids
-        erasure.rows.update({"documents": deleted, CACHE: cached})
+            await asyncio.sleep(0.2)
+        _, found = await self.eraser.search(erasure.needles)
+        if found:
+            # What somebody typed, or what an earlier version has recorded of no run.
+            busy = await self.eraser.erase_document(erasure, found, is_last=not begun) or len(begun)
+        if busy:
+            erasure.found[BUSY] = busy
         await self._finish(erasure, "document", document_id)
-        if left := await self.originals.erase_dropped(workspace_id):
-            erasure.found[FILES] = left
+        if erased := await self.originals.erase_dropped(workspace_id):
+            erasure.found[FILES] = erased
         return erasure
 
     async def _count_cached(self, workspace_id: str, erasure: Erasure) -> Erasure:
@@ -137,15 +137,16 @@ class Forgetting:
         needles = erasure.needles
         erasure.rows[CACHE] += await self.cache.erase(needles.workspace_id, list(erasure.run_ids))
         await self.files.rewrite(kind)
-        await self.eraser.end(needles.workspace_id, kind, target)
         tables, found = await self.eraser.search(needles)
         in_cache = await self.cache.search(needles)
         erasure.searched = tables + 1
-        erasure.found.update(found)
+        for each in found:
+            erasure.found[str(each)] += each.rows
         if in_cache is None:
             erasure.found[f"{CACHE}, which does not answer"] = 1
         elif in_cache:
             erasure.found[CACHE] = in_cache
+        await self.eraser.end(kind, target, needles, is_left=kind == "document" and bool(erasure.found))
         erasure.found.update(await self.files.search(needles.sentences))
         erasure.remarks = tuple(self.files.remarks)
         return erasure

@@ -1,13 +1,20 @@
 """Erasing a document or a conversation from everything that is stored."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 ERASED = "[erased]"
 """Stands where something was erased from what stays."""
+
+
+def write_notice() -> str:
+    """Return what stands in the place of an answer that is erased today."""
+    return f"[Erased on {datetime.now(UTC).date()}: this answer drew on a document that was forgotten.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,8 @@ class Needles:
     """The document's paths."""
     sentences: tuple[str, ...] = ()
     """A sample of what was said, without what other documents or conversations say too."""
+    tokens: tuple[str, ...] = ()
+    """The same of its numbers and codes, where it has no sentences. They count where they stand alone."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -31,6 +40,30 @@ class Needles:
     def names(self) -> tuple[str, ...]:
         """The ids that clients chose. They may be words elsewhere, so that they must only name no thread any more."""
         return tuple(name for name in self.ids if not _is_uuid(name))
+
+    @property
+    def pattern(self) -> str | None:
+        """A regular expression, of Python and of PostgreSQL, for the tokens."""
+        return rf"(?<![\w.])(?:{'|'.join(map(re.escape, self.tokens))})(?!\w)" if self.tokens else None
+
+    def are_in(self, held: bytes) -> bool:
+        """Return True where one of the texts or tokens stands in it."""
+        return any(text.encode() in held for text in self.texts) or bool(
+            self.pattern and re.search(self.pattern.encode(), held)
+        )
+
+
+class Found(NamedTuple):
+    """Rows of a table, of one run or thread where it says so, that hold a needle."""
+
+    table: str
+    run_id: str | None
+    thread_id: str | None
+    rows: int
+
+    def __str__(self) -> str:
+        of = f", run {self.run_id}" if self.run_id else f", thread {self.thread_id}" if self.thread_id else ""
+        return self.table + of
 
 
 @dataclass(slots=True)
@@ -45,7 +78,7 @@ class Erasure:
     searched: int = 0
     """Tables, and the keys of the cache server as one."""
     found: Counter[str] = field(default_factory=Counter)
-    """Rows that still hold a needle, by table; files that do, by folder."""
+    """Rows that still hold a needle, by table and run; files that do, by folder."""
     remarks: tuple[str, ...] = ()
     """What could not be searched, and how long it holds what was erased."""
 
@@ -53,27 +86,22 @@ class Erasure:
 Erasable = Literal["document", "thread"]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingErasure:
-    """An erasure that was begun and has not ended."""
-
-    workspace_id: str
-    kind: Erasable
-    target: str
-    run_ids: frozenset[str]
-
-
 class Eraser(Protocol):
     """Erases from the database. Raises `DatabaseUnavailable`."""
 
-    async def read_needles(self, workspace_id: str, document_id: str) -> Needles | None:
-        """Return what identifies a document; None where there is none and none of this id was deleted."""
+    async def read_needles(
+        self, workspace_id: str, document_id: str, asking: frozenset[str] | None = None
+    ) -> Needles | None:
+        """Return what identifies a document; None where there is none, and none of this id was deleted or forgotten,
+        that callers of these groups may read."""
         ...
 
-    async def erase_document(self, workspace_id: str, needles: Needles, *, dry_run: bool = False) -> Erasure:
+    async def erase_document(
+        self, erasure: Erasure, found: Sequence[Found] = (), *, is_last: bool = True, dry_run: bool = False
+    ) -> int:
         """Erase what is left of a document, whose own rows are deleted already by then, from what was made from it:
-        runs, states and tapes; or only count it. Raises `ThreadBusy` while it is being answered in a conversation that
-        was shown the document."""
+        runs, states and tapes; and what a search has found. Or only count it. Conversations in which a question is
+        being answered stay as they are; returns how many. What says which runs read the document goes last."""
         ...
 
     async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
@@ -89,16 +117,17 @@ class Eraser(Protocol):
         """Return the runs that have begun and not ended. They may have read what is deleted by now."""
         ...
 
-    async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
-        """Take the note away. Erasing a thread makes one, too."""
+    async def end(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool = False) -> None:
+        """Take the note away; of a document a digest stays. Erasing a thread makes a note, too. Where something of a
+        document `is_left`, the note stays with the needles, for when it is repeated."""
         ...
 
-    async def list_pending(self) -> Sequence[PendingErasure]:
-        """Return what was begun and has not ended, in all workspaces."""
+    async def list_pending(self) -> Sequence[tuple[Erasable, Erasure]]:
+        """Return what was begun and has not ended, in all workspaces, with the runs known so far."""
         ...
 
-    async def search(self, needles: Needles) -> tuple[int, Mapping[str, int]]:
-        """Search every table. Returns their number, and by table the rows that hold a needle."""
+    async def search(self, needles: Needles) -> tuple[int, Sequence[Found]]:
+        """Search every table, in the rows of the workspace and those of none. Returns the number of tables, too."""
         ...
 
 

@@ -1,7 +1,9 @@
 """After a document or a thread was forgotten, nothing that is stored holds it."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -12,16 +14,17 @@ from redis.asyncio import Redis
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.adapters.redis.erasure import _read
+from app.answering import run_execution
 from app.serving.application import make_app
-from app.settings import read_settings
+from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
 from domain.assistants import Draft
 from domain.errors import UnknownDocument, UnknownThread
 from domain.events import Done
-from domain.history.erasure import ERASED
+from domain.history.erasure import ERASED, Erasure, write_notice
 from domain.people.access import OWNER, Caller
 from domain.scope import Scope
-from tests.asking import ask
+from tests.asking import ask, serve_models
 from tests.http_client import open_client
 
 SECRET = b"# Severance of Ottilie Quandt\n\nOttilie Quandt receives a severance of ninety thousand francs in March.\n"
@@ -103,14 +106,16 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     after = await dump(services)
     assert find(after, document_id, "quandt.md", "eighty thousand", *SAID) == []
 
-    assert len(await services.make_history_reader().read("default", blind["thread_id"])) > 3
     assert (await ask(services, QUESTION, mode="desk"))["outcome"] == blind["outcome"] == "abstained"
-    steps = await services.make_history_reader().read("default", beside["thread_id"])
-    assert len(steps) > 5
+    # A run that found it and did not tell of it keeps its answer, and loses its steps.
+    with pytest.raises(UnknownThread):
+        await services.make_history_reader().read("default", beside["thread_id"])
+    assert beside["answer"] in after["accepted_runs"]
     async with open_client(make_app(services)) as client:
         turns = (await client.get(f"/api/threads/{thread_id}")).json()["turns"]
     assert [turn["question"] for turn in turns] == [QUESTION, ERASED]
-    assert turns[0]["ended"]["answer"] == ERASED
+    assert turns[0]["ended"]["answer"] == write_notice()
+    assert str(datetime.now(UTC).date()) in write_notice()
     again = await ask(services, "When does the canteen serve lunch?", thread_id=thread_id, mode="thorough")
     assert again["answer"] == beside["answer"]
     with pytest.raises(UnknownDocument):
@@ -173,6 +178,182 @@ async def test_a_document_that_was_deleted_before_can_still_be_forgotten(service
     erasure = await services.make_forgetting().forget_document("default", document_id)
     assert not erasure.found
     assert find(await dump(services), document_id, *SAID) == []
+
+
+async def forget(services: Services, document_id: str, *wanted: str) -> Erasure:
+    """Forget a document, and look for its id and these strings everywhere."""
+    erasure = await services.make_forgetting().forget_document("default", document_id)
+    assert not erasure.found
+    assert find(await dump(services), document_id, *wanted) == []
+    return erasure
+
+
+async def add(services: Services, name: str, text: str, workspace: str = "default") -> str:
+    report = await services.library.ingestion.add(workspace, name, text.encode())
+    return str(report.document_id)
+
+
+async def test_forgetting_may_be_repeated(services: Services, document_id: str) -> None:
+    await ask(services, QUESTION, mode="thorough")
+    for _ in range(3):
+        await forget(services, document_id, *SAID)
+    # What somebody writes afterwards is found by nobody; what was left the first time, the second time.
+    other = await add(services, "copy.md", SECRET.decode().replace("Ottilie", "Ottokar"))
+    forgetting = services.make_forgetting()
+
+    class Forgetful:
+        """An eraser that overlooks what a run says."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(forgetting.eraser, name)
+
+        async def erase_document(self, *given: Any, **options: Any) -> int:
+            return 0
+
+    asked = await ask(services, QUESTION, mode="thorough")
+    erasure = await replace(forgetting, eraser=cast(Any, Forgetful())).forget_document("default", other)
+    assert erasure.found[f"runs, run {asked['run_id']}"] == 1
+    assert not [name for name, _ in find(await dump(services), "Ottokar Quandt receives") if name == "erasures"]
+    erasure = await forget(services, other, "Ottokar Quandt receives")
+    assert erasure.needles.sentences
+
+
+async def test_what_no_run_has_recorded_is_searched_for_and_erased(services: Services, document_id: str) -> None:
+    """Somebody has typed it, or a client has sent it as a conversation."""
+    said = "Ottilie Quandt receives a severance of ninety thousand francs in March."
+    beside = await ask(services, "When does the canteen serve lunch?")
+    async with open_client(make_app(services)) as client:
+        messages = [{"role": "user", "content": "What did she get?"}, {"role": "assistant", "content": said}]
+        for last in ("When does the canteen serve lunch?", f"Is it true? {said}"):
+            sent = {"model": "fast", "messages": [*messages, {"role": "user", "content": last}]}
+            assert (await client.post("/v1/chat/completions", json=sent)).status_code == 200
+    await services.library.ingestion.delete("default", document_id)
+    await services.library.ingestion.add("default", "quandt.md", SECRET)
+    await forget(services, document_id, *SAID)
+    assert beside["answer"] in (await dump(services))["runs"]
+
+
+async def test_its_path_stays_in_no_filter(services: Services) -> None:
+    path = "hr/dismissal of jorgen-vandrel.md"
+    document_id = await add(services, path, "# Notice\n\nThe employee of hall seven is dismissed on the ninth of May.")
+    other = await add(services, f"more {path}", "# Hall\n\nHall seven is painted blue on the tenth of May each year.")
+    question = "Why is the employee of hall seven dismissed?"
+    async with open_client(make_app(services)) as client:
+        for name, named in (("hr", path), ("more", {"in": [path, f"more {path}"]})):
+            made = await client.post("/api/assistants", json={"name": name, "filter": {"path": named}})
+            assert made.status_code == 201, made.text
+            for body in ({"filter": {"path": named}}, {"mode": name}):
+                asked = await client.post("/api/chat?stream=false", json={"question": question, **body})
+                assert asked.status_code == 200, asked.text
+        assert find(await dump(services), f'"{path}')
+        await forget(services, document_id, f'"{path}')
+        after = await dump(services)
+        assert not [place for place, _ in find(after, path) if f"more {path}" not in after[place]]
+        kept = [each["filter"] for each in (await client.get("/api/assistants")).json()["assistants"]]
+        assert sorted(map(str, kept)) == sorted(
+            map(str, [{"path": ERASED}, {"path": {"in": [ERASED, f"more {path}"]}}])
+        )
+        assert (
+            await client.post("/api/chat?stream=false", json={"question": question, "mode": "more"})
+        ).status_code == 200
+    assert [each.id for each in await services.library.documents.list("default")] == [other]
+
+
+async def test_a_table_without_a_sentence_is_looked_for_by_its_numbers(services: Services) -> None:
+    pins = "name,pin\n" + "".join(f'"Bob ""{number}"" Q",{70000 + number}\n' for number in range(30))
+    document_id = await add(services, "pins.csv", pins)
+    other = await add(services, "canteen.md", OTHER.decode())
+    asked = await ask(services, "What is the pin of Bob 7?")
+    assert "70007" in asked["answer"]
+    beside = await ask(services, "When does the canteen serve lunch?")
+    erasure = await forget(services, document_id, "70007", "70029")
+    assert len(erasure.needles.tokens) == 30
+    assert beside["answer"] in (await dump(services))["runs"]
+    assert (await services.library.documents.get("default", other)) is not None
+
+
+async def test_a_copy_in_another_document_is_neither_left_nor_erased(services: Services) -> None:
+    text = "# Copy\n\nThe quintuple lantern of Barrowmere burns whale oil on alternate Sundays."
+    mine, other = await add(services, "a.md", text), await add(services, "b.md", text, "beta")
+    question = "What does the quintuple lantern of Barrowmere burn?"
+    told = await ask(services, question)
+    async with open_client(make_app(services)) as client:
+        body = {"question": question, "workspace": "beta"}
+        theirs = (await client.post("/api/chat?stream=false", json=body)).json()
+    assert "whale oil" in told["answer"]
+    assert "whale oil" in theirs["answer"]
+    erasure = await services.make_forgetting().forget_document("default", mine)
+    assert not erasure.found
+    after = await dump(services)
+    assert find(after, mine) == []
+    assert theirs["answer"] in after["runs"]
+    assert told["answer"] not in after["runs"].replace(theirs["answer"], "", 1)
+    assert await services.library.documents.get("beta", other) is not None
+
+
+async def test_what_a_slow_run_has_shown_goes_too(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_execution, "SHOWN_SECONDS", 0.02)
+    async with serve_models(settings, {"canteen.md": OTHER}, ttft=0.3) as (services, _):
+        document_id = str((await services.library.ingestion.add("default", "quandt.md", SECRET)).document_id)
+        first = await ask(services, QUESTION)
+        await ask(services, "And in which month?", thread_id=first["thread_id"])
+        for _ in range(2):
+            await forget(services, document_id, *SAID)
+
+
+WAYS: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "/v1/chat/completions", {"model": "standard", "messages": [{"role": "user", "content": QUESTION}]}),
+    ("POST", "/v1/responses", {"model": "fast", "input": QUESTION}),
+    ("POST", "/langgraph/runs/wait", {"assistant_id": "standard", "input": {"question": QUESTION}}),
+    (
+        "POST",
+        "/api/ui/chat",
+        {"id": "c1", "messages": [{"role": "user", "parts": [{"type": "text", "text": QUESTION}]}]},
+    ),
+    ("POST", "/api/chat?stream=false", {"question": "Summarise Severance of Ottilie Quandt", "thread_id": "sum"}),
+    ("POST", "/api/chat?stream=false", {"question": "Which documents are there?", "thread_id": "sum"}),
+    ("POST", "/api/chat?stream=false", {"question": QUESTION, "mode": "research", "thread_id": "sum"}),
+    ("POST", "/api/chat?stream=false", {"question": "Hello!"}),
+    ("POST", "/api/threads/$thread/replay?stream=false", {"run_id": "$run", "set": {"profile.rerank.keep": 2}}),
+    ("POST", "/api/threads/$thread/replay?stream=false", {"run_id": "$run", "node": "rerank", "tape": "fill"}),
+    ("POST", "/api/runs/$run/whatif", {"sets": [{"profile.rerank.keep": 1}]}),
+]
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_documents_are_forgotten_while_questions_about_them_are_answered(
+    settings: Settings, *, with_model: bool
+) -> None:
+    async with AsyncExitStack() as stack:
+        if with_model:
+            services, _ = await stack.enter_async_context(serve_models(settings, {}))
+        else:
+            services = await stack.enter_async_context(open_services(settings))
+        client = await stack.enter_async_context(open_client(make_app(services)))
+        await add(services, "canteen.md", OTHER.decode())
+        names = ["Ottilie", "Ottokar", "Odette"]
+        texts = [SECRET.decode().replace("Ottilie", name).replace("ninety", f"{name.lower()}ty") for name in names]
+        ids = [await add(services, f"{name}.md", text) for name, text in zip(names, texts, strict=True)]
+        first = await ask(services, QUESTION)
+
+        async def use(way: tuple[str, str, dict[str, Any]]) -> None:
+            method, path, body = way
+            path = path.replace("$run", first["run_id"]).replace("$thread", first["thread_id"])
+            body = {key: first["run_id"] if each == "$run" else each for key, each in body.items()}
+            answer = await client.request(method, path, json=body, timeout=60)
+            # What is replayed may be forgotten by then.
+            assert answer.status_code in (200, 404, 409, 422, 429, 503), answer.text
+
+        for way in WAYS:
+            await use(way)
+        asking = [asyncio.create_task(use(way)) for way in WAYS * 3]
+        await asyncio.sleep(0.3)
+        forgetting = services.make_forgetting()
+        proofs = await asyncio.gather(*(forgetting.forget_document("default", each) for each in ids))
+        await asyncio.gather(*asking)
+        assert [dict(proof.found) for proof in proofs] == [{}] * len(ids)
+        said = [each for name in names for each in (f"{name} Quandt receives", f"{name.lower()}ty thousand")]
+        assert find(await dump(services), *ids, *said) == []
 
 
 async def test_a_document_of_the_same_name_stays(services: Services) -> None:
@@ -274,7 +455,7 @@ async def test_what_was_being_forgotten_is_forgotten_at_the_next_start(services:
     await services.make_forgetting().resume()
     after = await dump(services)
     assert find(after, document_id, *TOLD) == []
-    assert after["erasures"] == ""
+    assert after["erasures"].startswith("(default,forgotten,")
     assert not any(second["run_id"] in name for name in after), "the events of its run are gone"
 
 

@@ -1,6 +1,7 @@
 """Erases from Redis or Valkey: cached answers, and the events of runs."""
 
 import asyncio
+import pickle
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -66,11 +67,10 @@ async def _wait_for_log(server: Any) -> None:
 
 async def _count_keys(redis: Redis, needles: Needles) -> int:
     """Return how many keys hold a needle, in their names or their values."""
-    wanted = [needle.encode() for needle in needles.texts]
     found = 0
     async for key in redis.scan_iter(match=EVERY_KEY, count=1000):
-        held = b"\n".join([key, *_flatten(await _read(redis, key))])
-        found += any(needle in held for needle in wanted)
+        # Pickled, each string of bytes stands there as it is.
+        found += needles.are_in(pickle.dumps([key, await _read(redis, key)]))
     return found
 
 
@@ -86,18 +86,6 @@ async def _read(client: Redis, key: bytes) -> Any:
         case b"stream":
             return await redis.xrange(key)
         case b"set":
-            return list(await redis.smembers(key))
+            return await redis.smembers(key)
         case b"list":
             return await redis.lrange(key, 0, -1)
-    return None
-
-
-def _flatten(value: Any) -> list[bytes]:
-    match value:
-        case bytes():
-            return [value]
-        case dict():
-            return [part for pair in value.items() for each in pair for part in _flatten(each)]
-        case list() | tuple():
-            return [part for each in value for part in _flatten(each)]
-    return []

@@ -291,10 +291,8 @@ async def delete_document(
     workspace = scope.workspace_id
     if everywhere:
         caller.require("admin")
-        if scope.groups is not None:
-            await find_deletable(documents, scope, document_id)
         forgetting = read_services(request).make_forgetting()
-        erasure = await forgetting.forget_document(workspace, document_id, dry_run=dry_run)
+        erasure = await forgetting.forget_document(workspace, document_id, asking=scope.groups, dry_run=dry_run)
         return JSONResponse(describe_erasure(erasure))
     document = await find_deletable(documents, scope, document_id)
     if dry_run:

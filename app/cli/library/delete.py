@@ -32,10 +32,10 @@ def delete(
 
     A document goes with its chunks and the answers cached from it. If one of the ids is unknown, nothing is deleted.
 
-    With --everywhere a document goes with its file, its revisions, the tapes of runs that read it, the states of
-    conversations that repeat it and the cached answers. Turns that may repeat it stay, with a marker in place of what
-    they said. A thread goes with its branches. What the runs cost stays known. Afterwards tables, cache and files are
-    searched for the ids and their sentences. The exit code is 1 if something is left.
+    With --everywhere a document goes with its file, its revisions, the tapes and states of runs that read it and the
+    cached answers. Turns that may repeat it stay, with a notice in place of what they said. A thread goes with its
+    branches. What the runs cost stays known. Afterwards tables, cache and files are searched for the ids and their
+    sentences. The exit code is 1 if something is left; the command may be repeated.
     """
 
     async def work(erase: Erase) -> int:

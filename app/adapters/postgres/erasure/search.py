@@ -1,14 +1,15 @@
 """Searches every table for what must not be there any more, in compressed states and tapes too."""
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+import re
+from typing import LiteralString
 
+import ormsgpack
 import zstandard
 from psycopg import sql
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
-from domain.history.erasure import Needles
+from domain.history.erasure import Found, Needles
 
 _TABLES = """
     SELECT c.table_name AS name, array_agg(c.column_name::text ORDER BY c.ordinal_position) AS columns
@@ -26,54 +27,83 @@ in the audit log, and that it is being erased is in `erasures` until the end."""
 _NAMING = ("thread_id", "branch_of", "source")
 """Columns and JSON keys that hold the id of a thread or the path of a document."""
 
+_FILTERED = ("accepted_runs", "assistants", "runs")
+"""Tables whose JSON holds filters."""
+
 _COMPRESSED = {"tapes": "tape", "state_packs": "pack"}
 
+# What is packed has no plain text, and its run or thread is that of its row.
+_ROWS: LiteralString = """
+    SELECT {name} AS table, {run} AS run_id, {thread} AS thread_id, count(*) AS rows FROM (
+        SELECT *, concat_ws(chr(10), {columns}) AS said, ARRAY[{naming}]::text[] AS names FROM {table}
+        WHERE {is_ours}
+    ) AS row
+    WHERE EXISTS (SELECT FROM unnest(%(texts)s::text[]) AS text WHERE position(text IN said) > 0)
+        OR names && %(names)s::text[] OR said ~ %(pattern)s::text
+        OR EXISTS (SELECT FROM unnest(%(named)s::text[]) AS name WHERE position(name IN said) > 0)
+        OR {is_filtered} AND said ~ %(filtering)s::text
+    GROUP BY 2, 3
+"""
 
-async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]]:
-    """Return the number of tables, and by table the rows that hold a needle. Bytes are searched as they are, and
-    packed ones unpacked. A name counts in its workspace, where a column or a JSON key says that it is one."""
-    wanted = needles.texts
+
+async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]:
+    """Return the number of tables, and what holds a needle, in the workspace and in the tables of none. Bytes are
+    searched as they are, and packed ones unpacked. A name counts where a column, a JSON key or a filter says so."""
     pairs = [(key, name) for key in _NAMING for name in (needles.sources if key == "source" else needles.names)]
-    names = [f"{key}={name}" for key, name in pairs]
-    named = [f'"{key}": {json.dumps(name, ensure_ascii=False)}' for key, name in pairs]
-    found: Counter[str] = Counter()
+    values = {
+        "texts": [*needles.texts, *(each.encode().hex() for each in needles.texts + needles.tokens)],
+        "pattern": needles.pattern,
+        "names": [f"{key}={name}" for key, name in pairs],
+        "named": [f'"{key}": {json.dumps(name, ensure_ascii=False)}' for key, name in pairs],
+        "filtering": match_filters(needles.sources),
+        "workspace_id": needles.workspace_id,
+    }
+    found: list[Found] = []
     with translated_errors():
         async with borrow(pool, ALL_WORKSPACES) as connection:
             tables = await (await connection.execute(_TABLES)).fetchall()
-            patterns = [*wanted, *(each.encode().hex() for each in wanted)]
             for table in tables:
-                columns = sql.SQL(", ").join(
-                    sql.SQL("{}::text").format(sql.Identifier(name)) for name in table["columns"]
+                columns = {name: sql.Identifier(name) for name in table["columns"]}
+                nothing = sql.SQL("NULL")
+                statement = sql.SQL(_ROWS).format(
+                    name=sql.Literal(table["name"]),
+                    run=columns.get("run_id", nothing),
+                    thread=columns.get("thread_id", nothing),
+                    columns=sql.SQL(", ").join(sql.SQL("{}::text").format(each) for each in columns.values()),
+                    naming=sql.SQL(", ").join(
+                        sql.SQL("{} || {}::text").format(sql.Literal(f"{name}="), columns[name])
+                        for name in _NAMING
+                        if name in columns
+                    ),
+                    table=sql.Identifier(table["name"]),
+                    is_ours=sql.SQL("workspace_id = %(workspace_id)s" if "workspace_id" in columns else "true"),
+                    is_filtered=sql.Literal(table["name"] in _FILTERED),
                 )
-                naming = sql.SQL(", ").join(
-                    sql.SQL("{} || {}::text").format(sql.Literal(f"{name}="), sql.Identifier(name))
-                    for name in _NAMING
-                    if name in table["columns"]
-                )
-                is_ours = "workspace_id = %(workspace_id)s" if "workspace_id" in table["columns"] else "true"
-                statement = sql.SQL(
-                    "SELECT count(*) AS rows FROM ("
-                    "SELECT concat_ws(chr(10), {}) AS said, ARRAY[{}]::text[] AS names, {} AS is_ours FROM {}) AS row "
-                    "WHERE EXISTS (SELECT FROM unnest(%(texts)s::text[]) AS text WHERE position(text IN said) > 0) "
-                    "OR is_ours AND (names && %(names)s::text[] "
-                    "OR EXISTS (SELECT FROM unnest(%(named)s::text[]) AS name WHERE position(name IN said) > 0))"
-                ).format(columns, naming, sql.SQL(is_ours), sql.Identifier(table["name"]))
-                values = {"texts": patterns, "names": names, "named": named, "workspace_id": needles.workspace_id}
-                row = await (await connection.execute(statement, values)).fetchone()
-                found[table["name"]] += row["rows"] if row else 0
+                found += [Found(**row) async for row in await connection.execute(statement, values)]
             for name, column in _COMPRESSED.items():
-                statement = sql.SQL("SELECT {} AS body FROM {}").format(sql.Identifier(column), sql.Identifier(name))
-                async for packed in await connection.execute(statement):
-                    found[name] += holds(bytes(packed["body"]), wanted)
-    return len(tables), +found
+                statement = sql.SQL(
+                    "SELECT run_id, thread_id, {} AS body FROM {} WHERE workspace_id = %(workspace_id)s"
+                ).format(sql.Identifier(column), sql.Identifier(name))
+                async for packed in await connection.execute(statement, values):
+                    if holds(bytes(packed["body"]), needles):
+                        found.append(Found(name, packed["run_id"], packed["thread_id"], 1))
+    return len(tables), found
 
 
-def holds(packed: bytes, needles: Sequence[str]) -> bool:
-    """Return True where the packed bytes hold a needle."""
+def match_filters(sources: tuple[str, ...]) -> str | None:
+    """Return a regular expression of PostgreSQL for these paths where a filter names one, in JSON, or as text in JSON.
+    None where there are none."""
+    names = "|".join(re.escape(json.dumps(source, ensure_ascii=False)[1:-1]) for source in sources)
+    before = r'"path": "|"path": \{"[a-z]+": "|(\[|, )"|path(=|\^=| in \([^)]*)(\\")?'
+    return rf'(?<={before})({names})(?=\\?"|[\s,)])' if sources else None
+
+
+def holds(packed: bytes, needles: Needles) -> bool:
+    """Return True where the packed bytes hold a needle, or name a path in a filter."""
     if not packed:
         return False
     try:
         body = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
     except zstandard.ZstdError:
         body = packed
-    return any(needle.encode() in body for needle in needles)
+    return needles.are_in(body) or any(b"path" + ormsgpack.packb(source) in body for source in needles.sources)

@@ -1,22 +1,23 @@
 """Erases documents and threads from every table that holds them or quotes them."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, LiteralString
 
+import orjson
+import zstandard
 from psycopg import Rollback
-from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.audit import erase_from_audit
 from app.adapters.postgres.conversations.threads import MOST_ASKED
-from app.adapters.postgres.erasure.search import search_tables
-from app.adapters.postgres.erasure.states import unname_in_states
+from app.adapters.postgres.erasure.search import match_filters, search_tables
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from app.adapters.postgres.retention import DELETE_RUNS, DELETE_STATES, DELETE_TAPES, DELETE_THREADS, THESE, run
+from app.adapters.postgres.retention import DELETE_RUNS, DELETE_STATES, DELETE_TAPES, DELETE_THREADS, THESE, delete, run
 from domain.errors import ThreadBusy, UnknownThread
-from domain.history.erasure import ERASED, Erasable, Erasure, Needles, PendingErasure
+from domain.history.erasure import ERASED, Erasable, Erasure, Found, Needles, write_notice
 from domain.text.sentences import split_sentences
 
 SENTENCES = 40
@@ -24,36 +25,52 @@ SENTENCES = 40
 _SHORTEST = 25
 """Characters of a sentence that says enough to belong to one text."""
 
+_ESCAPED = re.compile(r'["\\\n\t]')
+"""What JSON escapes."""
+_TOKEN = re.compile(r"(?=\S*\d)[^\W_](?:\w|[.,:/-](?=\w)){4,}")
+"""Five characters or more with a digit."""
+
 # Of a document that was deleted before, only the id is known; what runs quoted is erased with their citations. A name
 # that another document has, too, is not this one's alone.
 _READ_DOCUMENT: LiteralString = """
-    SELECT CASE WHEN EXISTS (
-        SELECT FROM documents AS other
-        WHERE other.workspace_id = document.workspace_id AND other.source = document.source
-            AND other.document_id <> document.document_id
-    ) THEN '' ELSE source END AS source, title, text
-    FROM documents AS document
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    SELECT source, text, NULL::bytea AS needles FROM (
+        SELECT document_id, text, CASE WHEN EXISTS (
+            SELECT FROM documents AS other
+            WHERE other.workspace_id = document.workspace_id AND other.source = document.source
+                AND other.document_id <> document.document_id
+        ) THEN '' ELSE source END AS source
+        FROM documents AS document WHERE workspace_id = %(workspace_id)s
+        UNION ALL
+        SELECT document_id, text, '' FROM document_revisions WHERE workspace_id = %(workspace_id)s
+        UNION ALL
+        SELECT document_id, '', '' FROM document_marks WHERE workspace_id = %(workspace_id)s
+    ) AS known
+    WHERE document_id = %(id)s::text::uuid AND may_read(%(workspace_id)s, %(id)s::text, 0, %(groups)s::text[])
     UNION ALL
-    SELECT '', title, text FROM document_revisions
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-    UNION ALL
-    SELECT '', '', '' FROM document_marks
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    SELECT '', '', needles FROM erasures
+    WHERE workspace_id = %(workspace_id)s AND kind IN ('document', 'forgotten') AND target IN (%(id)s, md5(%(id)s))
 """
 
+# In another document; or in a conversation other than these.
 _IS_SAID_ELSEWHERE: LiteralString = """
-    SELECT n.sentence FROM unnest(%(sentences)s::text[]) AS n (sentence)
+    SELECT n.said FROM unnest(%(said)s::text[]) AS n (said)
     WHERE EXISTS (
-        SELECT FROM documents
-        WHERE NOT document_id = ANY(%(document_ids)s::uuid[]) AND position(n.sentence IN text) > 0
+        SELECT FROM (
+            SELECT document_id, text FROM documents UNION ALL SELECT document_id, text FROM document_revisions
+        ) AS held
+        WHERE document_id IS DISTINCT FROM %(id)s::text::uuid AND position(n.said IN text) > 0
+    ) OR %(id)s::text IS NULL AND EXISTS (
+        SELECT FROM runs
+        WHERE NOT (workspace_id = %(within)s AND thread_id = ANY(%(thread_ids)s::text[]))
+            AND position(n.said IN runs::text) > 0
     )
 """
 
 # By the links of runs to what they were made from (domain/history/lineage.py). What a run says may come from the
-# document if it cites or lists it, if a model was shown it, or if it drew on a turn of which this is so. Its question
-# may repeat an earlier turn.
-_FIND_TOLD: LiteralString = """
+# document (`is_told`) if it cites or lists it, if a model was shown it, if it drew on a turn of which this is so, or if
+# a search found it there. Its question may repeat an earlier turn (`is_asked`). In states and tapes stand also what was
+# only read, the turns that a run was given, and documents that the question or its mode named.
+_FIND_RUNS: LiteralString = """
     WITH RECURSIVE told AS (
         SELECT run_id FROM runs JOIN run_documents AS document USING (workspace_id, run_id)
         WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND shown AND (
@@ -61,51 +78,73 @@ _FIND_TOLD: LiteralString = """
             OR citations @> jsonb_build_array(jsonb_build_object('document_id', %(document_id)s::text))
         )
         UNION
+        SELECT unnest(%(saying)s::text[])
+        UNION
         SELECT turn.run_id FROM told JOIN run_turns AS turn ON turn.earlier_run_id = told.run_id
         WHERE workspace_id = %(workspace_id)s AND drawn_on
+    ),
+    given AS (
+        SELECT run_id, bool_or(drawn_on) AS drawn_on FROM run_turns
+        WHERE workspace_id = %(workspace_id)s AND earlier_run_id IN (SELECT run_id FROM told)
+        GROUP BY run_id
     )
-    SELECT run_id, thread_id, EXISTS (
-        SELECT FROM run_turns AS turn
-        WHERE turn.workspace_id = runs.workspace_id AND turn.run_id = runs.run_id
-            AND turn.earlier_run_id IN (SELECT run_id FROM told)
-    ) AS follows
-    FROM runs WHERE workspace_id = %(workspace_id)s AND run_id IN (SELECT run_id FROM told)
+    SELECT run_id, thread_id, is_told, is_told AND (given IS NOT NULL OR run_id = ANY(%(saying)s)) AS is_asked
+    FROM accepted_runs AS run LEFT JOIN given USING (run_id),
+        LATERAL (SELECT run_id IN (SELECT run_id FROM told) AS is_told) AS telling
+    WHERE workspace_id = %(workspace_id)s AND (
+        is_told OR given IS NOT NULL
+        OR run_id IN (
+            SELECT run_id FROM run_documents
+            WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s
+        )
+        OR position(%(document_id)s IN concat(request::text, showing::text)) > 0
+        OR request::text ~ %(filtering)s::text
+    )
 """
 
-# The turns of those runs stand in the states and tapes of these.
-_FIND_GIVEN: LiteralString = """
-    SELECT DISTINCT run_id, thread_id FROM run_turns JOIN runs USING (workspace_id, run_id)
-    WHERE workspace_id = %(workspace_id)s AND earlier_run_id = ANY(%(run_ids)s) AND NOT run_id = ANY(%(run_ids)s)
-"""
-
-# The document stands in their states and tapes: among the sources that were shown and not cited, or by its id, where
-# the question or its mode named it.
-_FIND_READ: LiteralString = """
-    SELECT run_id, thread_id FROM run_documents JOIN runs USING (workspace_id, run_id)
-    WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND NOT run_id = ANY(%(run_ids)s)
-    UNION
-    SELECT run_id, thread_id FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s AND NOT run_id = ANY(%(run_ids)s)
-        AND position(%(document_id)s IN request::text) > 0
+# Filters and scopes that name it name nothing then. The id is a UUID, so that JSON has it as it is.
+_UNNAME: LiteralString = """
+    regexp_replace(
+        replace({0}::text, %(document_id)s, %(erased)s), coalesce(%(filtering)s, '$^'), %(erased)s, 'g'
+    )::jsonb
 """
 
 _BLANK: Mapping[str, LiteralString] = {
-    "runs": """
-        UPDATE runs SET question = CASE WHEN run_id = ANY(%(following)s) THEN %(erased)s ELSE question END,
-            standalone_question = %(erased)s, answer = CASE answer WHEN '' THEN '' ELSE %(erased)s END,
-            queries = '[]', citations = '[]', outcome_reasons = '[]', warnings = '[]'
-        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)""",
-    "accepted_runs": """
-        UPDATE accepted_runs SET
-            request = CASE WHEN run_id = ANY(%(following)s)
-                THEN jsonb_set(request, '{turn,question}', to_jsonb(%(erased)s::text)) ELSE request
-            END || '{"history": []}',
-            ended = CASE ended ->> 'type' WHEN 'done' THEN ended || %(blank)s ELSE ended END,
-            shown = shown || '{"sources": [], "corrections": []}'
-        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)""",
+    "runs": f"""
+        UPDATE runs SET queries = '[]', scope = {_UNNAME.format("scope")},
+            question = CASE WHEN run_id = ANY(%(asked)s) THEN %(erased)s ELSE question END,
+            standalone_question = CASE WHEN is_told THEN %(erased)s ELSE question END,
+            answer = CASE WHEN is_told AND answer <> '' THEN %(notice)s ELSE answer END,
+            citations = CASE WHEN is_told THEN '[]' ELSE citations END,
+            outcome_reasons = CASE WHEN is_told THEN '[]' ELSE outcome_reasons END,
+            warnings = CASE WHEN is_told THEN '[]' ELSE warnings END
+        FROM (SELECT unnest(%(run_ids)s::text[]) AS read_by) AS reading,
+            LATERAL (SELECT read_by = ANY(%(told)s) AS is_told) AS telling
+        WHERE workspace_id = %(workspace_id)s AND run_id = read_by""",
+    "accepted_runs": f"""
+        UPDATE accepted_runs SET showing = '{{}}',
+            shown = (shown || '{{"sources": [], "corrections": []}}') - 'tools',
+            request = CASE WHEN run_id = ANY(%(asked)s)
+                THEN jsonb_set(unnamed, '{{turn,question}}', to_jsonb(%(erased)s::text)) ELSE unnamed
+            END || CASE WHEN is_told THEN '{{"history": []}}'::jsonb ELSE '{{}}' END,
+            ended = CASE ended ->> 'type' WHEN 'done'
+                THEN ended || jsonb_build_object('standalone_question', request #> '{{turn,question}}')
+                    || CASE WHEN is_told THEN
+                        jsonb_build_object('answer', %(notice)s::text, 'standalone_question', %(erased)s::text)
+                        || '{{"citations": [], "outcome_reasons": [], "warnings": []}}'
+                        || '{{"framing": {{"opening": 0, "closing": 0}}}}'
+                        || '{{"verification": {{"status": "skipped", "claims": []}}}}'
+                    ELSE '{{}}' END
+                ELSE ended
+            END
+        FROM (
+            SELECT run_id AS read_by, run_id = ANY(%(told)s) AS is_told, {_UNNAME.format("request")} AS unnamed
+            FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
+        ) AS reading
+        WHERE workspace_id = %(workspace_id)s AND run_id = read_by""",
     "feedback": """
         UPDATE feedback SET comment = %(erased)s
-        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s) AND comment <> ''""",
+        WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(told)s) AND comment <> ''""",
     "threads": """
         UPDATE threads AS thread SET title = NULL,
             client_metadata = CASE WHEN client_metadata IS NOT NULL THEN '{}'::jsonb END,
@@ -118,44 +157,13 @@ _BLANK: Mapping[str, LiteralString] = {
                 ''
             )
         WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(told_in)s)""",
+    "assistants": f"""
+        UPDATE assistants SET setup = {_UNNAME.format("setup")}
+        WHERE workspace_id = %(workspace_id)s
+            AND (position(%(document_id)s IN setup::text) > 0 OR setup::text ~ %(filtering)s::text)""",
+    "tapes": "DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)",
 }
-"""Blank what runs say that may come from the document, and what people say of it there."""
-
-_BLANK_END = {
-    "answer": ERASED,
-    "standalone_question": ERASED,
-    "citations": [],
-    "outcome_reasons": [],
-    "warnings": [],
-    "framing": {"opening": 0, "closing": 0},
-    "verification": {"status": "skipped", "claims": []},
-}
-
-# What only read or names the document, such as a scope. The id is a UUID, so that JSON has it as it is.
-_UNNAME: tuple[LiteralString, ...] = (
-    """UPDATE accepted_runs SET shown = jsonb_set(shown, '{sources}', coalesce(
-           (
-               SELECT jsonb_agg(source ORDER BY number)
-               FROM jsonb_array_elements(shown -> 'sources') WITH ORDINALITY AS each (source, number)
-               WHERE source ->> 'document_id' <> %(document_id)s
-           ), '[]'
-       ))
-       WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s) AND shown IS NOT NULL""",
-    """UPDATE runs SET scope = replace(scope::text, %(document_id)s, %(erased)s)::jsonb
-       WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN scope::text) > 0""",
-    """UPDATE accepted_runs SET request = replace(request::text, %(document_id)s, %(erased)s)::jsonb,
-           ended = replace(ended::text, %(document_id)s, %(erased)s)::jsonb,
-           shown = replace(shown::text, %(document_id)s, %(erased)s)::jsonb,
-           showing = array_remove(showing, %(document_id)s)
-       WHERE workspace_id = %(workspace_id)s
-           AND position(%(document_id)s IN concat(request::text, ended::text, shown::text, showing::text)) > 0""",
-    """UPDATE assistants SET setup = replace(setup::text, %(document_id)s, %(erased)s)::jsonb
-       WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN setup::text) > 0""",
-)
-
-_DELETE_TAPES: LiteralString = """
-    DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
-"""
+"""Erase what runs hold of the document; what they say, where it may come from it; and what people say of them there."""
 
 _DELETE_TRACES: Mapping[str, LiteralString] = {
     "run_documents": """
@@ -203,9 +211,9 @@ _LOCK_THREADS: LiteralString = """
     ORDER BY thread_id FOR UPDATE
 """
 
-_IS_BUSY: LiteralString = f"""
-    SELECT FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s) AND {UNFINISHED} LIMIT 1
+_LIST_BUSY: LiteralString = f"""
+    SELECT DISTINCT thread_id FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s) AND {UNFINISHED}
 """
 
 _LIST_BEGUN: LiteralString = f"""
@@ -216,17 +224,13 @@ _LIST_THREAD_RUNS: LiteralString = """
     SELECT run_id, question FROM runs WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
 """
 
-_IS_ASKED_ELSEWHERE: LiteralString = """
-    SELECT n.sentence FROM unnest(%(sentences)s::text[]) AS n (sentence)
-    WHERE EXISTS (
-        SELECT FROM runs
-        WHERE NOT (workspace_id = %(within)s AND thread_id = ANY(%(thread_ids)s))
-            AND position(n.sentence IN runs::text) > 0
-    ) OR EXISTS (SELECT FROM documents WHERE position(n.sentence IN text) > 0)
-"""
-
-_DELETE_ACCEPTED: LiteralString = f"DELETE FROM accepted_runs WHERE {THESE}"
-
+_DELETE_THREADS: Mapping[str, LiteralString] = {
+    "tapes": DELETE_TAPES,
+    "runs": DELETE_RUNS,
+    "state_packs": DELETE_STATES,
+    "accepted_runs": delete("accepted_runs", THESE),
+    "threads": DELETE_THREADS,
+}
 
 _NOTE: LiteralString = """
     INSERT INTO erasures (workspace_id, kind, target, run_ids)
@@ -234,11 +238,25 @@ _NOTE: LiteralString = """
     ON CONFLICT (workspace_id, kind, target) DO UPDATE SET run_ids = erasures.run_ids || excluded.run_ids
 """
 
+# Of a document that is forgotten, a digest stays; of one of which something is left, the needles.
 _END: LiteralString = """
-    DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
+    WITH ended AS (
+        DELETE FROM erasures WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
+    )
+    INSERT INTO erasures (workspace_id, kind, target, run_ids)
+    SELECT %(workspace_id)s, 'forgotten', md5(%(target)s), '{}' WHERE %(kind)s = 'document'
+    ON CONFLICT DO NOTHING
 """
 
-_LIST_PENDING: LiteralString = "SELECT workspace_id, kind, target, run_ids FROM erasures ORDER BY 1, 2, 3"
+_KEEP: LiteralString = """
+    UPDATE erasures SET needles = %(needles)s
+    WHERE workspace_id = %(workspace_id)s AND kind = %(kind)s AND target = %(target)s
+"""
+
+_LIST_PENDING: LiteralString = """
+    SELECT workspace_id, kind, target, run_ids FROM erasures
+    WHERE kind <> 'forgotten' AND needles IS NULL ORDER BY 1, 2, 3
+"""
 
 
 class PostgresEraser:
@@ -247,73 +265,88 @@ class PostgresEraser:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read_needles(self, workspace_id: str, document_id: str) -> Needles | None:
-        ids = parse_ids([document_id])
+    async def read_needles(
+        self, workspace_id: str, document_id: str, asking: frozenset[str] | None = None
+    ) -> Needles | None:
+        found = parse_ids([document_id])
+        if not found:
+            return None
+        named, groups = str(found[0]), None if asking is None else sorted(asking)
         async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_READ_DOCUMENT, document_ids=ids)
+            rows = await session.fetch(_READ_DOCUMENT, id=named, groups=groups)
         if not rows:
             return None
-        sentences = _sample(row["text"] for row in rows)
-        async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
-            said = await everywhere.fetch(_IS_SAID_ELSEWHERE, sentences=sentences, document_ids=ids)
-        elsewhere = {row["sentence"] for row in said}
-        sources = {row["source"] for row in rows if row["source"]}
-        unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
-        return Needles(workspace_id, (str(ids[0]),), tuple(sources), unique)
+        kept = [orjson.loads(zstandard.decompress(row["needles"])) for row in rows if row["needles"]]
+        sentences = _sample(_list_sentences(row["text"] for row in rows))
+        tokens = [] if sentences else _sample(token[0] for row in rows for token in _TOKEN.finditer(row["text"]))
+        elsewhere = await self._find_elsewhere([*sentences, *tokens], workspace_id, document_id=named)
 
-    async def erase_document(self, workspace_id: str, needles: Needles, *, dry_run: bool = False) -> Erasure:
-        [document_id] = needles.ids
-        erasure = Erasure(needles)
+        def join(name: str, more: Iterable[str]) -> tuple[str, ...]:
+            known = [each for needles in kept for each in needles[name]]
+            return tuple(dict.fromkeys([*known, *(each for each in more if each and each not in elsewhere)]))
+
+        sources = join("sources", (row["source"] for row in rows))
+        return Needles(workspace_id, (named,), sources, join("sentences", sentences), join("tokens", tokens))
+
+    async def _find_elsewhere(
+        self, said: Sequence[str], within: str, thread_ids: Sequence[str] = (), document_id: str | None = None
+    ) -> Set[str]:
+        """Return what of this others say too, than the threads or the document."""
+        values = {"said": said, "within": within, "thread_ids": list(thread_ids), "id": document_id}
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            return {row["said"] for row in await session.fetch(_IS_SAID_ELSEWHERE, prepare=False, **values)}
+
+    async def erase_document(
+        self, erasure: Erasure, found: Sequence[Found] = (), *, is_last: bool = True, dry_run: bool = False
+    ) -> int:
+        needles = erasure.needles
+        workspace_id, [document_id] = needles.workspace_id, needles.ids
+        saying = {each.run_id for each in found if each.run_id}
+        saying_in = {each.thread_id for each in found if each.thread_id}
+        filtering = match_filters(needles.sources)
+        naming: dict[str, Any] = {"document_id": document_id, "erased": ERASED, "filtering": filtering}
         async with open_session(self._pool, workspace_id, transaction=True) as session:
-            told = await session.fetch(_FIND_TOLD, document_id=document_id)
-            run_ids = [row["run_id"] for row in told]
-            given = await session.fetch(_FIND_GIVEN, run_ids=run_ids)
-            read = await session.fetch(_FIND_READ, document_id=document_id, run_ids=run_ids)
-            branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in (*told, *given)])
-            thread_ids = sorted({row["thread_id"] for row in branches})
-            branches = await session.fetch(_FIND_BRANCHES, thread_ids=[row["thread_id"] for row in read])
-            only_read = sorted({row["thread_id"] for row in branches}.difference(thread_ids))
-            await session.execute(_LOCK_THREADS, thread_ids=[*thread_ids, *only_read])
-            if not dry_run and await session.fetch_one(_IS_BUSY, thread_ids=[*thread_ids, *only_read]) is not None:
-                raise ThreadBusy
-            erasure.run_ids = frozenset(row["run_id"] for row in (*told, *given, *read))
-            tapes = await session.execute(_DELETE_TAPES, run_ids=list(erasure.run_ids))
+            read = await session.fetch(_FIND_RUNS, saying=sorted(saying), **naming)
+            thread_ids = {*saying_in, *(row["thread_id"] for row in read)}
+            branches = await session.fetch(_FIND_BRANCHES, thread_ids=sorted(thread_ids))
+            thread_ids = {row["thread_id"] for row in branches}
+            await session.execute(_LOCK_THREADS, thread_ids=sorted(thread_ids))
+            busy = {row["thread_id"] for row in await session.fetch(_LIST_BUSY, thread_ids=sorted(thread_ids))}
+            known = erasure.run_ids - saying
+            free = [row for row in read if row["thread_id"] not in busy and row["run_id"] not in known]
+            told = [row for row in free if row["is_told"]]
+            blanking: dict[str, Any] = naming | {
+                "run_ids": [row["run_id"] for row in free],
+                "told": [row["run_id"] for row in told],
+                "asked": [row["run_id"] for row in told if row["is_asked"]],
+                "told_in": sorted({row["thread_id"] for row in told} | (saying_in - busy)),
+                "notice": write_notice(),
+                "most_asked": MOST_ASKED,
+            }
+            erasure.run_ids |= set(blanking["run_ids"])
+            rows = Counter[str]()
             for table, statement in _BLANK.items():
-                blanked = await session.execute(
-                    statement,
-                    run_ids=run_ids,
-                    following=[row["run_id"] for row in told if row["follows"]],
-                    told_in=sorted({row["thread_id"] for row in told}),
-                    erased=ERASED,
-                    blank=Jsonb(_BLANK_END),
-                    most_asked=MOST_ASKED,
-                )
-                erasure.rows[table] += blanked.rowcount
-            for statement in _UNNAME:
-                await session.execute(
-                    statement, document_id=document_id, erased=ERASED, run_ids=[row["run_id"] for row in read]
-                )
+                rows[table] += (await session.execute(statement, **blanking)).rowcount
             # The states of a conversation repeat its turns, so they go together: it goes on without them.
-            states = await run(session, DELETE_STATES, **_name_threads(workspace_id, thread_ids))
-            unnamed = await unname_in_states(session, only_read, document_id)
-            erasure.rows.update({"tapes": tapes.rowcount, "state_packs": states.rows + unnamed})
-            for table, statement in _DELETE_TRACES.items():
-                gone = await session.execute(
-                    statement,
-                    document_id=document_id,
-                    document_ids=parse_ids([document_id]),
-                    sources=list(needles.sources),
-                )
-                # Deleting the document has added one of these.
-                if table != "revision_groups":
-                    erasure.rows[table] += gone.rowcount
-            await session.execute(_NOTE, kind="document", target=document_id, run_ids=list(erasure.run_ids))
+            gone = await run(session, DELETE_STATES, **_name_threads(workspace_id, sorted(thread_ids - busy)))
+            rows["state_packs"] += gone.rows
+            if is_last and not busy:
+                # Not before: what ends meanwhile may have been given what these say.
+                for table, statement in _DELETE_TRACES.items():
+                    deleted = await session.execute(
+                        statement, document_ids=[document_id], sources=list(needles.sources), **naming
+                    )
+                    # Deleting the document has added one of these.
+                    if table != "revision_groups":
+                        rows[table] += deleted.rowcount
+            await session.execute(_NOTE, kind="document", target=document_id, run_ids=blanking["run_ids"])
             if dry_run:
                 raise Rollback
-        erasure.rows["audit_log"] += await erase_from_audit(
+        rows["audit_log"] += await erase_from_audit(
             self._pool, workspace_id, (document_id, *needles.sources), dry_run=dry_run
         )
-        return erasure
+        erasure.rows += rows
+        return len(busy)
 
     async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
@@ -322,33 +355,17 @@ class PostgresEraser:
             if not thread_ids:
                 raise UnknownThread
             await session.execute(_LOCK_THREADS, thread_ids=thread_ids)
-            if await session.fetch_one(_IS_BUSY, thread_ids=thread_ids) is not None:
+            if await session.fetch(_LIST_BUSY, thread_ids=thread_ids):
                 raise ThreadBusy
             runs = await session.fetch(_LIST_THREAD_RUNS, thread_ids=thread_ids)
-            sentences = [row["question"] for row in runs if _is_telling(row["question"])][:SENTENCES]
-            async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
-                said = await everywhere.fetch(
-                    _IS_ASKED_ELSEWHERE, sentences=sentences, within=workspace_id, thread_ids=thread_ids
-                )
-            elsewhere = {row["sentence"] for row in said}
+            sentences = _list_sentences(row["question"] for row in runs)[:SENTENCES]
+            elsewhere = await self._find_elsewhere(sentences, workspace_id, thread_ids)
             unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
             erasure = Erasure(Needles(workspace_id, tuple(thread_ids), sentences=unique))
             erasure.run_ids = frozenset(row["run_id"] for row in runs)
             these = _name_threads(workspace_id, thread_ids)
-            tapes = await run(session, DELETE_TAPES, **these)
-            gone = await run(session, DELETE_RUNS, **these)
-            states = await run(session, DELETE_STATES, **these)
-            accepted = await session.execute(_DELETE_ACCEPTED, **these)
-            threads = await run(session, DELETE_THREADS, **these)
-            erasure.rows.update(
-                {
-                    "tapes": tapes.rows,
-                    "runs": gone.rows,
-                    "state_packs": states.rows,
-                    "accepted_runs": accepted.rowcount,
-                    "threads": threads.rows,
-                }
-            )
+            for table, statement in _DELETE_THREADS.items():
+                erasure.rows[table] = (await run(session, statement, **these)).rows
             await session.execute(_NOTE, kind="thread", target=thread_id, run_ids=list(erasure.run_ids))
             if dry_run:
                 raise Rollback
@@ -363,16 +380,25 @@ class PostgresEraser:
             rows = await session.fetch(_LIST_BEGUN)
         return frozenset(row["run_id"] for row in rows)
 
-    async def end(self, workspace_id: str, kind: Erasable, target: str) -> None:
-        async with open_session(self._pool, workspace_id) as session:
-            await session.execute(_END, kind=kind, target=target)
+    async def end(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool = False) -> None:
+        kept = {"sources": needles.sources, "sentences": needles.sentences, "tokens": needles.tokens}
+        async with open_session(self._pool, needles.workspace_id) as session:
+            await session.execute(
+                _KEEP if is_left else _END,
+                kind=kind,
+                target=target,
+                needles=zstandard.compress(orjson.dumps(kept)),
+            )
 
-    async def list_pending(self) -> Sequence[PendingErasure]:
+    async def list_pending(self) -> Sequence[tuple[Erasable, Erasure]]:
         async with open_session(self._pool, ALL_WORKSPACES) as session:
             rows = await session.fetch(_LIST_PENDING)
-        return [PendingErasure(**row | {"run_ids": frozenset(row["run_ids"])}) for row in rows]
+        return [
+            (row["kind"], Erasure(Needles(row["workspace_id"], (row["target"],)), run_ids=frozenset(row["run_ids"])))
+            for row in rows
+        ]
 
-    async def search(self, needles: Needles) -> tuple[int, Counter[str]]:
+    async def search(self, needles: Needles) -> tuple[int, Sequence[Found]]:
         return await search_tables(self._pool, needles)
 
 
@@ -381,14 +407,14 @@ def _name_threads(workspace_id: str, thread_ids: Sequence[str]) -> dict[str, Any
     return {"workspaces": [workspace_id] * len(thread_ids), "thread_ids": thread_ids}
 
 
-def _sample(texts: Any) -> list[str]:
-    sentences = dict.fromkeys(
-        text[start:end] for text in texts for start, end in split_sentences(text) if _is_telling(text[start:end])
-    )
-    step = max(1, len(sentences) // SENTENCES)
-    return list(sentences)[::step][:SENTENCES]
+def _list_sentences(texts: Iterable[str]) -> list[str]:
+    """Return what is long enough to belong to one text: sentences, or the parts of them that JSON does not escape."""
+    sentences = (text[start:end] for text in texts for start, end in split_sentences(text))
+    parts = (part.strip() for sentence in sentences for part in _ESCAPED.split(sentence))
+    return [part for part in dict.fromkeys(parts) if len(part) >= _SHORTEST]
 
 
-def _is_telling(sentence: str) -> bool:
-    """Return True for a sentence that JSON does not escape, and that is long enough to belong to one text."""
-    return len(sentence) >= _SHORTEST and not set(sentence) & set('"\\\n\t')
+def _sample(found: Iterable[str]) -> list[str]:
+    """Return some of what was found, from all of it."""
+    different = list(dict.fromkeys(found))
+    return different[:: max(1, len(different) // SENTENCES)][:SENTENCES]
