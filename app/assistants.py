@@ -75,7 +75,7 @@ class WorkspaceModes:
         named = {document_id for each in found for document_id in each.setup.document_ids or ()}
         if asker.groups is None or not named:
             return found
-        readable = await self.documents.list_readable(replace(asker, document_ids=tuple(named)))
+        readable = await self.documents.read_hashes(replace(asker, document_ids=tuple(named)))
         return [replace(each, setup=_keep(each.setup, readable)) for each in found]
 
     async def _find_assistant(self, asker: Scope, name: str) -> Assistant | None:

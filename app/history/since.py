@@ -6,6 +6,7 @@ from dataclasses import replace
 from domain.documents import Citation
 from domain.ports.documents import DocumentCatalog
 from domain.runs import RunStatus
+from domain.scope import Scope
 
 
 async def tell_since(documents: DocumentCatalog, workspace_id: str, runs: Sequence[RunStatus]) -> list[RunStatus]:
@@ -17,7 +18,7 @@ async def tell_since(documents: DocumentCatalog, workspace_id: str, runs: Sequen
         for citation in (*_list_citations(run), *(run.shown["sources"] if run.shown else ()))
         if "content_hash" in citation
     }
-    holding = await documents.read_hashes(workspace_id, cited) if cited else {}
+    holding = await documents.read_hashes(Scope.within(workspace_id, cited)) if cited else {}
     return [_tell(run, holding) for run in runs]
 
 

@@ -44,12 +44,9 @@ class DocumentCatalog(Protocol):
         """Return the id of the document that had this content when it was deleted; of several the last."""
         ...
 
-    async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
-        """Return the content hashes of those of the documents that are there, by id."""
-        ...
-
-    async def list_readable(self, asker: Scope) -> frozenset[str]:
-        """Return the ids of the scope's documents that are there and that the asker may read."""
+    async def read_hashes(self, asker: Scope) -> Mapping[str, str]:
+        """Return the content hashes of those of the scope's documents that are there and that the asker may read, by
+        id."""
         ...
 
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:

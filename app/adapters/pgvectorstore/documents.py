@@ -1,6 +1,6 @@
 """The documents of the table, for lists; the table cannot be changed from here."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -38,12 +38,8 @@ class PgVectorStoreDocuments:
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         return next(iter(await self._list(Scope(workspace_id, (document_id,)))), None)
 
-    async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
-        """Return nothing: no citation from the table has a hash to compare with."""
-        return {}
-
-    async def list_readable(self, asker: Scope) -> frozenset[str]:
-        return frozenset(document.id for document in await self._list(asker))
+    async def read_hashes(self, asker: Scope) -> Mapping[str, str]:
+        return {document.id: document.content_hash for document in await self._list(asker)}
 
     async def list_revisions(self, asker: Scope, document_id: str) -> Sequence[Revision]:
         """Return nothing: the table keeps no earlier contents."""

@@ -44,15 +44,9 @@ _FIND_DELETED: LiteralString = """
     ORDER BY deleted DESC LIMIT 1
 """
 
-_READ_HASHES: LiteralString = """
+_READ_HASHES: LiteralString = f"""
     SELECT document_id::text, content_hash FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-_LIST_READABLE: LiteralString = f"""
-    SELECT document_id::text FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-      AND {READABLE}
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[]) AND {READABLE}
 """
 
 _GET_TEXT: LiteralString = """
@@ -107,16 +101,11 @@ class PostgresDocumentCatalog:
             row = await session.fetch_one(_FIND_DELETED, content_hash=content_hash)
         return None if row is None else row["document_id"]
 
-    async def read_hashes(self, workspace_id: str, document_ids: Collection[str]) -> Mapping[str, str]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_READ_HASHES, document_ids=parse_ids(list(document_ids)))
-        return {row["document_id"]: row["content_hash"] for row in rows}
-
-    async def list_readable(self, asker: Scope) -> frozenset[str]:
+    async def read_hashes(self, asker: Scope) -> Mapping[str, str]:
         groups = None if asker.groups is None else sorted(asker.groups)
         async with open_session(self._pool, asker) as session:
-            rows = await session.fetch(_LIST_READABLE, document_ids=parse_ids(asker.document_ids or ()), groups=groups)
-        return frozenset(row["document_id"] for row in rows)
+            rows = await session.fetch(_READ_HASHES, document_ids=parse_ids(asker.document_ids or ()), groups=groups)
+        return {row["document_id"]: row["content_hash"] for row in rows}
 
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         async with open_session(self._pool, workspace_id) as session:
