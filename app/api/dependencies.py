@@ -298,7 +298,7 @@ def name_cookie(request: HTTPConnection, name: str = COOKIE) -> str:
 
 def is_secure(request: HTTPConnection) -> bool:
     """Return True where the browser asks by https, whatever the last proxy does."""
-    return bool(request.scope["scheme"] == "https")
+    return bool(request.scope.get("scheme") == "https")
 
 
 def read_credential(request: HTTPConnection) -> str | None:
