@@ -12,8 +12,8 @@ from app.ingest.metadata.sidecars import is_sidecar
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 
-MAX_NAME = 1024
-"""Longest path or name in characters; a database index holds about 2,700 bytes of it."""
+MAX_NAME, MAX_NAME_BYTES = 1024, 2500
+"""Longest path or name in characters and in bytes: a database index holds 2,700 bytes, with the workspace's name."""
 
 _REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 """Bidirectional classes of the invisible characters that change the order in which text is shown."""
@@ -32,6 +32,8 @@ def check_name(source: str, longest: int = MAX_NAME) -> None:
         raise UnreadableDocument(
             f"The file's name has {len(source):,} characters; {longest:,} are the limit. Shorten it."
         )
+    if (size := len(source.encode(errors="surrogatepass"))) > MAX_NAME_BYTES:
+        raise UnreadableDocument(f"The file's name has {size:,} bytes; {MAX_NAME_BYTES:,} are the limit. Shorten it.")
     for character in source:
         if (category := unicodedata.category(character)) == "Cs":
             raise UnreadableDocument("The name is not valid UTF-8, so it cannot be stored. Rename the file or folder.")

@@ -10,6 +10,7 @@ from app.ingest.reading import read_document
 from domain.documents import Document
 from domain.errors import DocumentError
 from domain.library.synced import SyncedFile
+from domain.people.names import fold_name
 from domain.ports.connectors import Content
 from domain.ports.documents import DocumentCatalog
 from domain.text.sentences import split_sentences
@@ -49,7 +50,9 @@ class Vanished:
 
     async def take_alike(self, source: str, content: Content) -> str | None:
         """Return where the file was that has most of this one's text, else the only one of its name."""
-        names = [each for each in self._left if PurePath(each).name == PurePath(source).name]
+        # Some systems write the same letters in another way, or change their case.
+        name = fold_name(PurePath(source).name)
+        names = [each for each in self._left if fold_name(PurePath(each).name) == name]
         try:
             job = partial(_read_sentences, source, content.data, content.media_type)
             mine = await self._parsers.run(job, len(content.data))

@@ -72,11 +72,12 @@ async def sync(
 
     Raises `InputError` where there is no such place, or too much of it is gone; `ConfigurationError`; `Unavailable`.
     """
-    if refused := report_bad_name(place.address):
-        raise InputError(f"{refused.source}: {refused.error}")
+    if bad := report_bad_name(place.address):
+        raise InputError(f"{bad.source}: {bad.error}")
     listing = await place.list()
     stored = {document.id: document for document in await documents.list(workspace_id)}
-    found = {entry.source for entry in listing.entries if report_bad_name(entry.source) is None}
+    refused = {entry.source: bad for entry in listing.entries if (bad := report_bad_name(entry.source))}
+    found = {entry.source for entry in listing.entries} - refused.keys()
     known = await files.list(workspace_id, place.address, found)
     gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
     unread = dict(listing.unread)
@@ -99,8 +100,8 @@ async def sync(
         note("failed", part, why)
     for entry in entries:
         source, before = entry.source, known.get(entry.source)
-        if refused := report_bad_name(source):
-            note("failed", refused.source, refused.error or "")
+        if bad := refused.get(source):
+            note("failed", bad.source, bad.error or "")
             continue
         is_current = before is not None and (before.document_id is None or before.document_id in stored)
         stamp = before.stamp if before and is_current else None

@@ -364,6 +364,10 @@ async def test_the_sample_library_holds_the_answers_where_they_are_looked_for(
     assert not missed
 
 
+UNCOMMON = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(1000))
+"""Three bytes each, which no index can compress."""
+
+
 async def test_only_a_file_with_a_bad_name_fails(ingestion: Ingestion) -> None:
     for name, says in (
         ("b\0.txt", r"control character U\+0000"),
@@ -372,12 +376,14 @@ async def test_only_a_file_with_a_bad_name_fails(ingestion: Ingestion) -> None:
         ("invoice\u202etxt.pdf", r"control character U\+202E"),
         ("caf\udce9.txt", "not valid UTF-8"),
         ("x" * 2000 + ".txt", "2,004 characters; 1,024 are the limit"),
+        (UNCOMMON[:833] + "/a.txt", "2,505 bytes; 2,500 are the limit"),
     ):
         report = await ingestion.add(TEAM, name, b"Some text.")
         assert (report.status, report.code) == ("failed", "unreadable_document")
         assert re.search(says, report.error or "")
         report.source.encode()
-    assert (await ingestion.add(TEAM, "good.txt", b"Some text.")).status == "added"
+    for name in ("good.txt", UNCOMMON[:831] + "/a.txt"):
+        assert (await ingestion.add("w" * 64, name, b"Some text.")).status == "added"
 
 
 async def test_names_with_unusual_spaces_and_invisible_characters_are_stored(

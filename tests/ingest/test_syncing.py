@@ -190,13 +190,13 @@ async def test_a_document_stays_itself_wherever_its_file_goes(folder: Team, data
     # Changed as well: most of its text is left, and then only its name.
     assert await move("renamed.md", f"# salaries\n\n{LONG} It ended at ten.") == [("moved", "renamed.md")]
     await check("renamed.md", revision + 1)
-    assert await move("pay/renamed.md", "# Anew\n\nNothing of it is left.") == [("moved", "pay/renamed.md")]
-    await check("pay/renamed.md", revision + 2)
+    assert await move("pay/Renamed.MD", "# Anew\n\nNothing of it is left.") == [("moved", "pay/Renamed.MD")]
+    await check("pay/Renamed.MD", revision + 2)
     history = await library.documents.list_revisions(Scope("default"), document.id)
     assert [each.title for each in history] == ["Anew", "salaries", "salaries"]
     # What vanishes returns, at its place or at another one.
     text = where.read_text()
-    for name in ("pay/renamed.md", "back.md"):
+    for name in ("pay/Renamed.MD", "back.md"):
         where.unlink()
         assert await folder.sync() == [("removed", name_within(folder.place, str(where)))]
         where = folder.path / name
