@@ -163,7 +163,10 @@ async def test_open_streams_end_when_their_caller_may_not_have_them(
     readers.open("resumed", "GET", "/api/ui/chat/chat/stream", None, {})
     await readers.wait_until_begun()
     await wait_until_shown(database_url, runs=len(list_streams()))
-    assert '"handbook.md"' in readers.texts["ours"]
+    # What a run has read is noted before its readers get it.
+    async with asyncio.timeout(30):
+        while '"handbook.md"' not in readers.texts["ours"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
     assert not readers.ended
     changed_at = time.monotonic()
     if change == "revoked":
