@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lxml import etree
-from openpyxl.styles.numbers import is_date_format
-from openpyxl.utils.datetime import from_excel
 
 from app.ingest.readers.assembly import Assembly, squeeze
 from app.ingest.readers.grids import add_table, check_cells
@@ -84,6 +82,10 @@ def _spell(point: etree._Element, code: str) -> str:
         number = float(text)
         if not code or not math.isfinite(number):
             return text
+        # Imported where a chart needs it: takes a tenth of a second and 25 MB.
+        from openpyxl.styles.numbers import is_date_format
+        from openpyxl.utils.datetime import from_excel
+
         return show_value(from_excel(number) if is_date_format(code) else number, code)
     except (ValueError, OverflowError):
         return text

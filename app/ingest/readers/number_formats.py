@@ -1,7 +1,6 @@
 """Values as spreadsheets and charts show them."""
 
 import re
-from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
@@ -44,13 +43,13 @@ def show_value(value: Any, number_format: str) -> str:
 
 def show_number(value: float, number_format: str) -> str:
     """Spell a number in a format of Excel: `#,##0.0,,"M"` shows 12345678 as 12.3M."""
+    if number_format == "General":
+        return _show_plainly(value)
     sections = _split(number_format)
     section, has_sign = _choose(value, sections)
     if section == "General" or "E+" in section or "/" in section:
         return _show_plainly(value)
-    letters = iter("".join(quoted or escaped for quoted, escaped in _QUOTED.findall(section)))
-    text = _QUOTED.sub(lambda found: _HELD * len(found[1] or found[2] or ""), section)
-    places = _PLACES.search(text)
+    letters, text, places = _read_section(section)
     if places is None:
         if text and "@" not in text:
             return squeeze(_fill(text, letters))
@@ -70,6 +69,14 @@ def show_number(value: float, number_format: str) -> str:
 
 
 @lru_cache(maxsize=256)
+def _read_section(section: str) -> tuple[str, str, re.Match[str] | None]:
+    """Return what a section shows as it is, its text with a sign in place of each such character, and its places."""
+    letters = "".join(quoted or escaped for quoted, escaped in _QUOTED.findall(section))
+    text = _QUOTED.sub(lambda found: _HELD * len(found[1] or found[2] or ""), section)
+    return letters, text, _PLACES.search(text)
+
+
+@lru_cache(maxsize=256)
 def _split(number_format: str) -> tuple[str, ...]:
     """Return the sections of a format, for positive and negative numbers, zero and text."""
     text = _CURRENCY.sub(lambda currency: f'"{currency[1]}"', number_format or "General")
@@ -84,8 +91,8 @@ def _split(number_format: str) -> tuple[str, ...]:
 
 def _choose(value: float, sections: tuple[str, ...]) -> tuple[str, bool]:
     """Return the section for a value, and whether it says of itself that the value is negative."""
-    conditions = [_CONDITION.match(section) for section in sections]
-    if any(conditions):
+    if any("[" in section for section in sections):
+        conditions = [_CONDITION.match(section) for section in sections]
         for section, condition in zip(sections, conditions, strict=True):
             if condition is None or _holds(value, condition["sign"], float(condition["limit"])):
                 return section[condition.end() if condition else 0 :], False
@@ -120,8 +127,9 @@ def _mask(text: str, value: float) -> str:
     return "".join([*digits, *reversed(shown)])
 
 
-def _fill(text: str, letters: Iterator[str]) -> str:
-    return re.sub(_HELD, lambda _: next(letters, ""), text)
+def _fill(text: str, letters: str) -> str:
+    held = iter(letters)
+    return re.sub(_HELD, lambda _: next(held, ""), text) if letters else text
 
 
 def _show_plainly(value: float) -> str:

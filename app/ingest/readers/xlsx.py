@@ -95,7 +95,8 @@ class _SheetParser(WorkSheetParser):  # type: ignore[misc]
         if isinstance(value, CellRichText):
             runs = [(looks, each) if isinstance(each, str) else (_find_looks(each.font), each.text) for each in value]
             return squeeze(mark(runs))
-        return mark([(looks, show_value(value, cell.number_format))])
+        shown = show_value(value, cell.number_format)
+        return mark([(looks, shown)]) if looks else shown
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         cell: dict[str, Any] = super().parse_cell(element)

@@ -8,7 +8,6 @@ from typing import Any
 from docx import Document
 from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
-from docx.oxml.ns import qn
 
 from app.ingest.readers.archives import parse_xml as read_xml
 from app.ingest.readers.assembly import BREAK, Assembly, Looks, squeeze
@@ -17,7 +16,7 @@ from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold
+from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold, qn
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from docx.oxml.ns import qn
+from docx.oxml import ns
 
 from app.ingest.readers.assembly import BREAK, UNSEEN_LETTERS, Assembly, Looks, clean, mark
 from app.ingest.readers.equations import EQUATION
 from app.ingest.readers.word.symbols import PRIVATE, spell_symbols
 
+qn = cache(ns.qn)
 _SMALLEST = 2
 """Size of type, in half points, below which nobody reads it."""
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
