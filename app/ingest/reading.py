@@ -16,7 +16,7 @@ from app.ingest.formats import (
     recognise_format,
 )
 from app.ingest.recognition import describe_foreign, is_binary, is_encrypted_office
-from domain.documents import ParsedDocument
+from domain.documents import ParsedDocument, name_unread
 from domain.errors import (
     DocumentError,
     EmptyDocument,
@@ -52,8 +52,8 @@ def read_document(
     found = _choose_format(source, data, media_type)
     document = _parse(found, source, data)
     if not document.text.strip():
-        hidden = f" Its words ({document.unseen_words:,}) are all hidden." if document.unseen_words else ""
-        raise EmptyDocument(f"The {found.name} file holds no text that could be searched.{hidden}")
+        unread = f" Not read: {name_unread(document.unread)}." if document.unread else ""
+        raise EmptyDocument(f"The {found.name} file holds no text that could be searched.{unread}")
     if len(document.text) > MAX_CHARACTERS:
         raise OversizedDocument(
             f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."

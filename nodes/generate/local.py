@@ -274,11 +274,18 @@ def _quote_entry(
     if named[best] < (_NAMED if units[best].kind == "definition" else _ALONE):
         return passage
     first = best
-    while first and _is_same_entry(units[first - 1], units[best]):
+    while (
+        first and _is_same_entry(units[first - 1], units[best]) and _goes_on(*units[first - 1 : first + 1], listed=True)
+    ):
         first -= 1
     last = first
     words = count_words(units[first].introduction) + count_words(units[first].text) + 1
-    while last + 1 < len(units) and _is_same_entry(units[last + 1], units[best]) and words + added[last + 1] <= budget:
+    while (
+        last + 1 < len(units)
+        and _is_same_entry(units[last + 1], units[best])
+        and not _is_parted(*units[last : last + 2])
+        and words + added[last + 1] <= budget
+    ):
         last += 1
         words += added[last]
     is_held = (named[best] >= _ALONE or best <= last) and words <= budget
@@ -315,10 +322,15 @@ def _announces(unit: Unit) -> bool:
     return unit.text.endswith(":")
 
 
+def _is_parted(unit: Unit, following: Unit) -> bool:
+    """Return True where something between them is struck out."""
+    return "~~" in unit.source["text"][unit.end : following.start]
+
+
 def _goes_on(unit: Unit, following: Unit, *, listed: bool) -> bool:
     """Return True where a passage may go on from one unit to the next: under one heading of one source, and with
     another entry only where a list is asked for."""
-    if following.source is not unit.source or following.heading != unit.heading:
+    if following.source is not unit.source or following.heading != unit.heading or _is_parted(unit, following):
         return False
     return listed or following.kind != "definition" or following.block == unit.block
 
