@@ -12,13 +12,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import pytest_asyncio
 import redis.asyncio
 
-from app.adapters.embedded import open_servers, valkey
+from app.adapters.embedded import leftovers, open_servers, valkey
 from app.adapters.embedded.folders import Folders
 from app.adapters.embedded.postgres import find_programs
 from app.adapters.embedded.supervisor import LOG_BYTES, Log
@@ -29,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 CLIENT = """
 import asyncio, json, sys
 from pathlib import Path
+from typing import Any
 from app.adapters.embedded import open_servers, valkey
 from domain.errors import AskgraphError
 
@@ -474,3 +476,15 @@ def test_log_is_bounded(tmp_path: Path) -> None:
     log.write(b"the end")
     assert path.read_bytes().endswith(b"the end")
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 3 * LOG_BYTES
+
+
+async def test_files_are_searched_across_the_blocks_they_are_read_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "BLOCK", 10)
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log/first").write_bytes(b"x" * 7 + b"secret" + b"y" * 20)
+    pool: Any = None
+    files = leftovers.Leftovers(tmp_path, pool, has_database=True, has_cache=True)
+    assert await files.search(["secret"]) == {"files in log": 1}
+    assert await files.search(["public"]) == {}

@@ -1,13 +1,12 @@
 """What the embedded servers' files still hold of rows and keys that are deleted: rewrites them, and searches them."""
 
 import asyncio
-import mmap
 import os
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import LiteralString
+from typing import BinaryIO, LiteralString
 
 from psycopg import errors, sql
 
@@ -31,6 +30,9 @@ _TABLES: LiteralString = """
 
 # The second checkpoint begins in a new file of the log, so that none of before is needed.
 _END_LOG: tuple[LiteralString, ...] = ("CHECKPOINT", "SELECT pg_switch_wal()", "CHECKPOINT")
+
+BLOCK = 2**24
+"""Bytes that are searched at once."""
 
 _ATTEMPTS = 3
 """Valkey deletes the files that it has replaced a moment later."""
@@ -103,12 +105,24 @@ def _search(home: Path, texts: Sequence[bytes]) -> Counter[str]:
     found: Counter[str] = Counter()
     for path in _walk(home):
         try:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
-                if any(held.find(text) >= 0 for text in texts):
+            with path.open("rb") as file:
+                if _holds(file, texts):
                     found[f"files in {path.parent.relative_to(home)}"] += 1
         except FileNotFoundError:
             continue
     return found
+
+
+def _holds(file: BinaryIO, texts: Sequence[bytes]) -> bool:
+    """Return True where the file holds a text. It is read and not mapped: a server may cut it short meanwhile, and the
+    memory behind its end kills the process that looks at it."""
+    kept = max(map(len, texts))
+    block = b""
+    while more := file.read(BLOCK):
+        block = block[-kept:] + more
+        if any(text in block for text in texts):
+            return True
+    return False
 
 
 def _walk(home: Path) -> Iterator[Path]:
