@@ -446,6 +446,25 @@ MARKS: Mapping[str, Callable[[str], str]] = {
 """Elements of HTML, and a class of AsciiDoc, whose looks have a meaning."""
 
 
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
+    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+_MOST_ROMAN = 3999
+_MOST_LETTERS = 10
+
+
+def spell_number(number: int, *, is_roman: bool, is_upper: bool) -> str:
+    """Return the number of an item as Roman numeral, or as letter: after z come aa and bb."""
+    shown = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, _MOST_LETTERS)
+    if is_roman:
+        shown, number = "", min(number, _MOST_ROMAN)
+        for value, numeral in _ROMAN:
+            shown += numeral * (number // value)
+            number %= value
+    return shown.upper() if is_upper else shown
+
+
 Looks = frozenset[str]
 """What of the looks of words has a meaning: names of `MARKS`, and `hidden` as long as they are not left out."""
 

@@ -6,6 +6,8 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 
+from lxml import etree
+
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from app.ingest.readers.assembly import Assembly
 from domain.documents import UnreadKind
@@ -24,19 +26,41 @@ _KINDS: Mapping[str, UnreadKind] = {
 
 
 def open_office(data: bytes, name: str) -> tuple[zipfile.ZipFile, bytes]:
-    """Return the archive and its bytes; of a file in the strict form of the standard, with the names that all others
-    have. Raises what `open_archive` does."""
+    """Return the archive and its bytes: of a file in the strict form of the standard, with the names that all others
+    have, and without relations to parts that it lacks, such as a lost picture. Raises what `open_archive` does."""
     archive = open_archive(data, name)
-    if b"purl.oclc.org/ooxml/" not in read_part(archive, "_rels/.rels", name):
+    is_strict = b"purl.oclc.org/ooxml/" in read_part(archive, "_rels/.rels", name)
+    changed: dict[str, bytes] = {}
+    for part in archive.namelist():
+        if part.endswith(".rels") or (is_strict and part.endswith(".xml")):
+            content = read_part(archive, part, name)
+            kept = _drop_lost(archive, part, content) if part.endswith(".rels") else content
+            if is_strict or kept != content:
+                changed[part] = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", kept)
+    if not changed:
         return archive, data
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:
         for part in archive.namelist():
-            content = read_part(archive, part, name)
-            if part.endswith((".xml", ".rels")):
-                content = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
-            written.writestr(part, content)
+            written.writestr(part, changed[part] if part in changed else read_part(archive, part, name))
     return zipfile.ZipFile(file), file.getvalue()
+
+
+def _drop_lost(archive: zipfile.ZipFile, part: str, content: bytes) -> bytes:
+    relations = parse_xml(content)
+    folder = posixpath.dirname(posixpath.dirname(part))
+    lost = [
+        relation
+        for relation in relations
+        if relation.get("TargetMode") != "External" and _find_path(folder, relation) not in archive.NameToInfo
+    ]
+    for relation in lost:
+        relations.remove(relation)
+    return etree.tostring(relations) if lost else content
+
+
+def _find_path(folder: str, relation: etree._Element) -> str:
+    return posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
 
 
 def skip_parts(assembly: Assembly, archive: zipfile.ZipFile, places: Mapping[str, str], read: set[str]) -> None:
@@ -58,7 +82,7 @@ def _list_related(archive: zipfile.ZipFile, page: str) -> Iterator[tuple[str, st
     if relations in archive.NameToInfo:
         for relation in parse_xml(read_part(archive, relations, "Office file")):
             kind = relation.get("Type", "").rpartition("/")[2]
-            path = posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
+            path = _find_path(folder, relation)
             if path in archive.NameToInfo:
                 yield kind, path
                 if kind == "drawing":

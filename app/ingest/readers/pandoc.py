@@ -27,6 +27,7 @@ from app.ingest.readers.assembly import (
     lower,
     raise_up,
     spell_code,
+    spell_number,
     squeeze,
     strike,
     unlink,
@@ -227,7 +228,8 @@ class Walk:
             number = count(place)
             self.assembly.open_item(None if style else number)
             if style and number is not None:
-                self.assembly.label(f"({_letter(number, style)})")
+                spelled = spell_number(number, is_roman="Roman" in style, is_upper=style.startswith("Upper"))
+                self.assembly.label(f"({spelled})")
             self.add(item)
             self.assembly.close_item()
 
@@ -308,22 +310,3 @@ def _list_rows(head: list[Any], bodies: list[list[Any]], foot: list[Any]) -> Ite
         yield from ((row, True) for row in headers)
         yield from ((row, False) for row in rows)
     yield from ((row, False) for row in foot[1])
-
-
-def _letter(number: int, style: str) -> str:
-    """Return a number as its list shows it: a letter or a Roman numeral."""
-    if "Alpha" in style:
-        shown = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-    else:
-        shown, number = "", min(number, _MOST_ROMAN)
-        for value, numeral in _NUMERALS:
-            shown += numeral * (number // value)
-            number %= value
-    return shown.upper() if style.startswith("Upper") else shown
-
-
-_MOST_ROMAN = 3999
-_NUMERALS = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
-    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip

@@ -1,6 +1,7 @@
 """Word files as their readers see them."""
 
 import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -426,6 +427,20 @@ def test_a_document_that_states_no_title_is_named_by_its_file() -> None:
     buffer = io.BytesIO()
     document.save(buffer)
     assert read_document("gym-rules.docx", buffer.getvalue()).title == "gym-rules"
+
+
+def test_a_document_that_lost_a_picture_is_read() -> None:
+    document = Document()
+    document.add_paragraph("The gauge holds four litres.")
+    part = Part(PackURI("/word/media/lost.bin"), "application/octet-stream", b"x", document.part.package)
+    document.part.relate_to(part, RELATIONSHIP_TYPE.IMAGE)
+    whole, rest = io.BytesIO(), io.BytesIO()
+    document.save(whole)
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(rest, "w") as target:
+        for name in source.namelist():
+            if "lost" not in name:
+                target.writestr(name, source.read(name))
+    assert read_document("a.docx", rest.getvalue()).text == "The gauge holds four litres."
 
 
 def test_a_document_in_the_strict_form_is_read() -> None:

@@ -8,11 +8,10 @@ from typing import Any
 from docx.document import Document
 from docx.oxml.ns import qn
 
+from app.ingest.readers.assembly import spell_number
+
 _STEP = re.compile(r"\(?(\d{1,4})[.)]?")
 _LEVELS = 9
-_ROMAN = (("m", 1000), ("cm", 900), ("d", 500), ("cd", 400), ("c", 100), ("xc", 90), ("l", 50), ("xl", 40), ("x", 10))
-_ROMAN_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
-_MOST_LETTERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +135,6 @@ def _integer(text: str, default: int) -> int:
 def _spell(count: int, kind: str) -> str:
     if kind == "none":
         return ""
-    if kind in ("lowerLetter", "upperLetter"):
-        letters = chr(ord("a") + (count - 1) % 26) * min((count - 1) // 26 + 1, _MOST_LETTERS)
-        return letters.upper() if kind == "upperLetter" else letters
-    if kind in ("lowerRoman", "upperRoman") and count < 4000:
-        spelled = ""
-        for letters, value in _ROMAN:
-            times, count = divmod(count, value)
-            spelled += letters * times
-        spelled += _ROMAN_ONES[count]
-        return spelled.upper() if kind == "upperRoman" else spelled
+    if kind.endswith(("Letter", "Roman")):
+        return spell_number(count, is_roman=kind.endswith("Roman"), is_upper=kind.startswith("upper"))
     return f"{count:02}" if kind == "decimalZero" else str(count)
