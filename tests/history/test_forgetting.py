@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.adapters.redis.erasure import _read
 from app.answering import run_execution
+from app.cli.support.auditing import record_command
 from app.serving.application import make_app
 from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
@@ -69,8 +70,11 @@ def keep_tables(dumped: dict[str, str]) -> dict[str, str]:
 @pytest.fixture
 async def document_id(services: Services) -> str:
     await services.library.ingestion.add("default", "canteen.md", OTHER)
-    await services.library.ingestion.add("default", "quandt.md", SECRET.replace(b"ninety", b"eighty"))
-    report = await services.library.ingestion.add("default", "quandt.md", SECRET)
+    ingestion = services.library.ingestion
+    first = await ingestion.add("default", "former.md", SECRET.replace(b"ninety", b"eighty"))
+    await record_command(services.audit, "sync", "default", ["former.md"])
+    report = await ingestion.add("default", "quandt.md", SECRET, moved_from=first.document_id)
+    assert report.document_id == first.document_id
     assert report.document_id is not None
     return report.document_id
 
@@ -104,7 +108,7 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     assert len(erasure.needles.sentences) >= 2
     assert erasure.rows["tapes"] >= 2
     after = await dump(services)
-    assert find(after, document_id, "quandt.md", "eighty thousand", *SAID) == []
+    assert find(after, document_id, "quandt.md", "former.md", "eighty thousand", *SAID) == []
 
     assert (await ask(services, QUESTION, mode="desk"))["outcome"] == blind["outcome"] == "abstained"
     # A run that found it and did not tell of it keeps its answer, and loses its steps.

@@ -153,6 +153,7 @@ _UPSERT: LiteralString = f"""
         %(revision)s, %(groups)s
     )
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
+        former = documents.former || array_remove(ARRAY[documents.source], excluded.source),
         source = excluded.source, title = excluded.title, media_type = excluded.media_type,
         content_hash = excluded.content_hash, pages = excluded.pages, characters = excluded.characters,
         chunks = excluded.chunks, text = excluded.text, unread = excluded.unread,

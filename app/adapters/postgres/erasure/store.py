@@ -36,10 +36,10 @@ _READ_DOCUMENT: LiteralString = """
     SELECT source, text, NULL::bytea AS needles FROM (
         SELECT document_id, text, CASE WHEN EXISTS (
             SELECT FROM documents AS other
-            WHERE other.workspace_id = document.workspace_id AND other.source = document.source
+            WHERE other.workspace_id = document.workspace_id AND other.source = name
                 AND other.document_id <> document.document_id
-        ) THEN '' ELSE source END AS source
-        FROM documents AS document WHERE workspace_id = %(workspace_id)s
+        ) THEN '' ELSE name END AS source
+        FROM documents AS document, unnest(array_append(former, source)) AS name WHERE workspace_id = %(workspace_id)s
         UNION ALL
         SELECT document_id, text, '' FROM document_revisions WHERE workspace_id = %(workspace_id)s
         UNION ALL
