@@ -203,6 +203,11 @@ async def test_a_document_stays_itself_wherever_its_file_goes(folder: Team, data
         where.write_text(text)
         assert await folder.sync() == [("added", name)]
     await check("back.md", revision + 4)
+    where.unlink()
+    await folder.sync()
+    folder.write("back.md", "anew")
+    await folder.sync()
+    await check("back.md", revision + 5)
 
 
 async def test_what_is_restricted_never_becomes_public_by_a_move_or_copy(folder: Team) -> None:
@@ -270,6 +275,10 @@ async def test_places_that_overlap_leave_each_others_documents(folder: Team) -> 
     assert await folder.sync() == []
     inner.write("e.md", "elderberry")
     assert await inner.sync() == [("added", "e.md"), ("removed", "d.md")]
+    assert await folder.sync(calls=0) == []
+    (folder.path / "sub" / "e.md").unlink()
+    assert await inner.sync() == []
+    assert await folder.sync() == [("removed", "sub/e.md")]
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOTCONN])
