@@ -47,12 +47,13 @@ async def _rewrite_logs(redis: Redis) -> None:
     for server in list_servers(redis):
         if not (await server.execute_command("INFO", "persistence")).get("aof_enabled"):
             continue
-        try:
-            await server.execute_command("BGREWRITEAOF")
-        except ResponseError:
-            # One is under way, and began before.
-            await _wait_for_log(server)
-            await server.execute_command("BGREWRITEAOF")
+        while True:
+            try:
+                await server.execute_command("BGREWRITEAOF")
+                break
+            except ResponseError:
+                # One is under way, and began before.
+                await _wait_for_log(server)
         await _wait_for_log(server)
 
 
