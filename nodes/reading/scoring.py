@@ -6,7 +6,7 @@ other units of the same sources. The fit is `a88e208a:benchmarks/fit_confidence.
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -259,21 +259,23 @@ def cover(wanted: Mapping[str, float], terms: Collection[str]) -> float:
 
 
 def _cover(wanted: Mapping[str, float], terms: Collection[str], alike: Mapping[str, Mapping[str, float]]) -> float:
-    return math.fsum(
-        weight * (term in terms or max((share for other, share in alike[term].items() if other in terms), default=0.0))
-        for term, weight in wanted.items()
-    )
+    held: dict[str, float] = {}
+    for other in alike.keys() & terms:
+        for term, share in alike[other].items():
+            held[term] = max(share, held.get(term, 0.0))
+    return math.fsum(wanted[term] * share for term, share in held.items())
 
 
-def _find_alike(wanted: Iterable[str], terms: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return, for each wanted term, those of `terms` that hold it, and to what degree: 1 for the term itself."""
-    alike: dict[str, dict[str, float]] = {term: {term: 1.0} for term in wanted}
-    long = {term: others for term, others in alike.items() if len(term) >= SHORTEST}
+def _find_alike(wanted: Collection[str], terms: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return, by the terms that hold wanted ones or are held by them, those wanted terms, and to what degree: 1 for the
+    term itself."""
+    alike = defaultdict[str, dict[str, float]](dict, {term: {term: 1.0} for term in wanted})
+    long = [term for term in wanted if len(term) >= SHORTEST]
     for other in terms:
         if len(other) >= SHORTEST:
-            for term, others in long.items():
+            for term in long:
                 if term in other or other in term:
                     share = min(len(term), len(other)) / max(len(term), len(other))
                     if share >= _PART:
-                        others[other] = share
+                        alike[other][term] = share
     return alike

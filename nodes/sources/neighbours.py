@@ -7,6 +7,7 @@ characters .86 and 6,600; and beyond, among the sections of one parent, .885 and
 five documents whole have .91.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -60,6 +61,7 @@ async def widen_sources(
                 widened[holder - 1] = {**widened[holder - 1], "found": found}
         elif len(widened) < most:
             widened = _add(widened, widen(source, around))
+            await asyncio.sleep(0)  # Each may take tens of milliseconds, and others want their turn.
     return number_sources(widened)
 
 
