@@ -1,6 +1,7 @@
 """Citations: the part of a document that supports a statement."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from domain.documents import Citation, CitedPassage, PageBox, Source, TextLine
@@ -52,6 +53,10 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
     return citation
 
 
+MOST_PASSAGES = 200
+"""Markers of one source from which nobody is told what each of them rests on."""
+
+
 def cite_by_marker(answer: str, citations: Sequence[Citation], sources: Sequence[Source]) -> list[Citation]:
     """Return the citations of the finished answer, with `passages` where several markers of one rest on different
     places: each on what the statements say that it follows."""
@@ -73,11 +78,13 @@ def cite_by_marker(answer: str, citations: Sequence[Citation], sources: Sequence
 def _split(
     citation: Citation, source: Source, answer: str, places: Sequence[int], claims: Sequence[ClaimSpan]
 ) -> Citation:
+    if len(places) > MOST_PASSAGES:
+        return citation
     said: list[list[str]] = [[] for _ in places]
     for claim in claims:
         if source["number"] in claim.markers:
             # What stands behind the last marker of its block leans on that one.
-            nth = next((nth for nth, place in enumerate(places) if place >= claim.start), len(places) - 1)
+            nth = min(bisect_left(places, claim.start), len(places) - 1)
             said[nth].append(strip_markers(answer[claim.start : claim.end]))
     passages = [_find_passage(citation, source, statements) for statements in said]
     if all(passage == passages[0] for passage in passages):

@@ -4,6 +4,8 @@ that say so, and say it in the stream.
 Where nothing is left of a model's draft, the draft counts as failed, and the answer is quoted instead.
 """
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from langgraph.runtime import Runtime
@@ -139,21 +141,22 @@ def _correct_markers(claims: Sequence[Claim], state: ReconcileInput, style: Cita
     blocks = read_blocks(state["answer"])
 
     def find_block(claim: Claim) -> int:
-        return next((n for n, block in enumerate(blocks) if block.start <= claim["start"] < block.end), -1)
+        return bisect_right(blocks, claim["start"], key=lambda block: block.start)
 
     def cites(claim: Claim) -> set[int]:
         return {number for marker in find_markers(claim["text"], chunk_ids) for number in marker.numbers}
 
-    goes = [
-        (find_block(claim), cites(claim)) for claim in claims if claim["verdict"] == "unsupported" or is_miscited(claim)
-    ]
+    going = defaultdict[int, set[int]](set)
+    """What claims that go, or get other markers, cite, by block."""
+    for claim in claims:
+        if claim["verdict"] == "unsupported" or is_miscited(claim):
+            going[find_block(claim)] |= cites(claim)
     texts: dict[int, str] = {}
     for claim in claims:
         if claim["verdict"] == "unsupported" or not claim["sources"]:
             continue
-        block, leans_on = find_block(claim), set() if cites(claim) else set(claim["markers"])
-        leans = any(block == other and leans_on & numbers for other, numbers in goes)
-        if leans or is_miscited(claim) or not state["citations"]:
+        leans_on = set() if cites(claim) else set(claim["markers"])
+        if leans_on & going[find_block(claim)] or is_miscited(claim) or not state["citations"]:
             numbers = [number for number in claim["sources"] if number in leans_on] or claim["sources"]
             texts[claim["start"]] = _mark(claim["text"], numbers, chunk_ids, style)
     return texts

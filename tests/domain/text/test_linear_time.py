@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from domain.library.citations import cite, cite_by_marker
 from domain.profile import CitationStyle
 from domain.text.blocks import find_plain, read_blocks
 from domain.text.claims import split_claims
@@ -23,9 +24,11 @@ from domain.text.snippets import find_snippet
 from domain.text.terms import analyse
 from nodes.prompting.messages import disarm
 from nodes.writing.claims import find_quoted
+from tests.sources import make_source
 
 SHORT, LONGER, GROWTH = 2000, 8, 23
 ROUNDS = 10_000
+SOURCE = make_source("A sentence of a source. " * 100)
 WORTH_A_LOOK = 0.05
 """CPU seconds for the long text below which its growth does not matter."""
 
@@ -63,6 +66,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "gives_orders": gives_orders,
     "find_snippet": lambda text: find_snippet(text, [text[place : place + 20] for place in range(0, len(text), 20)]),
     "analyse": analyse,
+    "cite_by_marker": lambda text: cite_by_marker(text, [cite(SOURCE)], [SOURCE]),
     "disarm": disarm,
     "find_quoted": lambda text: find_quoted(text, []),
 }
