@@ -4,6 +4,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -45,6 +46,11 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
     """An empty database."""
     async with create_database(servers, "template1") as url:
         yield url
+
+
+def test_every_revision_has_a_number_of_its_own() -> None:
+    numbers = [path.name[:4] for path in sorted((Path(migrations.__file__).parent / "versions").glob("0*.py"))]
+    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
 
 
 async def test_upgrading_again_changes_nothing(database_url: str) -> None:
