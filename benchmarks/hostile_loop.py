@@ -3,8 +3,8 @@
     python -m benchmarks.hostile_loop [PART OF A NAME]    # about ten minutes
 
 A service on a fresh home, with the loopback model, gets one input after the other while `/healthz` is asked every few
-milliseconds. `longest` is the longest wait for an answer, and `cpu` what the loop's thread computed meanwhile, because
-the machine may be busy with other things: where both reach `LIMIT`, the input stops the loop. The exit code is then 1.
+milliseconds. `longest` is the longest wait for an answer: from `LIMIT` on, the input stops the loop, and the exit code
+is 1. `cpu` is what the loop's thread computed during that wait; on a busy machine it may have waited for others.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def zip_of(name: str, content: bytes) -> bytes:
 def list_inputs() -> dict[str, Send]:
     """The inputs by name, in the order in which they are sent."""
     long = 950_000
-    turns = [{"role": "user" if n % 2 == 0 else "assistant", "content": "漢。" * 40} for n in range(3999)]
+    turns = [{"role": "user" if n % 2 == 0 else "assistant", "content": "漢。" * 40} for n in range(2999)]
     marks = {"role": "assistant", "content": "![" * (long // 2)}
     meta = json.dumps({f"k{n}": "v" * 50 for n in range(9000)})
     sets = {f"profile.k{n}": n for n in range(40_000)}
@@ -100,15 +100,15 @@ def list_inputs() -> dict[str, Send]:
         "many fields": post("/api/chat", {f"k{n}": n for n in range(60_000)}),
         "deep langgraph state": post("/langgraph/threads/t/state", '{"values": {"a": ' + nest(100_000) + "}}"),
         "langgraph input": post("/langgraph/runs/wait", {"assistant_id": "fast", "input": {"messages": turns}}),
-        "langgraph notes": post("/langgraph/threads", {"metadata": {f"k{n}": ["x"] * 9000 for n in range(99)}}),
+        "langgraph notes": post("/langgraph/threads", {"metadata": {f"k{n}": ["x"] * 1900 for n in range(99)}}),
         "replay set": post("/api/threads/t/replay", {"run_id": "x", "set": sets}),
         "what if": post("/api/whatif", {"run_id": "x", "set": sets}),
         "eval set": post("/api/replays", {"runs": ["x"] * 100_000}),
         "mcp": post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": calls}),
         "mcp deep": post("/mcp", nest(400_000)),
-        "embeddings": post("/v1/embeddings", {"model": "m", "input": ["漢。" * 1000] * 100}),
+        "embeddings": post("/v1/embeddings", {"model": "m", "input": ["漢。" * 1000] * 40}),
         "ag-ui": post("/ag-ui", {"threadId": "t", "runId": "r", "messages": turns}),
-        "long header": get("/api/documents", {"X-Long": "a" * 60_000, "Cookie": "a=b; " * 10_000}),
+        "long header": get("/api/documents", {"X-Long": "a" * 20_000, "Cookie": "a=b; " * 5_000}),
         "key": get("/api/documents", {"Authorization": "Bearer " + "a" * 60_000}),
         "search": get("/api/search", q=repeat("漢。", 2000)),
         "assistant": post("/api/assistants", {"name": "x", "instructions": "a" * long}),
@@ -171,7 +171,7 @@ async def measure(address: str, pid: int, name: str, send: Send) -> bool:
     took = time.perf_counter() - began
     stopped.set()
     longest, cpu = await polling
-    stops = min(longest, cpu) >= LIMIT
+    stops = longest >= LIMIT
     print(
         f"{name:28} {said:>14} {took:7.2f} s   longest {longest:6.3f} s   cpu {cpu:5.2f} s {'STOPS' if stops else ''}"
     )
