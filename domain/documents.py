@@ -492,7 +492,7 @@ def name_cited(cited: Source | Citation) -> str:
 
 Verdict = Literal["supported", "unsupported"]
 
-ClaimKind = Literal["statement", "conclusion", "absence"]
+ClaimKind = Literal["statement", "conclusion", "absence", "unchecked"]
 """What a claim rests on: a source that says so, facts that it follows from, or the silence of all sources."""
 
 
@@ -509,7 +509,7 @@ class Claim(TypedDict):
     markers: list[int]
     """Numbers of the sources that it cites, or its block."""
     kind: ClaimKind
-    """Without a judge always `statement`."""
+    """Without a judge `statement`. `unchecked` is the rest of an answer that has too many sentences to check."""
     sources: list[int]
     """Numbers of the sources that support it. Where a statement cites none of them, its markers are corrected."""
     verdict: Verdict

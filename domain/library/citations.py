@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from domain.documents import Citation, CitedPassage, PageBox, Source, TextLine
-from domain.text.claims import ClaimSpan, split_claims
+from domain.text.claims import MOST_CHARACTERS, ClaimSpan, split_claims
 from domain.text.markers import find_markers, strip_markers
 from domain.text.snippets import find_snippet, show_snippet
 
@@ -60,6 +60,8 @@ MOST_PASSAGES = 200
 def cite_by_marker(answer: str, citations: Sequence[Citation], sources: Sequence[Source]) -> list[Citation]:
     """Return the citations of the finished answer, with `passages` where several markers of one rest on different
     places: each on what the statements say that it follows."""
+    if len(answer) > MOST_CHARACTERS:
+        return list(citations)
     by_number = {source["number"]: source for source in sources}
     chunk_ids = [source["chunk_id"] for source in sorted(sources, key=lambda source: source["number"])]
     markers = [(marker.start, number) for marker in find_markers(answer, chunk_ids) for number in marker.numbers]

@@ -23,6 +23,10 @@ _ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
 BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)[^*_\n\d]+(?<![.!?…\s])(?P=mark)")
 """A line in bold that ends no sentence and has no figure: a heading, though nothing marks it as one."""
 
+MOST_SENTENCES, MOST_CHARACTERS = 200, 20_000
+"""How much of an answer is split: twice the longest reply that the shipped modes take (1,000 tokens), with sentences of
+five tokens. So many can be judged in 25 calls, and splitting them does not stop the event loop."""
+
 _NAMES_SOURCES = re.compile(r"\W*(?:\w+\W*)?|\W*\w+\W*:.{0,80}", re.DOTALL)
 """What may stand in front of the markers of a line that names the sources of what is above it: nothing, "Source:"."""
 
@@ -36,6 +40,8 @@ class ClaimSpan:
     markers: tuple[int, ...]
     about_documents: bool = False
     """True where it speaks of the documents as such, as in "The sources do not say how long", and cites none."""
+    unread: bool = False
+    """True for the rest of an answer that is too long to split. What it cites is not told."""
 
 
 class _Sentence(NamedTuple):
@@ -60,22 +66,25 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     the paragraph above. A line below that only names sources covers a block that cites none.
 
     Questions, headings, headers of tables, terms, and lines that introduce a list are no statements; code is none.
+    What is more than `MOST_SENTENCES` or `MOST_CHARACTERS` is returned unread, in one piece.
     `chunk_ids` are those of the sources, in order.
     """
-    markers = find_markers(answer, chunk_ids)
-    language = detect_language(answer) or "en"
+    read = answer[:MOST_CHARACTERS]
+    markers = find_markers(read, chunk_ids)
+    language = detect_language(read) or "en"
     claims: list[ClaimSpan] = []
-    begin = 0
-    """The first claim of the block above."""
+    left, begin = MOST_SENTENCES, 0
+    """The sentences that may still be read, and the first claim of the block above."""
     ending: tuple[int, ...] = ()
     """What the sentence right above cites, if it ends a paragraph that may introduce the block."""
-    for block in read_blocks(answer):
+    unread = len(answer)
+    for block in read_blocks(read):
         if block.kind == "code":
             continue
         if block.kind == "heading":
             begin, ending = len(claims), ()
             continue
-        sentences = _read_sentences(answer, block, markers, language)
+        sentences = _read_sentences(read, block, markers, language, left)
         if len(sentences) == 1 and _names_sources(answer, sentences[0], markers):
             for position in range(begin, len(claims)):
                 claim = claims[position]
@@ -89,15 +98,29 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
                 about = sentence.about_documents
                 claims.append(ClaimSpan(sentence.start, sentence.end, () if about else numbers, about))
         ending = sentences[-1].numbers if block.kind == "paragraph" and sentences else ()
+        left -= len(sentences)
+        if not left:
+            unread = sentences[-1].end
+            break
+    else:
+        if len(read) < len(answer):
+            # The last sentence may be cut.
+            unread = claims.pop().start if claims else 0
+    if rest := answer[unread:].strip():
+        claims.append(ClaimSpan(start := answer.index(rest, unread), start + len(rest), (), unread=True))
     return claims
 
 
-def _read_sentences(answer: str, block: Block, markers: Sequence[MarkerSpan], language: str) -> list[_Sentence]:
-    """Return the sentences of a block, without the header of a table and without code."""
-    sentences = []
+def _read_sentences(
+    answer: str, block: Block, markers: Sequence[MarkerSpan], language: str, most: int
+) -> list[_Sentence]:
+    """Return at `most` so many sentences of a block, without the header of a table and without code."""
+    sentences: list[_Sentence] = []
     part = line = 0
     counted = block.start
     for start, end in split_block(answer, block, language):
+        if len(sentences) == most:
+            break
         while part < len(block.parts) and block.parts[part][1] <= start:
             part += 1
         inside = part < len(block.parts) and block.parts[part][0] <= start

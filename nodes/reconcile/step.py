@@ -93,8 +93,9 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     claims = state["verification"]["claims"]
     unsupported = [claim for claim in claims if claim["verdict"] == "unsupported"]
     repairs: dict[int, str] = {}
-    if unsupported and (model := context.models.judge) is not None:
-        repairs = await _repair(model, unsupported, state, profile.generate.citation_style, context)
+    checked = [claim for claim in unsupported if claim["kind"] != "unchecked"]
+    if checked and (model := context.models.judge) is not None:
+        repairs = await _repair(model, checked, state, profile.generate.citation_style, context)
 
     withdrawn = [claim for claim in unsupported if claim["start"] not in repairs]
     reason = wording.correct(statements=len(claims), rewritten=len(repairs), withdrawn=len(withdrawn))
@@ -108,7 +109,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
         if any(each["code"] == "beside_question" for each in reasons):
             context.ledger.warn(wording.warnings.beside_question)
         if withdrawn:
-            said = [" ".join(strip_markers(claim["text"]).split()) for claim in withdrawn]
+            said = [_name(claim) for claim in withdrawn]
             reason = f"{reason} {wording.list_withdrawn(said)}"
             context.ledger.warn(reason)
             reasons = [*reasons, Withdrawn(code="withdrawn", statements=said)]
@@ -132,6 +133,12 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
         level=state["level"] if citations else "none",
         turns=finish_turn(state, answer, citations, outcome, framing),
     )
+
+
+def _name(claim: Claim) -> str:
+    """Return a claim on one line; of what nobody checked, which may be long, the beginning."""
+    text = f"{claim['text'][:100]}…" if claim["kind"] == "unchecked" else claim["text"]
+    return " ".join(strip_markers(text).split())
 
 
 def _correct_markers(claims: Sequence[Claim], state: ReconcileInput, style: CitationStyle) -> dict[int, str]:

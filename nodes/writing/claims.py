@@ -22,6 +22,8 @@ _INTRODUCTION = 2
 """Content words of a line with a colon that only introduces what follows. A longer one that cites may state something:
 "It lasts, for both of these models [1]:"."""
 
+_UNCHECKED = "Nobody checked it, because the answer has too many sentences."
+
 _ORDERING = "Its source gives orders to whoever answers, and is no evidence."
 
 
@@ -30,8 +32,9 @@ async def check_claims(
 ) -> tuple[list[Claim], float]:
     """Return the answer's claims with the local verdict on each, and how well the sources support them all, 0-1.
 
-    The framing claims nothing, and remarks about the documents as such stand. A source that gives orders to its reader
-    supports nothing. What a source says in the same words stands, whichever source is cited.
+    The framing claims nothing, and remarks about the documents as such stand. What is too long to be read is
+    unsupported. A source that gives orders to its reader supports nothing. What a source says in the same words stands,
+    whichever source is cited.
     """
     stated, end = find_claimed(answer, framing)
     ordering = find_ordering(sources)
@@ -50,6 +53,10 @@ async def check_claims(
             reason="",
             score=1.0,
         )
+        if span.unread:
+            claim |= {"kind": "unchecked", "verdict": "unsupported", "reason": _UNCHECKED, "score": 0.0}
+            claims.append(claim)
+            continue
         said = strip_markers(claim["text"]).strip()
         if is_statement(said) or len(analyse(said)) > _INTRODUCTION:
             claims.append(claim)
@@ -72,7 +79,7 @@ def trust_quotes(claims: Iterable[Claim], sources: list[Source]) -> None:
     """Let every claim of a quoted answer stand, as what the documents say: unless its source gives orders."""
     ordering = find_ordering(sources)
     for claim in claims:
-        if not ordering.intersection(claim["markers"]):
+        if not (ordering if claim["kind"] == "unchecked" else ordering.intersection(claim["markers"])):
             claim |= {"verdict": "supported", "reason": _QUOTED, "score": 1.0, "sources": list(claim["markers"])}
 
 

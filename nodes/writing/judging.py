@@ -80,14 +80,15 @@ async def judge_claims(
     """Return the claims with the model's verdicts, without those that claim nothing, and whether the answer answers the
     question.
 
-    The local verdict stands where the model leaves a claim out or fails; on what a source says in the same words; and
-    on what rests on nothing but sources that give orders. A model that obeys such a source would also support what it
-    dictates, so it sees neither.
+    The local verdict stands where the model leaves a claim out or fails; on what is unchecked; on what a source says in
+    the same words; and on what rests on nothing but sources that give orders. A model that obeys such a source would
+    also support what it dictates, so it sees neither.
     """
     ordering = find_ordering(sources)
     evidence = [source for source in sources if source["number"] not in ordering]
     obeying = [claim for claim in claims if claim["markers"] and not set(claim["markers"]) - ordering]
-    asked = [claim for claim in claims if claim not in obeying and not find_quoted(claim["text"], evidence)]
+    read = [claim for claim in claims if claim["kind"] != "unchecked" and claim not in obeying]
+    asked = [claim for claim in read if not find_quoted(claim["text"], evidence)]
     places = {(source["document_id"], page) for source in evidence for page in list_pages(source)}
     seen = [picture for picture in pictures if (picture.document_id, picture.page) in places]
     shown = answer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.text.claims import ClaimSpan, is_statement, split_claims
+from domain.text.claims import MOST_SENTENCES, ClaimSpan, is_statement, split_claims
 from domain.text.markers import strip_markers
 
 
@@ -125,3 +125,20 @@ def cite(answer: str) -> dict[str, tuple[int, ...]]:
 def test_the_marker_of_a_lead_in_a_caption_or_a_term_or_below_covers_its_block(answer: str) -> None:
     for statement, markers in cite(answer).items():
         assert markers == (1,), statement
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("漢。" * 5000, MOST_SENTENCES),
+        ("a\n: bee [1]\n" * 300, MOST_SENTENCES // 2),
+        ("Rain\n\n" * 300, MOST_SENTENCES),
+        ("Rain falls. " + "and rain " * 10_000, 1),
+        ("and rain " * 10_000, 0),
+    ],
+)
+def test_the_rest_of_a_long_answer_is_one_piece_that_nobody_read(answer: str, read: int) -> None:
+    *split, rest = split_claims(answer, ["a"])
+    assert (len(split), any(claim.unread for claim in split)) == (read, False)
+    assert rest == ClaimSpan(rest.start, len(answer.rstrip()), (), unread=True)
+    assert not answer[split[-1].end if split else 0 : rest.start].strip()

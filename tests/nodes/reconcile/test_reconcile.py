@@ -126,6 +126,19 @@ async def test_what_is_withdrawn_stands_in_the_outcome_and_in_the_warnings(embed
     assert "Dinner costs ninety dollars." in events[0]["reason"]
 
 
+async def test_what_nobody_checked_is_withdrawn_and_not_rewritten(embedder: OnnxEmbedder) -> None:
+    rest = "Visitors park below. " * 50
+    answer = f"{SUPPORTED} {rest}".strip()
+    unchecked = make_claim(answer, rest.strip(), "unsupported")
+    unchecked["kind"] = "unchecked"
+    judge = Judge(["Visitors park behind the station [2]."])
+    claims = [make_claim(answer, SUPPORTED, "supported"), unchecked]
+    left, events = await run(embedder, answer, claims=claims, judge=judge)
+    assert (left.get("answer"), judge.prompts) == (SUPPORTED, [])
+    assert f"{rest[:100].strip()}…" in events[0]["reason"]
+    assert rest[:120] not in events[0]["reason"]
+
+
 @pytest.mark.parametrize(
     ("answer", "corrected"),
     [

@@ -10,6 +10,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.library.citations import cite
 from domain.outcome import Framing
 from domain.ports.models import Message, UsageSink
+from domain.text.claims import MOST_SENTENCES
 from nodes.context import Models
 from nodes.verify.step import verify
 from nodes.writing.judging import ClaimJudgement, Judgements
@@ -183,3 +184,12 @@ async def test_a_part_of_a_sentence_is_not_its_quotation(embedder: OnnxEmbedder)
 
 async def test_an_answer_without_citations_is_unsupported(embedder: OnnxEmbedder) -> None:
     assert (await run(embedder, TRUE, Judge(SUPPORTS), cited=False))[1] == "unsupported"
+
+
+async def test_what_is_more_than_can_be_checked_is_unchecked_whatever_the_judge_says(embedder: OnnxEmbedder) -> None:
+    judge = Judge(SUPPORTS)
+    verdicts, status, _ = await run(embedder, f"{TRUE} " * (MOST_SENTENCES + 2), judge)
+    assert (verdicts, status) == (["supported"] * MOST_SENTENCES + ["unsupported"], "unsupported")
+    assert len(judge.asked) == MOST_SENTENCES
+    verdicts, status, _ = await run(embedder, f"{TRUE} " * MOST_SENTENCES, judge)
+    assert (verdicts, status) == (["supported"] * MOST_SENTENCES, "supported")
