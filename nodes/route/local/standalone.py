@@ -16,6 +16,7 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Rewrite
 from domain.state import Turn
 from domain.text.blocks import Span
+from domain.text.claims import MOST_CHARACTERS
 from domain.text.languages import Language, detect_language
 from domain.text.markers import strip_markers
 from domain.text.question import add_carried, split_carried
@@ -154,7 +155,7 @@ def _read_statements(turn: Turn) -> str:
     if turn["outcome"] in _UNANSWERED:
         return ""
     start, end = find_claimed(turn["answer"], turn.get("framing") or Framing(opening=0, closing=0))
-    lines = strip_markers(turn["answer"][start:end]).split("\n")
+    lines = strip_markers(turn["answer"][start : min(end, start + MOST_CHARACTERS)]).split("\n")
     return "\n".join(line for line, below in pairwise([*lines, ""]) if not is_rule(line) and not is_rule(below))
 
 

@@ -162,3 +162,11 @@ def test_nothing_is_carried_over_from_what_an_answer_says_of_itself() -> None:
     }
     assert make_standalone("Does it end?", [abstained]) == "Does it end? (long warranty)"
     assert make_standalone("Does it end?", [framed]) == "Does it end? (24 months long warranty)"
+
+
+def test_only_the_beginning_of_a_long_answer_is_read() -> None:
+    assert (
+        make_standalone("Does it end?", [turn("Who pays?", answer="![" * 5_000 + " Kiel")])
+        == "Does it end? (Kiel pays)"
+    )
+    assert make_standalone("Does it end?", [turn("Who pays?", answer="![" * 10_000 + " Kiel")]) == "Does it end? (pays)"
