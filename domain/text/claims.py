@@ -104,8 +104,7 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
             break
     else:
         if len(read) < len(answer):
-            # The last sentence may be cut.
-            unread = claims.pop().start if claims else 0
+            unread = claims.pop().start if claims else 0  # The last sentence may be cut.
     if rest := answer[unread:].strip():
         claims.append(ClaimSpan(start := answer.index(rest, unread), start + len(rest), (), unread=True))
     return claims
