@@ -166,8 +166,7 @@ class Settings(BaseSettings):
     @property
     def storage_limit(self) -> StorageLimit:
         """Limit of what each workspace may hold."""
-        size = self.max_stored_mb
-        return StorageLimit(self.max_documents, None if size is None else size * 1_000_000)
+        return StorageLimit(self.max_documents, self.max_stored_mb)
 
     @property
     def limits(self) -> Limits:

@@ -99,7 +99,7 @@ class OversizedDocument(DocumentError):
 
 
 class StorageFull(DocumentError):
-    """The workspace holds as much as it may. Delete some documents first."""
+    """The workspace, or your key, holds as much as it may. Delete some documents first."""
 
 
 class CostlyDocument(DocumentError):

@@ -98,7 +98,8 @@ class CallerLimits:
         await self._usage.end_run(caller, run_id, tokens, dollars)
 
     def _find(self, caller: Caller) -> Limits | None:
-        limits = caller.limits.or_else(self._defaults)
+        # What is stored is not counted here.
+        limits = replace(caller.limits, max_documents=None, max_stored_mb=None).or_else(self._defaults)
         return None if limits == NO_LIMITS else limits
 
 

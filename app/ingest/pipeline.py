@@ -27,9 +27,11 @@ from domain.documents import (
 from domain.errors import DocumentError, MetadataError, Superseded, Unavailable
 from domain.library.ingestions import IngestionProgress
 from domain.library.metadata import Metadata
-from domain.library.storage import UNLIMITED, StorageLimit
+from domain.library.storage import UNLIMITED, Incoming, StorageLimit
+from domain.people.access import KEY_PREFIX
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, EmbeddingBacklog, PassageEncoder
+from domain.ports.keys import KeyStore
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
@@ -63,9 +65,12 @@ class Ingestion:
         backlog: EmbeddingBacklog | None = None,
         max_bytes: int = MAX_BYTES,
         limit: StorageLimit = UNLIMITED,
+        keys: KeyStore | None = None,
     ) -> None:
-        """Without a `backlog`, no document is stored before it is embedded. `limit` is that of each workspace."""
+        """Without a `backlog`, no document is stored before it is embedded. `limit` is that of each workspace; `keys`
+        know those of their callers."""
         self._limit = limit
+        self._keys = keys
         self._backlog = backlog
         self._store = store
         self._encoder = encoder
@@ -85,6 +90,7 @@ class Ingestion:
         groups: Sequence[str] | None = None,
         asking: frozenset[str] | None = None,
         moved_from: str | None = None,
+        brought_by: str | None = None,
         arrival: Arrival | None = None,
         progress: Progress | None = None,
         later: bool = False,
@@ -93,7 +99,8 @@ class Ingestion:
         """Add a file, or replace the document of its name which whoever brings it may read (with the groups `asking`;
         None: all); only chunks that are not stored are embedded. With `later`, a worker embeds them, and the document
         is found by its words until then. Without an `arrival`, the file has arrived now. Where there is no document of
-        its name, it is `moved_from`, the id of one that had another name, or that was deleted.
+        its name, it is `moved_from`, the id of one that had another name, or that was deleted. It is stored for
+        the caller who brought its content last (`brought_by`; None: a command).
 
         The document's metadata becomes what the file has in itself, with its `sidecar` and then `metadata` on top. With
         None, the metadata that was given before stays, and so do the groups. Content that the document has already is
@@ -122,7 +129,9 @@ class Ingestion:
                 if report := await self._keep_known(workspace_id, existing, arrival, own | sidecar, metadata, groups):
                     await self._store.keep_original(workspace_id, content_hash, data)
                     return report
-            room = await self.check_room(workspace_id, len(data), is_new=existing is None)
+            replaces = existing.id if existing else None
+            coming = Incoming(source, len(data), replaces, brought_by, arrival.number)
+            room = await self.check_room(workspace_id, coming)
             parsed, chunks = await self._workers.run(
                 partial(
                     prepare,
@@ -149,18 +158,25 @@ class Ingestion:
                 groups=None if groups is None else tuple(groups),
                 asking=asking,
                 moved_from=moved_from,
+                brought_by=brought_by,
             )
             report = await self._keep(workspace_id, content, existing, progress, later=later)
             return replace(report, note=" ".join(filter(None, (report.note, room))) or None)
         except DocumentError as error:
             return report_failure(source, error)
 
-    async def check_room(self, workspace_id: str, size: int, *, is_new: bool) -> str | None:
-        """Return a note where the workspace is nearly full with a file of `size` bytes. Raises `StorageFull` where it
-        has no room for it, and `DatabaseUnavailable`."""
-        if self._limit == UNLIMITED:
-            return None
-        return self._limit.admit(await self._store.measure(workspace_id), size, is_new=is_new)
+    async def check_room(self, workspace_id: str, file: Incoming) -> str | None:
+        """Return a note where the workspace, or what the caller's key may have stored, is nearly full with the file.
+        Raises `StorageFull` where there is no room for it, and `DatabaseUnavailable`."""
+        caller, limits = file.brought_by, {"": self._limit}
+        if self._keys and caller and (key := await self._keys.get(caller.removeprefix(KEY_PREFIX))):
+            limits[caller] = StorageLimit(key.limits.max_documents, key.limits.max_stored_mb)
+        notes = list[str | None]()
+        for name, limit in limits.items():
+            if limit != UNLIMITED:
+                held = await self._store.measure(workspace_id, file, name)
+                notes.append(limit.admit("Your key" if name else "This workspace", held, file.size))
+        return " ".join(filter(None, notes)) or None
 
     async def add_parsed(
         self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str

@@ -38,7 +38,7 @@ type LibraryDocument = {
 };
 type Key = {
   key_id: string; name: string; rights: string[]; workspaces: string[] | null; groups: string[] | null;
-  limits: { requests_per_minute: number | null; runs: number | null; tokens_per_day: number | null; dollars_per_day: number | null };
+  limits: { requests_per_minute: number | null; runs: number | null; tokens_per_day: number | null; dollars_per_day: number | null; max_documents: number | null; max_stored_mb: number | null };
   created_at: string; expires_at: string | null; revoked_at: string | null; last_used_at: string | null;
 };
 type Scalar = string | number | boolean;

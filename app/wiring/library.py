@@ -16,6 +16,7 @@ from app.adapters.pgvectorstore.opening import open_table
 from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.documents.synced import PostgresSyncedFiles
+from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
@@ -127,6 +128,7 @@ async def open_library(
                 backlog=backlog,
                 max_bytes=settings.max_document_mb * 1_000_000,
                 limit=settings.storage_limit,
+                keys=PostgresKeyStore(pool),
             ),
             parsers=parsers,
             ingestions=PostgresIngestionQueue(pool),

@@ -1,4 +1,5 @@
-"""Limits of a caller: what they may ask for in a minute and at once, and what their answers may cost in a day."""
+"""Limits of a caller: what they may ask for in a minute and at once, what their answers may cost in a day, and what
+they may have stored."""
 
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -18,6 +19,10 @@ class Limits:
     """Tokens that language models read and write."""
     dollars_per_day: float | None = None
     """Cost of language models with a known price."""
+    max_documents: int | None = None
+    """Documents whose content they brought last; None, here and below: no limit."""
+    max_stored_mb: int | None = None
+    """Megabytes of the files of these documents."""
 
     def or_else(self, defaults: "Limits") -> "Limits":
         """Return these limits, with those of `defaults` where there is none."""

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place, Revision
 from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
-from domain.library.storage import Held
+from domain.library.storage import Held, Incoming
 from domain.library.where import EVERYTHING, Where
 from domain.ports.embedding import Vector
 from domain.scope import Scope
@@ -81,8 +81,8 @@ class DocumentStore(DocumentCatalog, Protocol):
         """Content hashes of the chunks that the document has now."""
         ...
 
-    async def measure(self, workspace_id: str) -> Held:
-        """How many documents the workspace has, and how long their files are together."""
+    async def measure(self, workspace_id: str, file: Incoming, caller: str = "") -> Held:
+        """How much the workspace holds, or what this caller brought to all workspaces, of what came before the file."""
         ...
 
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
@@ -238,3 +238,5 @@ class DocumentContent:
     """The groups of whoever brings it; None: all. It replaces no document that they may not read."""
     moved_from: str | None = None
     """The id of the document that it is where there is none of its name: this gets the name, or is there again."""
+    brought_by: str | None = None
+    """The caller; None: a command."""

@@ -28,9 +28,11 @@ class IngestionQueue(Protocol):
         asking: frozenset[str] | None = None,
         sidecar: Metadata | None = None,
         moved_from: str | None = None,
+        brought_by: str | None = None,
     ) -> IngestionStatus:
         """Store the file until a worker has ingested it. `asking`: the groups of whoever brings it; None: all.
-        `moved_from`: the id of the document that it was under another name."""
+        `moved_from`: the id of the document that it was under another name.
+        `brought_by`: the caller."""
         ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
@@ -61,6 +63,7 @@ class Ingest(Protocol):
         groups: Sequence[str] | None,
         asking: frozenset[str] | None,
         moved_from: str | None,
+        brought_by: str | None,
         arrival: Arrival,
         on_stage: Callable[[IngestionProgress], None],
     ) -> DocumentReport: ...

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,8 +11,11 @@ import psycopg
 import pytest
 
 from app.access.authentication import Authenticator
+from app.access.keys import make_key
 from app.serving.application import make_app
 from app.wiring.services import Services
+from domain.people.access import ApiKey
+from domain.people.limits import Limits
 from tests.asking import refuse_run
 from tests.conftest import HANDBOOK, MANUAL
 
@@ -152,3 +156,30 @@ async def test_an_ingestion_is_cancelled(client: httpx.AsyncClient, services: Se
         assert (await follow(client, (await upload(client, ("manual.md", MANUAL))).headers["location"]))["ended_at"]
     assert [document.source for document in await services.library.documents.list("default")] == ["manual.md"]
     assert (await client.delete("/api/ingestions/17")).status_code == 404
+
+
+async def test_files_that_wait_count_for_the_key_that_sent_them(client: httpx.AsyncClient, services: Services) -> None:
+    async def make(limits: Limits) -> tuple[ApiKey, dict[str, str]]:
+        key, token = await make_key(services.keys, ApiKey("", "one", frozenset({"ingest"}), limits=limits))
+        return key, {"Authorization": f"Bearer {token}"}
+
+    (made, one), (_, other) = await make(Limits(max_documents=2, max_stored_mb=1)), await make(Limits(max_documents=1))
+
+    async def send(key: dict[str, str], name: str, text: str = "Text.") -> str:
+        """Return the address of the file's ingestion, or why it was refused."""
+        client.headers.update(key)
+        response = await upload(client, (name, f"# {name}\n\n{text}".encode()))
+        return response.headers.get("location") or str(response.json()["documents"][0]["error"])
+
+    first, second = await send(one, "a.md"), await send(one, "b.md", "word " * 100_000)
+    assert await send(one, "c.md") == "Your key may hold 2 documents, and has 2. Delete some first."
+    again = await send(one, "a.md", "Changed.")
+    assert (await send(one, "a.md", "word " * 100_000)).startswith("Your key may hold 1,000,000 bytes of files")
+    mine = await send(other, "mine.md")
+    # What is read is counted with what came before it alone, and by the limits that hold now.
+    await services.keys.change(replace(made, limits=Limits(max_documents=1)))
+    async with work(services):
+        reports = [(await follow(client, address))["report"] for address in (first, second, again, mine)]
+    assert [each["status"] for each in reports] == ["added", "failed", "updated", "added"]
+    full = "Your key holds 1 of the 1 documents that it may."
+    assert [reports[0]["note"], reports[1]["code"], reports[3]["note"]] == [full, "storage_full", full]

@@ -299,12 +299,14 @@ async def test_keys_are_made_changed_and_revoked_by_administrators_of_everything
     assert (await client.get("/api/keys")).status_code == 401
     mine = {"Authorization": f"Bearer {first.json()['key']}"}
     wanted = {"name": " Ann ", "workspaces": ["legal"], "groups": [], "expires": "90d", "dollars_per_day": 5}
+    wanted |= {"max_documents": 7, "max_stored_mb": 8}
     made = (await client.post("/api/keys", json=wanted, headers=mine)).json()
     theirs = {"Authorization": f"Bearer {made['key']}"}
     _, ann = (await client.get("/api/keys", headers=mine)).json()["keys"]
     assert made["key"] not in json.dumps(ann)
     assert (ann["name"], ann["rights"], ann["workspaces"], ann["groups"]) == ("Ann", ["ask"], ["legal"], [])
     assert ann["limits"]["dollars_per_day"] == 5
+    assert (ann["limits"]["max_documents"], ann["limits"]["max_stored_mb"]) == (7, 8)
     assert datetime.fromisoformat(ann["expires_at"]) > datetime.now(UTC) + timedelta(days=89)
     path = f"/api/keys/{made['key_id']}"
     changed = await client.put(path, json={"name": "Ann", "workspaces": ["legal"], "groups": ["board"]}, headers=mine)

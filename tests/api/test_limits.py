@@ -197,3 +197,37 @@ async def test_whoever_leaves_stops_the_embedding_of_their_texts(services: Servi
         small = await client.post("/v1/embeddings", json=body | {"input": "Falke"}, headers=key, timeout=10)
         assert small.status_code == 200
         assert "r=99" in small.headers["RateLimit"]
+
+
+async def test_a_key_stores_no_more_than_it_may(services: Services) -> None:
+    async with open_client(make_app(services)) as client:
+        one, two = await make(services, Limits(max_documents=2)), await make(services, Limits(max_stored_mb=1))
+
+        async def add(
+            key: dict[str, str], name: str, text: str = "Text.", workspace: str = "default"
+        ) -> dict[str, Any]:
+            sent = {"files": (name, f"# {name}\n\n{text}".encode())}
+            params = {"workspace": workspace}
+            report: dict[str, Any]
+            [report] = (await client.post("/api/documents", files=sent, params=params, headers=key)).json()["documents"]
+            return report
+
+        first = await add(one, "a.md")
+        assert (first["status"], first["note"]) == ("added", None)
+        # All workspaces count together.
+        assert (await add(one, "b.md", workspace="other"))["note"] == "Your key holds 2 of the 2 documents that it may."
+        third = await add(one, "c.md")
+        assert (third["code"], third["error"]) == (
+            "storage_full",
+            "Your key may hold 2 documents, and has 2. Delete some first.",
+        )
+        # What another has stored is their own, until somebody replaces it. A new version is no new document.
+        assert (await add(two, "c.md"))["note"] is None
+        assert (await add(one, "c.md", "Taken."))["code"] == "storage_full"
+        assert (await add(one, "a.md", "Changed."))["status"] == "updated"
+        assert (await add(two, "a.md", "Taken over."))["status"] == "updated"
+        assert (await add(one, "c.md", "Taken."))["status"] == "updated"
+        large = await add(two, "a.md", "word " * 200_000)
+        assert large["error"].startswith("Your key may hold 1,000,000 bytes of files, and has 32.")
+        # Of its second version, which is kept for citations, the first key is the bringer.
+        assert len(await services.library.documents.list("default")) == 2

@@ -12,6 +12,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
@@ -399,24 +400,37 @@ async def test_names_with_unusual_spaces_and_invisible_characters_are_stored(
 
 
 async def test_a_workspace_holds_no_more_than_it_may(
-    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
+    pool: Pool,
+    store: PostgresDocumentStore,
+    embedder: OnnxEmbedder,
+    cache: RedisAnswerCache,
+    parsers: ParserWorkers,
 ) -> None:
-    limit = StorageLimit(documents=2, bytes=1000)
+    limit = StorageLimit(documents=2, megabytes=1)
     ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache, parsers, limit=limit)
     first = await ingestion.add("full", "a.md", b"# A\n\nFirst.")
     assert (first.status, first.note) == ("added", None)
     second = await ingestion.add("full", "b.md", b"# B\n\nSecond.")
-    assert second.note == "The workspace holds 2 of the 2 documents that it may."
+    assert second.note == "This workspace holds 2 of the 2 documents that it may."
     third = await ingestion.add("full", "c.md", b"# C\n\nThird.")
     assert (third.status, third.code) == ("failed", "storage_full")
     assert third.error == "This workspace may hold 2 documents, and has 2. Delete some first."
     assert await store.find("full", "c.md") is None
     # A new version is no new document, but has a size.
     assert (await ingestion.add("full", "a.md", b"# A\n\nChanged.")).status == "updated"
-    large = await ingestion.add("full", "a.md", b"# A\n\n" + b"word " * 400)
+    large = await ingestion.add("full", "a.md", b"# A\n\n" + b"word " * 200_000)
     assert large.error is not None
-    assert "may hold 1,000 bytes of files" in large.error
+    assert "may hold 1,000,000 bytes of files" in large.error
     assert (await ingestion.add("other", "c.md", b"# C\n\nThird.")).status == "added"
     assert first.document_id is not None
     await ingestion.delete("full", first.document_id)
     assert (await ingestion.add("full", "c.md", b"# C\n\nThird.")).status == "added"
+    # What waits in the queue counts too, but as no document where it is a version of one.
+    queue = PostgresIngestionQueue(pool)
+    await queue.accept("other", "c.md", b"# C\n\nChanged.")
+    assert (await ingestion.add("other", "d.md", b"# D\n\nFourth.")).status == "added"
+    await ingestion.delete("other", (await ingestion.add("other", "d.md", b"# D\n\nFourth.")).document_id or "")
+    waiting = await queue.accept("other", "e.md", b"# E\n\nFifth.")
+    assert (await ingestion.add("other", "d.md", b"# D\n\nFourth.")).code == "storage_full"
+    await queue.cancel("other", waiting.ingestion_id)
+    assert (await ingestion.add("other", "d.md", b"# D\n\nFourth.")).status == "added"

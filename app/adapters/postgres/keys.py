@@ -12,17 +12,18 @@ from domain.people.limits import Limits
 
 _COLUMNS: LiteralString = """
     key_id, name, rights, workspaces, groups, created_at, expires_at, revoked_at, last_used_at,
-    requests_per_minute, runs, tokens_per_day, dollars_per_day
+    requests_per_minute, runs, tokens_per_day, dollars_per_day, max_documents, max_stored_mb
 """
 
 _ADD: LiteralString = """
     INSERT INTO api_keys (
         key_id, digest, name, workspaces, groups, rights, expires_at,
-        requests_per_minute, runs, tokens_per_day, dollars_per_day
+        requests_per_minute, runs, tokens_per_day, dollars_per_day, max_documents, max_stored_mb
     )
     VALUES (
         %(key_id)s, %(digest)s, %(name)s, %(workspaces)s, %(groups)s, %(rights)s, %(expires_at)s,
-        %(requests_per_minute)s, %(runs)s, %(tokens_per_day)s, %(dollars_per_day)s
+        %(requests_per_minute)s, %(runs)s, %(tokens_per_day)s, %(dollars_per_day)s, %(max_documents)s,
+        %(max_stored_mb)s
     )
 """
 
@@ -39,7 +40,8 @@ _CHANGE: LiteralString = """
     UPDATE api_keys SET
         name = %(name)s, workspaces = %(workspaces)s, groups = %(groups)s, rights = %(rights)s,
         requests_per_minute = %(requests_per_minute)s, runs = %(runs)s,
-        tokens_per_day = %(tokens_per_day)s, dollars_per_day = %(dollars_per_day)s
+        tokens_per_day = %(tokens_per_day)s, dollars_per_day = %(dollars_per_day)s,
+        max_documents = %(max_documents)s, max_stored_mb = %(max_stored_mb)s
     WHERE key_id = %(key_id)s AND revoked_at IS NULL RETURNING key_id
 """
 

@@ -57,6 +57,7 @@ from domain.errors import (
     UnreadableDocument,
 )
 from domain.library.ingestions import IngestionStatus
+from domain.library.storage import Incoming
 from domain.library.where import Where
 from domain.ports.documents import DocumentStore
 from domain.scope import Scope
@@ -136,16 +137,17 @@ async def add_documents(
             if (size := file.size or 0) > limit:
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
-                await ingestion.check_room(workspace, size, is_new=known is None)
+                coming = Incoming(name, size, known.id if known else None, caller.name)
+                await ingestion.check_room(workspace, coming)
                 async with uploads.take_turn(workspace, size):
                     data = await file.read()
                     check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
                     await parsers.run(check, size, owner=workspace, is_short=True)
-                    accepted.append(
-                        await ingestions.accept(
-                            workspace, name, data, file.content_type, given, groups, scope.groups, beside
-                        )
-                    )
+                    status = await ingestions.accept(
+                        workspace, name, data, file.content_type, given, groups, scope.groups, beside,
+                        brought_by=caller.name,
+                    )  # fmt: skip
+                    accepted.append(status)
                     del data, check
                 continue
             async with uploads.take_turn(workspace, size):
@@ -159,6 +161,7 @@ async def add_documents(
                     groups=groups,
                     asking=scope.groups,
                     arrival=arrival,
+                    brought_by=caller.name,
                     # Embedding takes minutes, for which the file need not stay in memory.
                     later=size > SMALL,
                 )

@@ -1,5 +1,6 @@
 """Types of the API's requests. `responses.py` has those of its responses."""
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -134,13 +135,17 @@ class KeyRequest(Body):
     groups: list[GroupName] | None = Field(None, max_length=MAX_GROUPS)
     """The groups whose documents it may read; null: all."""
     requests_per_minute: int | None = Field(None, ge=1, le=1_000_000)
-    """Null, here and below: as the settings say."""
+    """Null, here and in the next three: as the settings say."""
     runs: int | None = Field(None, ge=1, le=1_000_000)
     """Questions that it may have answered at once."""
     tokens_per_day: int | None = Field(None, ge=0, le=10**12)
     """Tokens of language models, read and written."""
     dollars_per_day: float | None = Field(None, ge=0, le=10**9, strict=False)
     """US dollars that language models may cost."""
+    max_documents: int | None = Field(None, ge=1, le=10**9)
+    """Documents that it may store in all workspaces; null, here and below: no limit."""
+    max_stored_mb: int | None = Field(None, ge=1, le=10**9)
+    """Megabytes of files that it may store."""
 
     def as_key(self, key_id: str = "", expires_at: datetime | None = None) -> ApiKey:
         """Return the key with this id."""
@@ -150,7 +155,7 @@ class KeyRequest(Body):
             rights=frozenset(self.rights),
             workspaces=None if self.workspaces is None else frozenset(self.workspaces),
             groups=None if self.groups is None else frozenset(self.groups),
-            limits=Limits(self.requests_per_minute, self.runs, self.tokens_per_day, self.dollars_per_day),
+            limits=Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)}),
             expires_at=expires_at,
         )
 

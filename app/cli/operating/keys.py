@@ -43,6 +43,10 @@ async def create(
         int | None, typer.Option(min=0, max=10**12, help="Tokens that its questions may use.")
     ] = None,
     dollars_per_day: Annotated[float | None, typer.Option(min=0, max=10**9, help="Dollars that they may cost.")] = None,
+    max_documents: Annotated[int | None, typer.Option(min=1, max=10**9, help="Documents that it may store.")] = None,
+    max_stored_mb: Annotated[
+        int | None, typer.Option(min=1, max=10**9, help="Megabytes of files that it may store.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Make a key and print it. It is shown this once: only its digest is kept.
@@ -62,7 +66,7 @@ async def create(
         rights=cast(frozenset[Right], rights),
         workspaces=frozenset(workspace) if workspace else None,
         groups=frozenset(check_groups(group) or ()) if group else None,
-        limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
+        limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day, max_documents, max_stored_mb),
         expires_at=read_expiry(expires),
     )
     async with open_stores(read_settings()) as stores:
@@ -124,5 +128,7 @@ def _say_limits(limits: Limits) -> str:
         limits.runs is not None and f"{limits.runs:,} at once",
         limits.tokens_per_day is not None and f"{limits.tokens_per_day:,} tokens/day",
         limits.dollars_per_day is not None and f"{say_dollars(limits.dollars_per_day)}/day",
+        limits.max_documents is not None and f"{limits.max_documents:,} documents",
+        limits.max_stored_mb is not None and f"{limits.max_stored_mb:,} MB",
     ]
     return ", ".join(part for part in parts if part) or "default"

@@ -1,7 +1,7 @@
 """The document store: documents, their chunks, and what is counted per workspace."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import LiteralString
 from uuid import UUID, uuid4, uuid5
@@ -32,8 +32,8 @@ from app.adapters.postgres.documents.originals import (
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import update_vocabulary
-from app.adapters.postgres.pool import Pool, Session, open_session
-from app.adapters.postgres.queue.leases import HOLD_LEASE
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
+from app.adapters.postgres.queue.leases import HOLD_LEASE, UNFINISHED
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import hold_index
@@ -41,7 +41,7 @@ from domain.documents import Arrival, Document, pick_named
 from domain.errors import NameTaken, Superseded, UnknownDocument
 from domain.library.browsing import Browsed, View
 from domain.library.metadata import Metadata
-from domain.library.storage import Held
+from domain.library.storage import Held, Incoming
 from domain.people.names import find_twin
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
@@ -145,12 +145,12 @@ _HOLD_MARK: LiteralString = """
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
-         metadata, given, unread, revision, groups)
+         metadata, given, unread, revision, groups, brought_by)
     VALUES (
         %(workspace_id)s, %(document_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s::int,
         %(characters)s, %(chunks)s, %(text)s, coalesce(%(arrival)s::bigint, nextval('arrivals')),
         %(metadata)s::jsonb || coalesce(%(given)s::jsonb, %(had)s), coalesce(%(given)s::jsonb, %(had)s), %(unread)s,
-        %(revision)s, %(groups)s
+        %(revision)s, %(groups)s, %(brought_by)s
     )
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         former = documents.former || array_remove(ARRAY[documents.source], excluded.source),
@@ -158,7 +158,7 @@ _UPSERT: LiteralString = f"""
         content_hash = excluded.content_hash, pages = excluded.pages, characters = excluded.characters,
         chunks = excluded.chunks, text = excluded.text, unread = excluded.unread,
         metadata = %(metadata)s::jsonb || {_GIVEN}, given = {_GIVEN},
-        groups = excluded.groups, revision = excluded.revision,
+        groups = excluded.groups, revision = excluded.revision, brought_by = excluded.brought_by,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
         END,
@@ -235,12 +235,34 @@ def document_id_of(workspace_id: str, source: str) -> UUID:
     return uuid5(_NAMESPACE, f"{workspace_id}\0{source}")
 
 
-_MEASURE: LiteralString = """
-    SELECT
-        (SELECT count(*) FROM documents WHERE workspace_id = %(workspace_id)s) AS documents,
-        (SELECT coalesce(sum(octet_length(bytes)), 0) FROM originals WHERE workspace_id = %(workspace_id)s)::bigint
-            + (SELECT coalesce(sum(size), 0) FROM original_objects WHERE workspace_id = %(workspace_id)s)::bigint
-            AS bytes
+# What one workspace holds, or what a caller brought to all of them.
+_IS_COUNTED: LiteralString = (
+    "CASE WHEN %(caller)s = '' THEN workspace_id = %(workspace_id)s ELSE brought_by = %(caller)s END"
+)
+
+_MEASURE: LiteralString = f"""
+    WITH mine AS (SELECT workspace_id, document_id, source, content_hash, arrival FROM documents WHERE {_IS_COUNTED}),
+    waiting AS (
+        SELECT workspace_id, source, octet_length(content) AS size FROM ingestions
+        WHERE {_IS_COUNTED} AND {UNFINISHED} AND (%(arrival)s::bigint IS NULL OR arrival < %(arrival)s)
+            AND (workspace_id, arrival) NOT IN (SELECT workspace_id, arrival FROM mine)  -- stored just now
+    ),
+    coming AS (
+        SELECT workspace_id, source FROM waiting EXCEPT SELECT workspace_id, source FROM mine
+        EXCEPT VALUES (%(within)s::text, %(source)s::text)
+    ),
+    file AS (
+        SELECT workspace_id, content_hash FROM mine UNION
+        SELECT workspace_id, content_hash FROM document_revisions WHERE {_IS_COUNTED}
+    ),
+    part AS (
+        SELECT size FROM waiting UNION ALL
+        SELECT octet_length(bytes) FROM originals JOIN file USING (workspace_id, content_hash) UNION ALL
+        SELECT size FROM original_objects JOIN file USING (workspace_id, content_hash) WHERE state = 'kept'
+    )
+    SELECT (SELECT count(*) FROM mine) + (SELECT count(*) FROM coming) AS documents,
+        (SELECT coalesce(sum(size), 0)::bigint FROM part) AS bytes,
+        EXISTS (SELECT FROM mine WHERE document_id = %(replaces)s::uuid) AS has_it
 """
 
 
@@ -313,11 +335,11 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             )
         return row is not None
 
-    async def measure(self, workspace_id: str) -> Held:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_MEASURE)
+    async def measure(self, workspace_id: str, file: Incoming, caller: str = "") -> Held:
+        async with open_session(self._pool, ALL_WORKSPACES if caller else workspace_id) as session:
+            row = await session.fetch_one(_MEASURE, **asdict(file), within=workspace_id, caller=caller)
         assert row is not None
-        return Held(row["documents"], row["bytes"])
+        return Held(**row)
 
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
         if await self._originals.measure(workspace_id, content_hash) is not None:
@@ -399,6 +421,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 unread=Jsonb(content.parsed.unread),
                 revision=place.revision,
                 groups=sorted(set(place.groups if content.groups is None else content.groups)),
+                brought_by=content.brought_by,
             )
             document = read_document(row)
             if document is None:

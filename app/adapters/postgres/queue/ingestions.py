@@ -58,9 +58,9 @@ _COLUMNS: LiteralString = """
 _ACCEPT: LiteralString = f"""
     WITH file AS (
         INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, sidecar,
-            groups, asking, moved_from, turn)
+            groups, asking, moved_from, brought_by, turn)
         SELECT %(within)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
-            %(sidecar)s, %(groups)s, %(asking)s, %(moved_from)s, coalesce(
+            %(sidecar)s, %(groups)s, %(asking)s, %(moved_from)s, %(brought_by)s, coalesce(
                 (SELECT max(turn) + 1 FROM ingestions WHERE workspace_id = %(within)s AND state = 'queued'),
                 (SELECT min(turn) FROM ingestions WHERE state = 'queued'),
                 0
@@ -88,7 +88,7 @@ _TAKE: LiteralString = f"""
     SET state = 'running', attempt = attempt + 1, begun = begun + 1, claimed_until = now() + %(lease)s
     FROM next WHERE file.workspace_id = next.workspace_id AND file.ingestion_id = next.ingestion_id
     RETURNING file.workspace_id, file.ingestion_id, source, media_type, content, metadata, sidecar, groups, asking,
-        moved_from, arrival, begun, attempt
+        moved_from, brought_by, arrival, begun, attempt
 """
 
 # What is being stored is locked, and nobody else can take it.
@@ -162,6 +162,7 @@ class PostgresIngestionQueue:
         asking: frozenset[str] | None = None,
         sidecar: Metadata | None = None,
         moved_from: str | None = None,
+        brought_by: str | None = None,
     ) -> IngestionStatus:
         async with open_session(self._pool, ALL_WORKSPACES) as session:
             row = await session.fetch_one(
@@ -174,6 +175,7 @@ class PostgresIngestionQueue:
                 metadata=None if metadata is None else Jsonb(metadata),
                 sidecar=Jsonb(sidecar or {}),
                 moved_from=moved_from,
+                brought_by=brought_by,
                 groups=None if groups is None else list(groups),
                 asking=None if asking is None else sorted(asking),
             )
@@ -250,6 +252,7 @@ class PostgresIngestionQueue:
                     groups=file["groups"],
                     asking=_read_asking(file),
                     moved_from=file["moved_from"],
+                    brought_by=file["brought_by"],
                     arrival=Arrival(file["arrival"], attempt),
                     on_stage=stages.append,
                 )

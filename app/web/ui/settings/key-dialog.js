@@ -38,7 +38,8 @@ export function KeyDialog({ item, isFirst, close }) {
 /** @param {{item: Key | null}} props */
 function Fields({ item }) {
   const rights = [["ask", phrase("keys.may_ask")], ["ingest", phrase("keys.may_ingest")], ["debug", phrase("keys.may_debug")], ["admin", phrase("keys.may_admin")]];
-  const limits = [["requests_per_minute", phrase("keys.requests")], ["runs", phrase("keys.runs")], ["tokens_per_day", phrase("keys.tokens")], ["dollars_per_day", phrase("keys.dollars")]];
+  const limits = [["requests_per_minute", phrase("keys.requests")], ["runs", phrase("keys.runs")], ["tokens_per_day", phrase("keys.tokens")], ["dollars_per_day", phrase("keys.dollars")],
+    ["max_documents", phrase("keys.documents")], ["max_stored_mb", phrase("keys.megabytes")]];
   const ends = [["", phrase("keys.no_end")], ["30d", phrase("keys.end", { count: 30 })], ["90d", phrase("keys.end", { count: 90 })], ["365d", phrase("keys.end", { count: 365 })]];
   return html`
     <fieldset><legend>${phrase("keys.rights")}</legend>
@@ -74,6 +75,8 @@ function readKey(form) {
     runs: limit("runs"),
     tokens_per_day: limit("tokens_per_day"),
     dollars_per_day: limit("dollars_per_day"),
+    max_documents: limit("max_documents"),
+    max_stored_mb: limit("max_stored_mb"),
   };
 }
 

@@ -59,12 +59,14 @@ function Row({ item, over, own, change, load }) {
 }
 
 /** @param {Key["limits"]} limits */
-function describe({ requests_per_minute, runs, tokens_per_day, dollars_per_day }) {
+function describe({ requests_per_minute, runs, tokens_per_day, dollars_per_day, max_documents, max_stored_mb }) {
   const parts = [
     requests_per_minute !== null && phrase("keys.a_minute", { count: requests_per_minute }),
     runs !== null && phrase("keys.at_once", { count: runs }),
     tokens_per_day !== null && phrase("keys.tokens_a_day", { count: tokens_per_day }),
     dollars_per_day !== null && phrase("keys.dollars_a_day", { cost: dollars(dollars_per_day) }),
+    max_documents !== null && phrase("keys.in_documents", { count: max_documents }),
+    max_stored_mb !== null && phrase("keys.in_megabytes", { count: max_stored_mb }),
   ];
   return parts.filter(Boolean).join(", ") || phrase("keys.default");
 }
