@@ -23,7 +23,8 @@ from domain.text.terms import analyse_in
 
 _LONGEST_NAME, _MOST_WORDS = 8, 60
 """Words of a header or cell that are looked for as a whole, and of a question that is read."""
-_YEARS = range(1500, 2200)
+_YEARS, _MAY_BE_YEARS = range(1500, 2200), range(1000, 2200)
+"""What a column of years holds, and what may be years and is not summed."""
 _LEVEL = 0.1
 """Least change from one time to the next, as a share of the mean, of what may be summed over time. Employment and
 prices change less: they are levels. Rain and sales change more."""
@@ -159,7 +160,7 @@ def read_tables(text: str, language: Language) -> tuple[Table, ...]:
             path = open_section(path, *headings.pop(0)[1:])
         called = frozenset(analyse_in(language, split_name(relation.caption))).union(*(terms for _, terms in path))
         names = [split_name(column.name) for column in relation.columns]
-        headers = tuple(frozenset(analyse_in(language, re.split(r"[(\[]", name)[0])) for name in names)
+        headers = tuple(_read_header(name, language) for name in names)
         said = (fold(f"{name} {column.unit}") for name, column in zip(names, relation.columns, strict=True))
         places: dict[str, set[tuple[int, int]]] = defaultdict(set)
         sizes: dict[tuple[int, int], int] = {}
@@ -173,6 +174,12 @@ def read_tables(text: str, language: Language) -> tuple[Table, ...]:
         units = tuple(frozenset(_UNIT.findall(each)) for each in said)
         tables.append(Table(relation, headers, units, called, headed - called, held, sizes))
     return tuple(tables)
+
+
+def _read_header(name: str, language: Language) -> frozenset[str]:
+    """Return the terms of a header, without what stands in brackets or is as short as a unit: "elevation_m"."""
+    terms = frozenset(analyse_in(language, re.split(r"[(\[]", name)[0]))
+    return frozenset(term for term in terms if len(term) > 2) or terms
 
 
 def split_name(name: str) -> str:
@@ -316,8 +323,8 @@ class _Reading:
         question names, the nearest before others."""
         if measured := self._best(_find_measured(operator.text.split()[0], self._language), self._figures):
             return measured[0] if len(measured) == 1 else None
-        if operator.name in _TIME_SIGNS or (is_time and self._times):
-            return self._times[0] if is_time and len(self._times) == 1 else None
+        if is_time and self._times:
+            return self._times[0] if len(self._times) == 1 else None
         return self._nearest(operator.first)
 
     def _nearest(self, place: int) -> int | None:
@@ -535,13 +542,16 @@ class _Reading:
         return self._columns[column].kind == "text" and not self._is_key(column)
 
     def _may_sum(self, column: int) -> bool:
-        """Return False for shares, for whole numbers that count the rows, and for levels, which hardly change from one
+        """Return False for shares, years, whole numbers that count the rows, and for levels, which hardly change from one
         time to the next."""
         numbers = [value for row in self._rows if isinstance(value := row[column], int | float)]
         counts_rows = len(set(numbers)) == max(numbers, default=0) > _MOST_WORDS
         codes = re.compile(_words(self._language)["codes"])
-        if counts_rows or any(
-            _SHARES.intersection(unit) or codes.fullmatch(unit) for unit in self._table.units[column]
+        may_be_years = all(value in _MAY_BE_YEARS for value in numbers)
+        if (
+            counts_rows
+            or may_be_years
+            or any(_SHARES.intersection(unit) or codes.fullmatch(unit) for unit in self._table.units[column])
         ):
             return False
         if not self._times or any(" = " in condition for c, condition, _ in self._conditions if c in self._times):

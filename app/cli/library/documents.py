@@ -179,7 +179,7 @@ def print_documents(documents: Sequence[Document]) -> None:
     for column in ("title", "pages", "chunks", "source", *(["metadata"] if has_metadata else [])):
         table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
     for d in documents:
-        shown = [escape(_show_metadata(d.metadata))] if has_metadata else []
+        shown = [_show_metadata(d.metadata)] if has_metadata else []
         table.add_row(d.id, escape(d.title), str(d.pages or ""), _show_chunks(d), escape(d.source), *shown)
     print_table(table)
 
@@ -192,7 +192,7 @@ def _show_chunks(document: Document) -> str:
 def _show_metadata(metadata: Metadata) -> str:
     """Write metadata as `--meta` takes it, each key on a line with its values."""
     return "\n".join(
-        f"{key}={', '.join(map(_show_value, value if isinstance(value, list) else [value]))}"
+        escape(f"{key}={', '.join(map(_show_value, value if isinstance(value, list) else [value]))}")
         for key, value in metadata.items()
     )
 
