@@ -228,14 +228,15 @@ async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
 ) -> None:
     key, header = await make(services, "ask", "ingest", workspaces=frozenset({"legal"}))
     await client.get("/api/documents", headers=header)
-    await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, headers=header)
+    files = [("files", ("a.md", b"# A\n\nText.")), ("files", ("a\0.md", b""))]
+    await client.post("/api/documents", files=files, headers=header)
     await client.delete(f"/api/documents/{library['Station handbook']}", headers=header)
     await client.delete("/api/documents/x?everywhere=true", headers=header)
     entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
     assert [(e.caller, e.action.partition(" ")[0], e.target, e.workspace_id, e.status) for e in entries] == [
         (f"key:{key.key_id}", "DELETE", "everywhere=true", "legal", 403),
         (f"key:{key.key_id}", "DELETE", "", "legal", 404),
-        (f"key:{key.key_id}", "POST", "a.md", "legal", 200),
+        (f"key:{key.key_id}", "POST", "a.md, a\ufffd.md", "legal", 200),
     ]
     await services.audit.delete_before(datetime.now(UTC) + timedelta(hours=1))
     assert await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10) == []

@@ -325,7 +325,9 @@ class _PlainReply:
                 if not isinstance(chunk, dict):  # what keeps a connection alive
                     continue
                 for choice in chunk.get("choices") or []:
-                    is_refusal = is_refusal or bool((choice.get("delta") or {}).get("refusal"))
+                    delta = choice.get("delta") or {}
+                    delta.pop("tool_calls", None)  # none is offered here, and LangChain's sum of many is quadratic
+                    is_refusal = is_refusal or bool(delta.get("refusal"))
                     if is_refusal and choice.get("finish_reason"):
                         # `ChatOpenAI` drops the words of a refusal, and would find an empty reply.
                         choice["finish_reason"] = "refusal"

@@ -10,6 +10,7 @@ from app.api.perimeter.errors import status_of
 from domain.errors import AskgraphError
 from domain.people.access import Caller
 from domain.people.audit import LONGEST_TARGET, AuditEntry, AuditLog
+from domain.text.storable import make_storable
 
 logger = logging.getLogger("askgraph.api")
 
@@ -44,8 +45,8 @@ async def record_change(log: AuditLog, request: Request, caller: Caller, status:
     state = request.state
     entry = AuditEntry(
         caller=caller.name,
-        action=f"{request.method} {request.url.path}",
-        target=str(getattr(state, "target", request.url.query))[:LONGEST_TARGET],
+        action=make_storable(f"{request.method} {request.url.path}"),
+        target=make_storable(str(getattr(state, "target", request.url.query))[:LONGEST_TARGET]),
         status=status,
         workspace_id=getattr(state, "workspace", None),
         address=_find_address(request),

@@ -125,6 +125,14 @@ async def test_what_keeps_a_connection_alive_is_no_reply(model: OpenAIChat, serv
     assert await call(model, "stream") == "Yes."
 
 
+async def test_calls_that_nobody_offered_are_dropped_from_a_stream(model: OpenAIChat, server: OpenAIServer) -> None:
+    asked = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "x", "arguments": "{"}}]}
+    send(server, event_of(asked), event_of({"content": "Yes."}), event_of({}, "stop"))
+    chunks: list[Any] = [chunk async for chunk in model.client.astream("?")]
+    assert "".join(chunk.text for chunk in chunks) == "Yes."
+    assert not any(chunk.tool_call_chunks for chunk in chunks)
+
+
 @pytest.mark.parametrize("odd", [{"choices": [None]}, {"choices": [{"delta": "hi"}]}, {"choices": [{"message": None}]}])
 async def test_a_reply_of_another_shape_is_an_error_of_the_model(
     model: OpenAIChat, server: OpenAIServer, odd: Json

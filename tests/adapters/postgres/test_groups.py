@@ -1,16 +1,18 @@
 """Documents that only callers of their groups may read, in the searches of `Library`."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.library.filters import FilteredDocuments
+from app.adapters.postgres.library.filters import REMEMBERED_FILTERS, FilteredDocuments
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import Pool, open_session
 from domain.errors import UnknownDocument
 from domain.scope import Scope
 from tests.contracts.corpus import content_of, vector_of
@@ -105,3 +107,24 @@ async def test_groups_stay_until_they_are_named(pool: Pool, documents: PostgresD
 def test_a_scope_keeps_its_groups_in_json() -> None:
     assert Scope.from_json(BOARD.to_json()) == BOARD
     assert "groups" not in EVERYBODY.to_json()
+
+
+async def test_a_scope_that_others_push_out_while_it_is_looked_up_is_found(
+    pool: Pool, documents: PostgresDocumentStore
+) -> None:
+    filtered, waiting = FilteredDocuments(), asyncio.Event()
+    others = [Scope("a", groups=frozenset([str(number)])) for number in range(REMEMBERED_FILTERS)]
+    async with open_session(pool, "a") as session:
+        found = await filtered.find(session, STAFF)
+
+        async def fetch_one(*arguments: Any, **values: Any) -> Any:
+            await waiting.wait()
+            return await session.fetch_one(*arguments, **values)
+
+        slow: Any = SimpleNamespace(fetch_one=fetch_one)
+        finding = asyncio.create_task(filtered.find(slow, STAFF))
+        await asyncio.sleep(0)
+        for other in others:
+            await filtered.find(session, other)
+        waiting.set()
+        assert await finding == found

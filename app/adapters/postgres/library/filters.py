@@ -15,7 +15,7 @@ from app.adapters.postgres.row_security import READABLE
 from domain.library.where import PATH_KEY, Condition, Scalar, Where
 from domain.scope import Scope
 
-REMEMBERED_FILTERS = 8
+REMEMBERED_FILTERS = 32
 """Number of recent scopes with a filter whose documents are kept until the workspace changes."""
 
 _GET_STATE: LiteralString = "SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
@@ -63,7 +63,7 @@ class FilteredDocuments:
             # Any change of the workspace's documents, metadata included, gives it another state.
             state = await session.fetch_one(_GET_STATE)
             if state is not None and state["corpus"] == known[0]:
-                self._known.move_to_end(scope)
+                self._remember(scope, known)  # others may have pushed it out meanwhile
                 return known[1]
         groups = None if scope.groups is None else sorted(scope.groups)
         row = None if scope.where else await session.fetch_one(_HIDES_ANY, groups=groups)
@@ -75,11 +75,14 @@ class FilteredDocuments:
             )
             assert row is not None
             found = row["document_ids"]
-        self._known[scope] = row["corpus"], found
+        self._remember(scope, (row["corpus"], found))
+        return found
+
+    def _remember(self, scope: Scope, known: tuple[UUID | None, str | None]) -> None:
+        self._known[scope] = known
         self._known.move_to_end(scope)
         if len(self._known) > REMEMBERED_FILTERS:
             self._known.popitem(last=False)
-        return found
 
 
 def write_paths(where: Where) -> tuple[str | None, str | None]:
