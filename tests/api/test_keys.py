@@ -228,8 +228,10 @@ async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
 ) -> None:
     key, header = await make(services, "ask", "ingest", workspaces=frozenset({"legal"}))
     await client.get("/api/documents", headers=header)
-    files = [("files", ("a.md", b"# A\n\nText.")), ("files", ("a\0.md", b""))]
-    await client.post("/api/documents", files=files, headers=header)
+    part = b'--B\r\nContent-Disposition: form-data; name="files"; filename="%s"\r\n\r\n%s\r\n'
+    form = part % (b"a.md", b"# A\n\nText.") + part % (b"a\0.md", b"") + b"--B--\r\n"
+    kind = {"Content-Type": "multipart/form-data; boundary=B"}
+    await client.post("/api/documents", content=form, headers=header | kind)
     await client.delete(f"/api/documents/{library['Station handbook']}", headers=header)
     await client.delete("/api/documents/x?everywhere=true", headers=header)
     entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)

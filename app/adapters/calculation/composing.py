@@ -542,7 +542,7 @@ class _Reading:
         return self._columns[column].kind == "text" and not self._is_key(column)
 
     def _may_sum(self, column: int) -> bool:
-        """Return False for shares, years, whole numbers that count the rows, and for levels, which hardly change from one
+        """Return False for shares, years, whole numbers that count the rows, and levels, which hardly change from one
         time to the next."""
         numbers = [value for row in self._rows if isinstance(value := row[column], int | float)]
         counts_rows = len(set(numbers)) == max(numbers, default=0) > _MOST_WORDS
