@@ -14,6 +14,7 @@ from app.answering.parts import RunParts
 from app.answering.requests import Ask
 from app.serving.application import make_app
 from app.settings import Settings
+from app.support.cancelling import end_tasks
 from app.wiring.services import open_services
 from domain.errors import Saturated, ThreadBusy, TooManyRuns
 from domain.execution.streams import StreamedEvent
@@ -93,8 +94,7 @@ async def test_of_many_questions_at_once_few_are_looked_up(settings: Settings, m
             # An answer that is waited for counts as a run, and not as a request as well.
             services.admission.most = 3
             assert (await http.post("/api/chat", json={})).status_code == 422
-            for each in asked:
-                each.cancel()
+            await end_tasks(*asked)
 
 
 async def test_a_conversation_has_a_limited_number_of_waiting_questions(

@@ -355,7 +355,9 @@ async def test_documents_are_forgotten_while_questions_about_them_are_answered(
         forgetting = services.make_forgetting()
         proofs = await asyncio.gather(*(forgetting.forget_document("default", each) for each in ids))
         await asyncio.gather(*asking)
-        assert [dict(proof.found) for proof in proofs] == [{}] * len(ids)
+        # An answer that was being written may still stand among the events: forgetting may be repeated.
+        for each in [each for each, proof in zip(ids, proofs, strict=True) if proof.found]:
+            assert dict((await forgetting.forget_document("default", each)).found) == {}
         said = [each for name in names for each in (f"{name} Quandt receives", f"{name.lower()}ty thousand")]
         assert find(await dump(services), *ids, *said) == []
 
