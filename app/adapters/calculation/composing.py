@@ -239,7 +239,7 @@ class _Reading:
                 self._values.setdefault(named, []).extend(cell for cell in cells if cell[0] in named)
         units = frozenset[str]().union(*(self._table.units[column] for column in self._asked))
         self._by |= {n: "unit" for n, word in enumerate(self._words) if n not in self._by and fold(word.text) in units}
-        kinds = {n for each in self._said if each.name == "kind" for n in range(each.first, each.last + 1)}
+        kinds = self._list_places(of_kinds=True)
         return all(
             n in self._by or n in kinds or not word.is_typed or not (word.terms or word.day)
             for n, word in enumerate(self._words)
@@ -247,19 +247,23 @@ class _Reading:
 
     def _find_whole_names(self) -> None:
         """Account for words by the headers and the cells that they say whole, the longest first."""
-        operators = {n for each in self._said if each.name != "kind" for n in range(each.first, each.last + 1)}
+        operators = self._list_places(of_kinds=False)
         for length in range(_LONGEST_NAME, 0, -1):
             for first in range(len(self._words) - length + 1):
                 span = range(first, first + length)
                 if not self._words[first].terms or not self._words[span[-1]].terms or any(n in self._by for n in span):
                     continue
                 terms = frozenset(term for n in span for term in self._words[n].terms)
-                if (columns := [c for c, h in enumerate(self._table.headers) if h == terms]) and span[
-                    0
-                ] not in operators:
+                columns = [c for c, header in enumerate(self._table.headers) if header == terms]
+                if columns and first not in operators:
                     self._name(span, columns, 1.0)
                 elif length > 1 or first not in operators:
                     self._choose(span, [p for p in self._hold(terms) if self._table.sizes[p] == len(terms)], 1.0)
+
+    def _list_places(self, *, of_kinds: bool) -> set[int]:
+        """Return the places of words that say only of what kind the answer is, or of operators."""
+        said = (each for each in self._said if (each.name == "kind") == of_kinds)
+        return {n for each in said for n in range(each.first, each.last + 1)}
 
     def _hold(self, terms: Collection[str]) -> Collection[tuple[int, int]]:
         """Return the cells that hold all of these terms."""
@@ -339,11 +343,14 @@ class _Reading:
 
     def _best(self, wanted: Collection[str], columns: Sequence[int]) -> list[int]:
         """Return those of the columns whose headers hold the greatest share of these terms; none where none does."""
-        headers = {c: h for c in columns if (h := self._table.headers[c])}
-        shares = {
-            c: sum(any(_stands_for(part, term) for term in wanted) for part in h) / len(h) for c, h in headers.items()
-        }
-        return [c for c, share in shares.items() if share and share == max(shares.values())]
+        shares = {column: self._share(column, wanted) for column in columns}
+        most = max(shares.values(), default=0.0)
+        return [column for column, share in shares.items() if share and share == most]
+
+    def _share(self, column: int, said: Collection[str]) -> float:
+        """Return the share of a column's header that these terms say."""
+        header = self._table.headers[column]
+        return sum(any(_stands_for(part, term) for term in said) for part in header) / max(1, len(header))
 
     def _take_unit(self, n: int, column: int) -> None:
         """Account for the unit behind a number."""
@@ -367,9 +374,7 @@ class _Reading:
         if word.number is not None:
             return
         every = range(len(self._columns))
-        named = [
-            c for c in every if any(_stands_for(part, term) for part in self._table.headers[c] for term in word.terms)
-        ]
+        named = [column for column in every if self._share(column, word.terms)]
         said = {
             term for m, each in enumerate(self._words) if self._by.get(m, "header") == "header" for term in each.terms
         }
@@ -377,10 +382,7 @@ class _Reading:
         if self._called.issuperset(word.terms):
             self._by[n] = "name"
         elif len(columns) == 1 or (columns and not self._hold(word.terms)):
-            header = self._table.headers[columns[0]]
-            share = (
-                sum(any(_stands_for(part, term) for term in said) for part in header) / len(header) if named else 1.0
-            )
+            share = self._share(columns[0], said) if named else 1.0
             is_sole = columns == self._figures
             self._name([n], columns, max(share, _ENOUGH) if is_sole else share)
 
@@ -515,9 +517,7 @@ class _Reading:
             filters = words["where"].format(filters="; ".join(said)) if said else words["no_filter"]
             name = words[what].format(column="" if column is None else self._columns[column].name)
             working = words["of"].format(what=name, count=f"{len(self._rows):,}", table="{name}", filters=filters)
-        return Composed(
-            sql, working, min([self._cover, *shares]) * getattr(self, "_share", 1.0), is_figure, tuple(columns)
-        )
+        return Composed(sql, working, min([self._cover, *shares]), is_figure, tuple(columns))
 
     def _list_naming(self) -> list[int]:
         return [*(c for columns in self._values for c in columns), *(c for c, *_ in self._conditions)]

@@ -65,7 +65,7 @@ def _show(composed: Composed, table: Table, result: Result, name: str, text: str
     ):
         return None
     relation = table.relation
-    working = composed.working.replace("{name}", name) and f"{composed.working.replace('{name}', name)}:"
+    working = f"{composed.working.replace('{name}', name)}:" if composed.working else ""
     caption = "\n".join(line for line in relation.lead.split("\n") if "|" not in line)
     if composed.is_figure:
         if any(row[-1] is None for row in result.rows):

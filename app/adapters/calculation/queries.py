@@ -7,7 +7,7 @@ has limits of its own, for what holds up both.
 
 import sqlite3
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from time import monotonic
 from typing import Any, cast
@@ -58,7 +58,7 @@ def answer(sql: str, sources: Sequence[str], texts: Sequence[str], seconds: floa
     try:
         query = _parse(sql, relations)
         with closing(sqlite3.connect(":memory:")) as database:
-            _load(database, relations, origins)
+            _load(database, relations, origins, _list_tables(query))
             _confine(database, query, relations, seconds)
             cursor = database.execute(query.sql("sqlite"))
             columns = tuple(str(column[0]) for column in cursor.description)
@@ -97,7 +97,7 @@ def _parse(sql: str, relations: Mapping[str, Relation]) -> exp.Query:
     if not isinstance(query, exp.Query | exp.Values):
         raise _Wrong("Only a single SELECT can be run.")
     defined = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    tables = {table.name.lower() for table in query.find_all(exp.Table)} - defined
+    tables = _list_tables(query).keys() - defined
     if unknown := sorted(tables - relations.keys() - {_CATALOG}):
         raise _Wrong(f"There is no table {unknown[0]}.")
     named = sorted(tables & relations.keys())
@@ -136,10 +136,22 @@ _NAMED = (exp.Alias, exp.Column, exp.Star, exp.Subquery)
 _CATALOG_COLUMNS = ("name", "document", "caption", "columns", "rows")
 
 
-def _load(database: sqlite3.Connection, relations: Mapping[str, Relation], origins: Mapping[str, str]) -> None:
+def _list_tables(query: exp.Query | exp.Values) -> dict[str, None]:
+    """Return the names of the tables that a query reads, in order."""
+    return dict.fromkeys(table.name.lower() for table in query.find_all(exp.Table))
+
+
+def _load(
+    database: sqlite3.Connection,
+    relations: Mapping[str, Relation],
+    origins: Mapping[str, str],
+    named: Collection[str],
+) -> None:
+    """Fill the database with the relations that are named, and the list of all."""
     for pragma in (f"hard_heap_limit={_HEAP}", "temp_store=MEMORY", "trusted_schema=OFF"):
         database.execute(f"PRAGMA {pragma}")
-    for name, relation in relations.items():
+    for name in relations.keys() & named:
+        relation = relations[name]
         kinds = (f'"{each.name}" {"NUMERIC" if each.kind == "number" else "TEXT"}' for each in relation.columns)
         _fill(database, name, list(kinds), relation.rows)
     described = [
@@ -220,7 +232,7 @@ def _trace(
                 for (_, name), numbers in zip(read, row[-len(read) :], strict=True):
                     if numbers is not None:
                         used.setdefault(name, {}).update(dict.fromkeys(map(int, str(numbers).split(","))))
-    for name in dict.fromkeys(table.name.lower() for table in query.find_all(exp.Table)):
+    for name in _list_tables(query):
         if name in relations:
             numbers = used.get(name)
             spans = relations[name].spans
