@@ -168,11 +168,13 @@ class Assistants:
 
     async def change(self, scope: Scope, draft: Draft, caller: Caller, assistant_id: str) -> Assistant:
         """Store a further version of an assistant. Raises `UnknownAssistant`, and what `create` raises."""
-        shown = await self.read(scope, assistant_id)
-        if draft.groups is not None:
-            caller.check_groups(draft.groups, shown.groups)
         known = await self.modes.store.find(scope, assistant_id)
-        hidden = set((known and known.setup.document_ids) or ()) - set(shown.setup.document_ids or ())
+        if known is None or known.assistant_id != assistant_id:
+            raise unknown_assistant(assistant_id)
+        if draft.groups is not None:
+            caller.check_groups(draft.groups, known.groups)
+        [shown] = await self.modes.show(scope, [known])
+        hidden = set(known.setup.document_ids or ()) - set(shown.setup.document_ids or ())
         await self._check(scope, draft, shown.setup, has_hidden=bool(hidden))
         if draft.document_ids is not None:
             # Those that the caller does not see stay.
