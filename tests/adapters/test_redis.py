@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.erasure import RedisEraser
 from tests.adapters.conftest import Relay
 from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
 
@@ -113,3 +114,23 @@ async def test_calls_get_their_own_replies_whatever_happens(redis_server: RedisS
         redis_server.run(script, ["text"], [1]), redis_server.run(script, ["one"], [1])
     )
     assert (refused, done) == (None, 2)
+
+
+async def test_a_server_that_refuses_to_rewrite_its_log_is_asked_once(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Redis.from_url(redis_url) as client:
+        appends = str((await client.config_get("appendonly"))["appendonly"])
+        await client.config_set("appendonly", "yes")
+        await client.acl_setuser(
+            "reader", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-bgrewriteaof"]
+        )
+        server = RedisServer(redis_url.replace("unix://", "unix://reader:pw@"), timeout_seconds=10)
+        try:
+            async with asyncio.timeout(20):
+                assert await RedisEraser(server, RedisAnswerCache(server)).erase("a", []) == 0
+            assert "bgrewriteaof" in caplog.text
+        finally:
+            await server.close()
+            await client.acl_deluser("reader")
+            await client.config_set("appendonly", appends)

@@ -51,7 +51,9 @@ async def _rewrite_logs(redis: Redis) -> None:
             try:
                 await server.execute_command("BGREWRITEAOF")
                 break
-            except ResponseError:
+            except ResponseError as error:
+                if "in progress" not in str(error):
+                    raise
                 # One is under way, and began before.
                 await _wait_for_log(server)
         await _wait_for_log(server)
