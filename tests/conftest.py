@@ -9,9 +9,10 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
+from functools import cache, wraps
+from inspect import iscoroutinefunction
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from tests.wire.s3 import Bucket
 
 TEMPLATE = "template_of_tests"
+# Less than `timeout` of pyproject.toml, which ends the whole process and all tests that wait for it.
+HANGS_SECONDS = 150
 
 # The loop of tests is that of every command. Named by pytest-asyncio's hook it would be a parameter of each test, with
 # which all that lives for the session, the servers too, would begin anew.
@@ -72,9 +75,23 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def _fail_where_it_hangs(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Fail the test that waits too long, with the place where it waited, and go on with the others."""
+
+    @wraps(test)
+    async def limited(*arguments: Any, **named: Any) -> None:
+        async with asyncio.timeout(HANGS_SECONDS):
+            await test(*arguments, **named)
+
+    return limited
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files first that take long, so that none is left at the end for one process alone: those that start
     programs before those with a database, and these before those that only compute."""
+    for item in items:
+        if isinstance(item, pytest.Function) and iscoroutinefunction(item.obj):
+            item.obj = _fail_where_it_hangs(item.obj)
     begun_first = ("page", "cli", "client", "studio", "upgrades", "tests", "dialects", "runs", "adapters", "ingest")
     begun_last = ("evaluation", "nodes", "domain", "wire")
     order = {name: place for place, name in enumerate(begun_first)} | dict.fromkeys(begun_last, 100)
