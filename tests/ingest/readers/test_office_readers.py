@@ -561,6 +561,35 @@ def test_rich_text_keeps_headings_lists_and_tables() -> None:
     assert document.unseen_words == 2
 
 
+MARKED_RTF = rb"""{\rtf1\ansi{\info{\title Roses}{\author Ann}{\subject x}}{\stylesheet{\s1\sb1 heading 2;}}
+{\listtext\pard 1.2.\tab}\pard\plain\ls2\s1 Care\par
+\pard\plain Beds of 45 m{\super 2}, {\strike 12}{\deleted  11} 13 euros{\super\chftn{\*\footnote\pard\plain{\chftn} In May.}}.\par
+{\listtext\pard 3.\tab}\pard\ls1 dig\par{\listtext\pard a)\tab}\pard\ls1\ilvl1 deep\par
+{\listtext\pard 4.\tab}\pard\ls1 plant\par{\*\annotation why?}{\object{\*\objdata 00}{\result a sheet}}\par
+{\pard{\listtext\'b7\tab}\ls3 water\par}\trowd\pard\intbl a {\shp{\*\shpinst{\sp{\sn b}{\sv 1}}{\shptxt box}}}\cell b\cell\row
+\pard{\field{\*\fldinst{HYPERLINK "https://rose.example/"}}{\fldrslt here}}, U+1F339: \uc0\u-10180\u-8391\par}"""
+
+
+def test_rich_text_keeps_what_marks_mean_and_says_what_it_leaves_out() -> None:
+    document = read_document("roses.rtf", MARKED_RTF)
+    assert document.text.split("\n\n") == [
+        "## 1.2. Care",
+        "Beds of 45 m², ~~12~~ 13 euros (In May.).",
+        "3. dig\n   - a) deep\n4. plant",
+        "a sheet",
+        "- water",
+        "a box | b",
+        "here, U+1F339: \N{ROSE}",
+    ]
+    assert (document.title, document.metadata) == ("Roses", {"author": "Ann"})
+    assert [(each["kind"], each["number"]) for each in document.unread] == [
+        ("deletion", 1),
+        ("comment", 1),
+        ("attachment", 1),
+    ]
+    assert [link.address for link in document.links] == ["https://rose.example/"]
+
+
 WHITE_RTF = (
     rb"""{\rtf1{\colortbl;\red255\green255\blue255;\red255\green0\blue0;}Seen.{\cf1 White words.}{\cf2  Red.}\par}"""
 )
