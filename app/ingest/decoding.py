@@ -1,7 +1,9 @@
-"""Decoding text files of unknown encoding."""
+"""Decoding text files, whether or not they say their encoding."""
 
+import codecs
+import re
 from functools import lru_cache
-from itertools import filterfalse
+from itertools import filterfalse, islice
 
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -10,60 +12,129 @@ _BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+_DECLARED = re.compile(
+    rb"""\s*<(?:\?xml[^<>]{0,99}\sencoding=|(?s:.{0,4096}?)<meta\b[^<>]{0,200}\bcharset\s*=)\s*["']?\s*([\w.:-]{1,40})""",
+    re.IGNORECASE,
+)
+"""What a page or an XML file says at its beginning."""
+_SEVEN_BITS = re.compile(r"iso2022|hz$|utf-7$")
+"""Codecs whose bytes are all ASCII, so that they are valid UTF-8, too."""
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+"""Codecs of Python's own, which take long for hostile bytes."""
+_WIDER = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "shift_jis": "cp932",
+    "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
+}  # fmt: skip
+"""What programs write that declare less, as browsers know (WHATWG, Encoding Standard)."""
+_MOST_WORDS = 1000
+"""Words by which two encodings are compared."""
+_WORD = re.compile(rb"[^\s\x80-\xff]*[\x80-\xff]\S*")
+
+
+def decode(data: bytes, *, declared: str | None = None) -> str:
+    """Decode by byte order mark, else as UTF-8, else in the encoding that the file or `declared` names, else in the
+    likeliest one; what was decoded wrongly and encoded again before ("3â€“1") is set right, line by line.
+
+    UTF-8 comes before what is declared because text in another encoding is hardly ever valid UTF-8, while wrong
+    declarations are common; encodings of seven bits are an exception. Undecodable bytes become U+FFFD.
+    """
+    return _read(data, declared)[0]
+
+
+def note_guess(data: bytes) -> str:
+    """Return a sentence that says which encoding was guessed; empty where none had to be."""
+    return _read(data, None)[1]
 
 
 @lru_cache(maxsize=1)
-def decode(data: bytes, *, declared: str | None = None) -> str:
-    """Decode by byte order mark, else as UTF-8, else in the declared encoding, else in the likeliest one; what was
-    decoded wrongly and encoded again before ("3â€“1") is set right, line by line.
-
-    UTF-8 comes before the declared encoding because text in another encoding is hardly ever valid UTF-8, while wrong
-    declarations are common. Undecodable bytes become U+FFFD. The last text is kept, because its format is told from it
-    before it is read.
-    """
-    text = _decode(data, declared)
+def _read(data: bytes, declared: str | None) -> tuple[str, str]:
+    """Return text and note. The last text is kept, because its format is told from it before it is read."""
+    text, note = _decode(data, declared)
     # U+0085 ends a line; it is no ellipsis of another encoding.
     text = text.replace("\u0085", "\n")
     if text.isascii():
-        return text
+        return text, note
     # Imported where a text needs them, which is seldom: the import takes as long as that of a parser.
     from ftfy import fix_encoding
     from ftfy.badness import is_bad
 
     # What was decoded wrongly is never ASCII. Looking at whole lines would take as long as reading the file.
     if not is_bad(" ".join(dict.fromkeys(filterfalse(str.isascii, text.split(" "))))):
-        return text
-    return "\n".join(line if line.isascii() else fix_encoding(line) for line in text.split("\n"))
+        return text, note
+    return "\n".join(line if line.isascii() else fix_encoding(line) for line in text.split("\n")), note
 
 
-def _decode(data: bytes, declared: str | None) -> str:
+def _decode(data: bytes, declared: str | None) -> tuple[str, str]:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
-            return data.decode(encoding, errors="replace")
+            return data.decode(encoding, errors="replace"), ""
     if utf16 := _find_utf16(data):
-        return data.decode(utf16, errors="replace")
+        return data.decode(utf16, errors="replace"), ""
+    stated = _DECLARED.match(data)
+    named = _find_codec(declared or (stated[1].decode() if stated else ""))
+    if data.isascii() and (shifted := named if _SEVEN_BITS.match(named) else _find_shifts(data)):
+        return data.decode(shifted, errors="replace"), ""
+    for encoding in ("utf-8", named):
+        if encoding:
+            text = data.decode(encoding, errors="replace")
+            bad = text.count("\ufffd") - (data.count(b"\xef\xbf\xbd") if encoding == "utf-8" else 0)
+            if not bad:
+                return text, ""
+            if b"\0" in data and (utf16 := _try_utf16(data)):
+                return utf16, ""
+            if bad < len(text) - len(text.encode("ascii", "ignore")) - bad:  # most of what is not ASCII can be decoded
+                stray = "stray" if encoding == "utf-8" else "replace"
+                return data.decode(
+                    encoding, errors=stray
+                ), f"Characters that are not in the encoding of the rest: {bad:,}."
+    guess = _guess(data)
+    return data.decode(guess, errors="replace"), f"It does not say its encoding, and was read as {guess}."
+
+
+def _find_codec(label: str) -> str:
+    """Return the codec that a declaration means; empty for one that is none of text or not known."""
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    if declared:
-        try:
-            return data.decode(declared)
-        except (LookupError, UnicodeDecodeError):
-            pass
-    return data.decode(_guess(data), errors="replace")
+        name = codecs.lookup(label.removeprefix("x-")).name
+    except LookupError:
+        return ""
+    return "" if name in _NO_CHARSETS else _WIDER.get(name, name)
+
+
+def _find_shifts(data: bytes) -> str:
+    """Return the codec of the sequences that shift between alphabets; empty where there are none."""
+    if b"\x1b$)C" in data:
+        return "iso2022_kr"
+    return "iso2022_jp_ext" if b"\x1b$B" in data or b"\x1b$@" in data else ""
+
+
+def _try_utf16(data: bytes) -> str:
+    """Return text of scripts whose letters have no zero byte, and whose blanks and line ends do; empty for others."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        text = data.decode(encoding, errors="replace")
+        if "\ufffd" not in text and "".join(text.split()).isprintable():
+            return text
+    return ""
+
+
+def _read_stray(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error("stray", _read_stray)
 
 
 def _guess(data: bytes) -> str:
-    from charset_normalizer import from_bytes
+    from chardetng_py import detect
+    from ftfy.badness import badness
 
-    matches = from_bytes(data)
-    best = matches.best()
-    if best is None:
-        return "cp1252"
-    # A short text fits several code pages equally well; the Western one is by far the commonest.
-    tied = (match.encoding for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence))
-    return "cp1252" if "cp1252" in tied else best.encoding
+    found: str = detect(data)
+    if found != "windows-1252":
+        return found
+    # Browsers meet no text of DOS, which consoles still write.
+    words = b" ".join(dict.fromkeys(islice(_WORD.findall(data), _MOST_WORDS)))
+    read = {encoding: words.decode(encoding, "replace") for encoding in (found, "cp850")}
+    return min(read, key=lambda encoding: badness(read[encoding]) + read[encoding].count("\ufffd"))
 
 
 def _find_utf16(data: bytes) -> str | None:

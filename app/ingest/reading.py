@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from app.ingest.decoding import decode
+from app.ingest.decoding import decode, note_guess
 from app.ingest.files import check_size
 from app.ingest.formats import (
     FALLBACK,
@@ -33,6 +33,7 @@ MAX_BYTES = 50_000_000
 MAX_CHARACTERS = 10_000_000
 """About 4,000 pages, which take an hour to embed on two cores."""
 
+_CHARSET = re.compile(r";\s*charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _MANUAL_PAGE = re.compile(r"\.[1-9][a-z]{0,9}\.(?:gz|bz2|xz)$")
 """The end of the name of a manual page that is packed."""
 
@@ -50,8 +51,11 @@ def read_document(
     """
     check_size(len(data), max_bytes)
     found = _choose_format(source, data, media_type)
+    is_one_text = found.is_text and found.name != "EML"  # each part of a mail has an encoding of its own
+    if is_one_text and (declared := _CHARSET.search(media_type or "")):
+        data = decode(data, declared=declared[1]).encode()
     document = _parse(found, source, data)
-    if not document.text.strip():
+    if not any(map(str.isalnum, document.text)):
         unread = f" Not read: {name_unread(document.unread)}." if document.unread else ""
         raise EmptyDocument(f"The {found.name} file holds no text that could be searched.{unread}")
     if len(document.text) > MAX_CHARACTERS:
@@ -60,7 +64,9 @@ def read_document(
         )
     # Most readers leave to this what a file says about itself.
     metadata = document.metadata or found.read_metadata(data)
-    return replace(document, media_type=found.media_type, metadata=metadata)
+    guess = note_guess(data) if is_one_text else ""
+    notes = (*document.notes, guess) if guess else document.notes
+    return replace(document, media_type=found.media_type, metadata=metadata, notes=notes)
 
 
 def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -> Metadata:

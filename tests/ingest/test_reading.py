@@ -165,6 +165,14 @@ def test_extensions_name_a_format(name: str, kind: str | None) -> None:
         ("naïve café déjà vu", "utf-16-be"),
         ("naïve café déjà vu", "utf-32"),
         ("Привет, мир. Это простой текст на русском языке.", "cp1251"),
+        ("Section §4.1 applies.", "cp1252"),
+        ("L’accès est fermé – déjà", "cp1252"),
+        ("Die Gebühr beträgt 40 Euro für Mitglieder.", "cp850"),
+        ("Zażółć gęślą jaźń, opłata wynosi 40 zł.", "iso8859-2"),
+        ("会議は三月二十三日の午後二時に大阪の事務所で開きます。", "iso2022_jp"),
+        ("사무실은 월요일부터 열려 있습니다.", "iso2022_kr"),
+        ("辦公室週一至週五開放，鑰匙在前台。", "big5"),
+        ("会議は三月 二十三日", "utf-16-le"),
         ("👩‍👩‍👧 emoji 🎉", "utf-8"),
     ],
 )
@@ -173,9 +181,35 @@ def test_text_in_many_encodings_is_read(name: str, text: str, encoding: str) -> 
     assert read_document(name, text.encode(encoding)).text == text
 
 
-def test_html_in_its_declared_encoding_is_read() -> None:
-    page = '<html><head><meta charset="koi8-r"></head><body><p>Привет</p></body></html>'
-    assert read_document("a.html", page.encode("koi8-r")).text == "Привет"
+@pytest.mark.parametrize(
+    ("label", "text", "encoding"),
+    [
+        ("koi8-r", "Привет", "koi8-r"),
+        ("iso-2022-jp", "大阪", "iso2022_jp"),
+        ("hz-gb-2312", "钥匙", "hz"),
+        ("utf-7", "Grüße", "utf-7"),
+        ("gb2312", "镕 钥匙", "gbk"),
+        ("Shift_JIS", "①", "cp932"),
+        ("utf-8", "40 €", "cp1252"),
+        ("windows-1251", "Grüße", "utf-8"),
+    ],
+)
+def test_a_declared_encoding_counts_unless_it_is_wrong(label: str, text: str, encoding: str) -> None:
+    page = f'<html><head><meta charset="{label}"></head><body><p>{text}</p></body></html>'
+    mail = (
+        f"From: a@a.example\nDate: Mon, 18 Mar 2024 09:00:00 +0900\nContent-Type: text/plain; charset={label}\n\n{text}"
+    )
+    assert read_document("a.html", page.encode(encoding)).text == text
+    assert read_document("a.txt", text.encode(encoding), media_type=f"text/plain; charset={label}").text == text
+    assert read_document("a.eml", mail.encode(encoding)).text.endswith(text)
+
+
+def test_an_encoding_that_was_guessed_is_named() -> None:
+    mixed = "Grüße – ".encode() * 5 + "Müller".encode("cp1252")
+    assert read_document("a.txt", mixed).text.endswith("– Müller")
+    assert "windows-1252" in read_document("a.txt", "§4.1 applies".encode("cp1252")).notes[0]
+    assert len(read_document("a.txt", mixed).notes) == 1
+    assert read_document("a.txt", "§4.1 applies".encode()).notes == ()
 
 
 @pytest.mark.parametrize("name", ["odd.txt", "odd.md", "odd.html"])

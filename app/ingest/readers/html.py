@@ -82,7 +82,6 @@ _NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
 _NOTE_TITLE = "admonition-title"
 """Class of the label of a note in pages of docutils, Sphinx and MkDocs."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#.-]{1,30})")
-_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
 
 _NESTING = re.compile(r"<(/?)(?:div|section|article|span|blockquote|ul|ol|dl|table|font|center)\b", re.IGNORECASE)
@@ -96,8 +95,7 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
 
     Raises `UnreadableDocument` if it is nested so deeply that parsing would take hours.
     """
-    declared = _CHARSET.search(data[:4096])
-    page = decode(data, declared=declared[1].decode("ascii") if declared else None)
+    page = decode(data)
     check_nesting(page)
     tree = LexborHTMLParser(page)
     assembly = Assembly()

@@ -50,16 +50,13 @@ _HEAP_IS_FULL = 251
 _STATED = {"author": "author", "lang": "language", "keywords": "keywords", "description": "description"}
 """What a file says about itself, with the name under which it is kept."""
 _DECIMAL = frozenset({"DefaultStyle", "Decimal", "Example"})
-_ENCODING = re.compile(rb"""<\?xml[^<>]{0,99}\sencoding=["']([A-Za-z0-9._:-]{1,40})["']""")
 _TAG = re.compile(f"<(?P<end>/?)(?P<name>{'|'.join(MARKS)})>")
 _QUOTES = {"SingleQuote": "‘{}’", "DoubleQuote": "“{}”"}
 
 
 def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
     """Read a text in a format that pandoc calls `dialect`. Raises what `parse` does."""
-    declared = _ENCODING.match(data)
-    text = clean(decode(data, declared=declared[1].decode() if declared else None))
-    return Walk().read(parse(text.encode(), dialect), source)
+    return Walk().read(parse(clean(decode(data)).encode(), dialect), source)
 
 
 def parse(data: bytes, dialect: str) -> Node:
