@@ -82,6 +82,10 @@ class AmbiguousName(DocumentError):
     """Several documents have this name. Say with groups which one is meant, or delete one."""
 
 
+class RestrictedText(DocumentError):
+    """Much of the text is of documents that no group may read all of. Add the file with the groups that may read it."""
+
+
 class EncryptedDocument(DocumentError):
     """The file is protected by a password. Remove the password and try again."""
 

@@ -293,6 +293,8 @@ class Ingestion:
         if status != "added":
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
         notes = [*content.parsed.notes, _note_unread(document)]
+        if content.groups is None and set(document.groups or ()) != set(existing.groups or () if existing else ()):
+            notes.append(f"Only {', '.join(document.groups or ())} may read it.")
         if is_stored_first and not later:
             notes.append(await self._embed_stored(workspace_id, document.id, source, progress))
         return DocumentReport(

@@ -7,7 +7,7 @@ place that saw the file last: places may overlap.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -24,9 +24,7 @@ from domain.ports.documents import DocumentCatalog
 class Library(Protocol):
     """Brings files into the library and removes documents, here or on a server."""
 
-    async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
-    ) -> DocumentReport: ...
+    async def add(self, workspace_id: str, source: str, content: Content, moved_from: str | None) -> DocumentReport: ...
 
     async def delete(self, workspace_id: str, document_id: str) -> None: ...
 
@@ -88,7 +86,6 @@ async def sync(
         gone = {source: file for source, file in gone.items() if not f"{source}/".startswith(f"{part}/")}
     gap = listing.gap or ("Some of it could not be read." if unread else None)
     vanished = Vanished(gone, stored, documents, parsers)
-    restricted = {document.content_hash: document.groups for document in stored.values() if document.groups}
     entries, compared, moved = list(listing.entries), set[str](), set[str]()
     result = Synced(passed_over=listing.passed_over, gap=gap)
 
@@ -141,18 +138,14 @@ async def sync(
             note(action, source, came_from or "")
             moved.update({came_from} if came_from else ())
             continue
-        # Whoever might not read this content may not read it at another place.
-        groups = was.groups if was else None
-        if groups is None and not (before and before.content_hash == content_hash):
-            groups = restricted.get(content_hash)
         moved_from = was.id if was else None if before else await documents.find_deleted(workspace_id, content_hash)
-        added = await library.add(workspace_id, source, content, groups, moved_from)
+        added = await library.add(workspace_id, source, content, moved_from)
         if added.status == "failed":
             note("failed", source, added.error or "")
         elif before and added.status == "unchanged":
             result.unchanged += 1
         else:
-            note(action, source, came_from or "")
+            note(action, source, came_from or added.note or "")
             moved.update({came_from} if came_from else ())
         # What a file held before it could not be read any more is still its document.
         document_id = added.document_id or (before.document_id if before else None)

@@ -1,6 +1,5 @@
 """A library that a place is synced into, by the real ingestion."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +18,11 @@ class _Library:
     ingestion: Ingestion
     calls: int
 
-    async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
-    ) -> DocumentReport:
+    async def add(self, workspace_id: str, source: str, content: Content, moved_from: str | None) -> DocumentReport:
         self._count()
         return await self.ingestion.add(
             workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
-            groups=groups, moved_from=moved_from,
+            moved_from=moved_from,
         )  # fmt: skip
 
     async def delete(self, workspace_id: str, document_id: str) -> None:

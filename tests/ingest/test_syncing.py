@@ -240,6 +240,114 @@ async def test_what_is_restricted_never_becomes_public_by_a_move_or_copy(folder:
     assert await read_groups() == groups | {"b.md": ["board"], "new.md": ["board"]}
 
 
+PAY = (
+    "# Salaries\n\n"
+    "The chair of the board earns nine hundred thousand crowns a year, and the treasurer half of that.\n\n"
+    "Whoever runs the mill at Barrowmere is paid by the sack, as the contract of March last year has it.\n\n"
+    "The two clerks of the harbour office have not had a rise since the flood, which nobody outside knows.\n"
+)
+EDITED = PAY.replace("nine", "ten").replace("two clerks", "three clerks")
+FIRST, SECOND, THIRD = PAY.split("\n\n")[1:]
+OWN = "The canteen opens at eleven, and on Fridays there is fish with potatoes for whoever comes before one o'clock."
+
+
+@pytest.fixture
+async def restricted(folder: Team) -> Team:
+    """`pay.md` is the board's, `public.md` and `c.md` are everybody's."""
+    (folder.path / "pay.md").write_text(PAY)
+    (folder.path / "sub").mkdir()
+    folder.write("c.md", "cherry")
+    await folder.sync()
+    [pay] = [each for each in await folder.services.library.documents.list("default") if each.title == "Salaries"]
+    await folder.services.library.documents.set_groups("default", pay.id, ["board"])
+    return folder
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"copy.md": EDITED},
+        {"half.md": f"# One\n\n{FIRST}\n", "rest.md": f"# Two\n\n{SECOND}\n\n{THIRD}"},
+        {"PAY.HTML": "<h1>Wages</h1>" + "".join(f"<p>{each.upper()}</p>" for each in (FIRST, SECOND, THIRD))},
+        {
+            "pay.csv": "who,what\n"
+            + "\n".join(f'{number},"{each.strip()}"' for number, each in enumerate((FIRST, THIRD)))
+        },
+        {"longer.md": f"{OWN}\n\n{EDITED}\n\n" + "\n\n".join(OWN.replace("eleven", str(n)) for n in range(40))},
+        {"a.md": EDITED},
+        {"pay.md": "# Salaries\n\nThey are elsewhere.", "old.md": EDITED},
+        {"pay.md": None, "sub/pay-2.md": EDITED},
+    ],
+    ids=["copied", "split", "converted", "sheet", "longer", "over a public file", "rotated", "moved"],
+)
+async def test_what_repeats_a_restricted_document_is_for_its_readers(
+    restricted: Team, files: dict[str, str | None]
+) -> None:
+    for name, text in files.items():
+        where = restricted.path / name
+        where.unlink() if text is None else where.write_text(text)
+    await restricted.sync()
+    found = {
+        name_within(restricted.place, each.source): each.groups
+        for each in await restricted.services.library.documents.list("default")
+    }
+    assert {name for name, groups in found.items() if groups == ("board",)} == {"pay.md", *files} - {
+        name for name, text in files.items() if text is None
+    }
+
+
+async def test_it_is_known_from_another_place_and_after_it_was_deleted(
+    restricted: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = restricted.services.library.documents
+
+    async def read_groups(place: Folder, name: str) -> tuple[str, ...] | None:
+        found = await documents.find("default", str(Path(place.address) / name))
+        assert found is not None
+        return found.groups
+
+    other = Team(restricted.path.parent / "other", restricted.services)
+    other.path.mkdir()
+    (other.path / "first.md").write_text(EDITED)
+    await other.sync()
+    assert await read_groups(other.place, "first.md") == ("board",)
+    for team in (restricted, other):
+        for file in team.path.glob("*.md"):
+            file.unlink()
+        await team.sync(delete=True)
+    (other.path / "later.md").write_text(EDITED.replace("Barrowmere", "Barrowmoor"))
+    assert await other.sync() == [("added", "later.md")]
+    assert await read_groups(other.place, "later.md") == ("board",)
+    # Who opens it has decided: what is public now restricts nothing, here or in a copy.
+    [later] = await documents.list("default")
+    await documents.set_groups("default", later.id, [])
+    (other.path / "later.md").write_text(f"{EDITED}\n\n{OWN}")
+    (other.path / "copy.md").write_text(f"# Copy\n\n{FIRST}\n\n{OWN}")
+    await other.sync()
+    assert [await read_groups(other.place, name) for name in ("later.md", "copy.md")] == [(), ()]
+
+
+async def test_what_no_group_may_read_whole_is_held_back_until_somebody_says_who_may(restricted: Team) -> None:
+    library = restricted.services.library
+    report = await library.ingestion.add("default", "sales.md", f"# Sales\n\n{OWN}".encode(), groups=["sales"])
+    assert report.status == "added"
+    both = restricted.path / "both.md"
+    both.write_text(f"{EDITED}\n\n{OWN}")
+    assert await restricted.sync() == [("failed", "both.md")]
+    report = await library.ingestion.add("default", str(both), both.read_bytes(), groups=["board"])
+    assert report.status == "added"
+    both.write_text(f"{EDITED}\n\n{OWN} It is closed in May.")
+    assert await restricted.sync() == [("changed", "both.md")]
+    # Of a long text, a paragraph is less than half; and what a caller of the API brings is for whom they say.
+    rest = "\n\n".join(f"Hall {n} is heated from {n + 5} o'clock by {n} stoves of the kind {n}." for n in range(30))
+    quoting = await library.ingestion.add("default", "quoting.md", f"{FIRST}\n\n{rest}".encode())
+    brought = await library.ingestion.add("default", "brought.md", EDITED.encode(), brought_by="key:1")
+    for each in (quoting, brought):
+        found = await library.documents.get("default", each.document_id or "")
+        assert found is not None
+        assert not found.groups
+
+
 async def test_files_of_one_name_are_not_mistaken_for_each_other(folder: Team) -> None:
     for name in ("x", "y"):
         folder.write(f"{name}/README.md", f"{name}\n\n{LONG.replace('board', name)} This is {name}.")

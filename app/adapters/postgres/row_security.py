@@ -63,7 +63,13 @@ OWNERS = ("api_keys", "audit_log", "browser_sessions")
 
 SEQUENCES = ("arrivals", "chunks_to_embed_number_seq")
 
-VIEWS = ("documents_of_workspace", "terms_of_workspace", "threads_of_workspace", "words_of_workspace")
+VIEWS = (
+    "documents_of_workspace",
+    "sketches_of_workspace",
+    "terms_of_workspace",
+    "threads_of_workspace",
+    "words_of_workspace",
+)
 """Views with the workspace in their condition. Searches whose operators PostgreSQL does
 not trust (`&&`, `@@`, `%`, `ILIKE`) read these: behind a policy no index would serve them."""
 

@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -123,12 +122,10 @@ class _Here:
     ingestion: "Ingestion"
     audit: "AuditLog"
 
-    async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
-    ) -> DocumentReport:
+    async def add(self, workspace_id: str, source: str, content: Content, moved_from: str | None) -> DocumentReport:
         report = await self.ingestion.add(
             workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
-            groups=groups, moved_from=moved_from,
+            moved_from=moved_from,
         )  # fmt: skip
         await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
         return report
@@ -148,13 +145,11 @@ class _OnServer:
     workers: ParserWorkers
     audit: "AuditLog"
 
-    async def add(
-        self, workspace_id: str, source: str, content: Content, groups: Sequence[str] | None, moved_from: str | None
-    ) -> DocumentReport:
+    async def add(self, workspace_id: str, source: str, content: Content, moved_from: str | None) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
         status = await hand_over_content(
             self.queue, self.workers, workspace_id, source, content,
-            groups=groups, moved_from=moved_from, max_bytes=max_bytes,
+            moved_from=moved_from, max_bytes=max_bytes,
         )  # fmt: skip
         is_refused = isinstance(status, DocumentReport)
         await record_command(self.audit, "sync", workspace_id, [source], failed=is_refused)

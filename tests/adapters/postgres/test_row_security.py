@@ -98,7 +98,7 @@ async def count(pool: Pool, name: str, workspace_id: str | Everywhere) -> int:
 async def test_a_query_without_a_workspace_sees_nothing_of_another(secured: Pool) -> None:
     for name in (*OF_WORKSPACE, *VIEWS):
         seen = [await count(secured, name, workspace_id) for workspace_id in ("mine", "", "theirs")]
-        assert seen == [0, 0, 1], name
+        assert (seen[:2], seen[2] > 0) == ([0, 0], True), name
     assert await count(secured, "chunks", ALL_WORKSPACES) == 1
 
 

@@ -11,9 +11,10 @@ from domain.documents import Revision
 # The document's row is locked, so the revision is copied as it stands.
 _KEEP: LiteralString = """
     INSERT INTO document_revisions
-        (document_id, revision, workspace_id, content_hash, title, text, created_at, superseded_at, brought_by)
+        (document_id, revision, workspace_id, content_hash, title, text, created_at, superseded_at, brought_by,
+        sketch)
     SELECT old.document_id, old.revision, old.workspace_id, old.content_hash, old.title, old.text, old.revised_at,
-        clock_timestamp(), old.brought_by
+        clock_timestamp(), old.brought_by, old.sketch
     FROM documents AS old
     WHERE old.workspace_id = %(workspace_id)s AND old.document_id = %(document_id)s
         AND old.content_hash <> %(content_hash)s

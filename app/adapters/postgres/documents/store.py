@@ -1,5 +1,6 @@
 """The document store: documents, their chunks, and what is counted per workspace."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -29,6 +30,7 @@ from app.adapters.postgres.documents.originals import (
     hold_originals,
     list_needed,
 )
+from app.adapters.postgres.documents.restricted import restrict
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import update_vocabulary
@@ -46,6 +48,7 @@ from domain.people.names import find_twin
 from domain.ports.documents import DocumentContent, StoredAs
 from domain.ports.embedding import Embedder
 from domain.scope import DEFAULT_SCOPE, Scope, admits
+from domain.text.sketch import sketch
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
@@ -145,12 +148,12 @@ _HOLD_MARK: LiteralString = """
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
-         metadata, given, unread, revision, groups, brought_by)
+         metadata, given, unread, revision, groups, brought_by, sketch)
     VALUES (
         %(workspace_id)s, %(document_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s::int,
         %(characters)s, %(chunks)s, %(text)s, coalesce(%(arrival)s::bigint, nextval('arrivals')),
         %(metadata)s::jsonb || coalesce(%(given)s::jsonb, %(had)s), coalesce(%(given)s::jsonb, %(had)s), %(unread)s,
-        %(revision)s, %(groups)s, %(brought_by)s
+        %(revision)s, %(groups)s, %(brought_by)s, %(sketch)s
     )
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         former = documents.former || array_remove(ARRAY[documents.source], excluded.source),
@@ -159,6 +162,7 @@ _UPSERT: LiteralString = f"""
         chunks = excluded.chunks, text = excluded.text, unread = excluded.unread,
         metadata = %(metadata)s::jsonb || {_GIVEN}, given = {_GIVEN},
         groups = excluded.groups, revision = excluded.revision, brought_by = excluded.brought_by,
+        sketch = excluded.sketch,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
         END,
@@ -190,13 +194,15 @@ _DELETE: LiteralString = """
     WITH gone AS (
         DELETE FROM documents
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        RETURNING document_id, revision, groups, given, content_hash
+        RETURNING document_id, revision, groups, given, content_hash, sketch
     )
-    INSERT INTO document_marks AS mark (workspace_id, document_id, name, revision, deleted, groups, given, content_hash)
-    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups, given, content_hash FROM gone
+    INSERT INTO document_marks AS mark
+        (workspace_id, document_id, name, revision, deleted, groups, given, content_hash, sketch)
+    SELECT %(workspace_id)s, document_id, %(name)s, revision, nextval('arrivals'), groups, given, content_hash, sketch
+    FROM gone
     ON CONFLICT (workspace_id, document_id) DO UPDATE SET
         name = excluded.name, revision = excluded.revision, deleted = excluded.deleted, groups = excluded.groups,
-        given = excluded.given, content_hash = excluded.content_hash
+        given = excluded.given, content_hash = excluded.content_hash, sketch = excluded.sketch
 """
 
 # Chunks first: the cascade from a document would look for its chunks one by one.
@@ -390,6 +396,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> tuple[Document, StoredAs]:
         files = {} if content.original is None else {content.content_hash: content.original}
+        runs = await asyncio.to_thread(sketch, content.parsed.text)
         async with (
             self._originals.stage(workspace_id, files) as staged,
             open_session(self._pool, workspace_id, transaction=True) as session,
@@ -402,6 +409,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 raise NameTaken(f"The workspace {workspace_id!r} looks like {shipped!r}. Give it another name.")
             place = await _find_place(session, content)
             document_id, old = place.document_id, place.old
+            groups = place.groups if content.groups is None else content.groups
+            if content.groups is None and content.brought_by is None:
+                groups = await restrict(session, runs, groups)
             await keep_superseded(session, document_id, content.content_hash)
             row = await session.fetch_one(
                 _UPSERT,
@@ -420,8 +430,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 had=Jsonb(place.given),
                 unread=Jsonb(content.parsed.unread),
                 revision=place.revision,
-                groups=sorted(set(place.groups if content.groups is None else content.groups)),
+                groups=sorted(set(groups)),
                 brought_by=content.brought_by,
+                sketch=runs,
             )
             document = read_document(row)
             if document is None:
