@@ -490,7 +490,8 @@ def name_cited(cited: Source | Citation) -> str:
     return f"{place} (from outside)" if "outside" in cited else place
 
 
-Verdict = Literal["supported", "unsupported"]
+Verdict = Literal["supported", "quoted", "unsupported"]
+"""`quoted`: it is a passage of its source, and nothing judged whether it answers."""
 
 ClaimKind = Literal["statement", "conclusion", "absence", "unchecked"]
 """What a claim rests on: a source that says so, facts that it follows from, or the silence of all sources."""
@@ -520,9 +521,10 @@ class Claim(TypedDict):
 
 
 class Verification(TypedDict):
-    """`skipped` where the mode does not verify or there was nothing to verify."""
+    """`skipped` where the mode does not verify or there was nothing to verify; `quoted` where the answer is made of
+    passages and no model judged whether they answer."""
 
-    status: Literal["skipped", "supported", "unsupported", "reconciled"]
+    status: Literal["skipped", "supported", "quoted", "unsupported", "reconciled"]
     claims: list[Claim]
     score: NotRequired[float]
     """How well the sources support the whole by the local check, 0-1; support begins at 0.5. Absent where nothing was

@@ -45,8 +45,8 @@ def pair_up(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> list[Pair]:
 def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
     """Return True if the outcome of a question is as it should be.
 
-    A question that cannot be answered must not be. Any other must be answered from a relevant document or, if these are
-    not known, with an accepted answer. An answer of a practical set must be useful.
+    A question that cannot be answered must not be. Any other must be answered from a relevant document where these are
+    known, and with an accepted answer where there are some. An answer of a practical set must be useful.
     """
     if outcome.error is not None:
         return False
@@ -54,9 +54,8 @@ def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
         return is_useful(question, outcome)
     if question.answerable is False or not outcome.answered:
         return question.answerable is False and not outcome.answered
-    if question.grades:
-        return any(cited.doc in question.grades for cited in outcome.citations)
-    return not question.answers or contains_gold(question, outcome)
+    is_cited = any(cited.doc in question.grades for cited in outcome.citations) or not question.grades
+    return is_cited and (contains_gold(question, outcome) or not question.answers)
 
 
 def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
@@ -71,8 +70,11 @@ def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
         return "answered what cannot be"
     if outcome.route != "needs_retrieval":
         return "not searched for"
-    said = "no relevant document cited" if question.grades else "no accepted answer"
-    return f"{said if outcome.answered else 'not answered'}{_locate(question, outcome)}"
+    if not outcome.answered:
+        return f"not answered{_locate(question, outcome)}"
+    if question.answers and not contains_gold(question, outcome):
+        return f"no accepted answer{_locate(question, outcome)}"
+    return f"no relevant document cited{_locate(question, outcome)}"
 
 
 def _locate(question: Question, outcome: Outcome) -> str:

@@ -101,7 +101,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     reason = wording.correct(statements=len(claims), rewritten=len(repairs), withdrawn=len(withdrawn))
     verification = Verification(status="reconciled", claims=claims)
     outcome, reasons, framing = state["outcome"], state["outcome_reasons"], state["framing"]
-    kept = [claim for claim in claims if claim["verdict"] == "supported"]
+    kept = [claim for claim in claims if claim["verdict"] != "unsupported"]
     if repairs or any(claim["sources"] or claim["kind"] == "absence" for claim in kept):
         texts = repairs | _correct_markers(claims, state, profile.generate.citation_style)
         answer = _rewrite(state["answer"], claims, texts)

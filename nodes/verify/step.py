@@ -1,7 +1,7 @@
 """verify: split the answer into claims, and check each against the sources; with a model, check too whether the answer
 is one to the question."""
 
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
@@ -53,8 +53,10 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     context = runtime.context
     answer, sources = state["answer"], state["sources"]
     claims, score = await check_claims(answer, state["framing"], sources, context.judges.verifier)
+    held: Literal["supported", "quoted"] = "supported"
     if state["answered_by"] == LOCAL:
         trust_quotes(claims, sources)
+        held = "supported" if context.models.judge else "quoted"
     outcome, reasons = state["outcome"], state["outcome_reasons"]
     if claims and (model := context.models.judge) is not None:
         pictures = await draw_pictures(model, sources, scope_of(state), profile_of(state), context)
@@ -67,7 +69,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     uncited = not state["citations"] and not any(claim["kind"] == "absence" for claim in claims)
     unsupported = uncited or any(claim["verdict"] == "unsupported" or is_miscited(claim) for claim in claims)
     verification = Verification(
-        status="unsupported" if unsupported else "supported" if claims else "skipped", claims=claims, score=score
+        status="unsupported" if unsupported else held if claims else "skipped", claims=claims, score=score
     )
     if not unsupported and outcome != state["outcome"]:
         # Else reconcile warns, if anything is left of the answer.

@@ -76,11 +76,12 @@ async def check_claims(
 
 
 def trust_quotes(claims: Iterable[Claim], sources: list[Source]) -> None:
-    """Let every claim of a quoted answer stand, as what the documents say: unless its source gives orders."""
+    """Let every claim of a quoted answer stand, as what the documents say: unless its source gives orders. A passage
+    is what its source says, whether or not it answers."""
     ordering = find_ordering(sources)
     for claim in claims:
         if not (ordering if claim["kind"] == "unchecked" else ordering.intersection(claim["markers"])):
-            claim |= {"verdict": "supported", "reason": _QUOTED, "score": 1.0, "sources": list(claim["markers"])}
+            claim |= {"verdict": "quoted", "reason": "", "score": 1.0, "sources": list(claim["markers"])}
 
 
 def is_miscited(claim: Claim) -> bool:

@@ -127,7 +127,9 @@ def test_a_failed_question_is_not_right_and_found_nothing() -> None:
         ({}, {"ranking": ["d"]}, "not answered; one was found, but not among the sources"),
         ({}, {"ranking": ["d"], "sources": ["d"]}, "not answered; one was among the sources"),
         ({}, {"citations": ["e"]}, "no relevant document cited; none was found"),
-        ({"relevant": ()}, {"citations": ["e"]}, "no accepted answer"),
+        ({"relevant": ()}, {"citations": ["e"], "answer": "x"}, "no accepted answer"),
+        ({}, {"citations": ["d"], "answer": "x", "sources": ["d"]}, "no accepted answer; one was among the sources"),
+        ({"answers": ()}, {"citations": ["d"], "answer": "x"}, ""),
         ({"answerable": False, "relevant": ()}, {"citations": ["e"]}, "answered what cannot be"),
     ],
 )
@@ -136,7 +138,7 @@ def test_why_a_question_went_wrong(question: dict[str, Any], outcome: dict[str, 
     asked = Question.model_validate(
         {"id": "q", "question": "?", "answerable": True, "relevant": ["d"], "answers": ["y"], **question}
     )
-    became = Outcome(**{"id": "q", "answer": "x", **outcome, "citations": cited})
+    became = Outcome(**{"id": "q", "answer": "It is y.", **outcome, "citations": cited})
     each = EvaluationSet("set", (asked,), "f")
     assert explain(each, asked, became) == why
     assert is_right(each, asked, became) == (not why)

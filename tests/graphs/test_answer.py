@@ -129,10 +129,10 @@ async def test_a_library_in_which_nothing_comes_close_is_not_called_empty(
 async def test_thorough_verifies_every_claim(services: Services, library: dict[str, str]) -> None:
     done, events = await ask_for_events(services, "How long is the warranty of the Falke?", mode="thorough")
     assert "verify" in steps_of(events)
-    assert done["verification"]["status"] == "supported"
+    assert done["verification"]["status"] == "quoted"
     for claim in done["verification"]["claims"]:
         assert done["answer"][claim["start"] : claim["end"]] == claim["text"]
-        assert claim["verdict"] == "supported"
+        assert claim["verdict"] == "quoted"
 
 
 async def test_a_follow_up_is_answered_in_context(services: Services, library: dict[str, str]) -> None:
@@ -354,7 +354,7 @@ async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> No
     sure = replace(services, models=replace(services.models, judges=judges))
     done, _ = await ask_for_events(sure, "How often must the rain gauge be rinsed?", mode="thorough")
     assert "Rain gauge | rinse | every month" in done["answer"]
-    assert done["verification"]["status"] == "supported"
+    assert done["verification"]["status"] == "quoted"
 
 
 async def test_how_often_something_must_be_done_is_no_count_of_rows(services: Services) -> None:
@@ -368,7 +368,7 @@ async def test_a_quoted_answer_admits_what_it_cannot_say(services: Services, lib
     partly, _ = await ask_for_events(services, "How long is the warranty of the Falke in Norway?", mode="thorough")
     assert "36 months" in partly["answer"]
     assert partly["answer"].endswith("The sources do not mention “Norway”.")
-    assert partly["verification"]["status"] == "supported"
+    assert partly["verification"]["status"] == "quoted"
 
 
 async def test_a_passage_in_another_language_is_shown_by_its_meaning(

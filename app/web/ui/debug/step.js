@@ -56,7 +56,7 @@ function Claims({ claims }) {
     <h3>Statements</h3>
     <ul class="claims">
       ${claims.map((claim, place) => html`
-        <li key=${place}><span class=${claim.verdict === "supported" ? "right" : "wrong"}>${claim.verdict === "supported" ? "✓ supported" : "✗ not supported"}</span> (${percent(claim.score)}):
+        <li key=${place}><span class=${claim.verdict === "unsupported" ? "wrong" : "right"}>${{ supported: "✓ supported", quoted: "quoted" }[claim.verdict] ?? "✗ not supported"}</span> (${percent(claim.score)}):
           ${" "}<bdi>“${visible(claim.text)}”</bdi> <bdi class="soft">${visible(claim.reason)}</bdi></li>`)}
     </ul>`;
 }

@@ -37,8 +37,9 @@ function caveat({ stopped, framing, outcome }) {
 
 /** The line of evidence. @param {Turn} turn @param {number} cited */
 function summarise({ done, verification }, cited) {
-  const claims = verification?.status === "skipped" ? [] : verification?.claims ?? [];
-  const held = claims.filter(({ verdict }) => verdict === "supported").length;
+  // A passage is not a statement that was checked.
+  const claims = ["skipped", "quoted"].includes(verification?.status ?? "skipped") ? [] : verification?.claims ?? [];
+  const held = claims.filter(({ verdict }) => verdict !== "unsupported").length;
   const outcome = done.stopped ? phrase("facts.stopped")
     : done.outcome === "showed_passages" ? phrase("facts.unsure")
     : done.abstained || done.outcome === "abstained" ? phrase("facts.not_answered")
@@ -74,7 +75,7 @@ function Claims({ turn: { verification } }) {
     <ul class="claims">
       ${verification.claims.map((claim, number) => html`
         <li key=${number}>
-          <span class=${claim.verdict === "supported" ? "right" : "wrong"}>${phrase(claim.verdict === "supported" ? "facts.supported" : "facts.unsupported")}</span>
+          <span class=${claim.verdict === "unsupported" ? "wrong" : "right"}>${phrase(`facts.${claim.verdict}`)}</span>
           : <bdi>“${visible(claim.text.replace(/^[-*+] |\*\*|`| ?\[[\d, ]+\]/g, ""))}”</bdi>
           ${claim.reason && html` <bdi class="soft">${visible(claim.reason)}</bdi>`}
         </li>`)}
