@@ -32,16 +32,18 @@ class Address:
 def publish_address(settings: Settings, host: str, port: int, token: str) -> Iterator[None]:
     """Keep the address in `<home>/server.json` as `{"url", "token", "pid", "settings"}` until the end of the block.
 
-    Only the owner may read the file.
+    Only the owner may read the file. Where another server of the home still runs afterwards, the file is that one's
+    again.
     """
     file = settings.home / FILE
+    before = file.read_bytes() if _is_alive(_read(file).get("pid")) else None
     settings.home.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(f".{os.getpid()}")
     address = {
         "url": format_url(_reachable(host), port),
         "token": token,
         "pid": os.getpid(),
-        "settings": _digest(settings),
+        "settings": _digest_each(settings),
     }
     new.unlink(missing_ok=True)
     new.touch(mode=0o600)
@@ -52,22 +54,29 @@ def publish_address(settings: Settings, host: str, port: int, token: str) -> Ite
     finally:
         # Another server of the same home may have replaced it.
         if _read(file).get("pid") == os.getpid():
-            file.unlink(missing_ok=True)
+            if before is None:
+                file.unlink(missing_ok=True)
+            else:
+                new.touch(mode=0o600)
+                new.write_bytes(before)
+                new.replace(file)
 
 
 def find_server(settings: Settings) -> Address | None:
     """Return the address of the running server of a home folder; None if there is none.
 
-    A server with other settings is ignored, because it may use another database or other models. So is the file of a
-    server that was killed.
+    A server with another database is ignored, and one that differs in a setting that was given here, such as a model:
+    what was not given is the server's. So is the file of a server that was killed.
     """
     address = _read(settings.home / FILE)
-    pid, url, token = address.get("pid"), address.get("url"), address.get("token")
-    if not (isinstance(url, str) and isinstance(token, str) and isinstance(pid, int)):
+    url, token, theirs = address.get("url"), address.get("token"), address.get("settings")
+    if not (isinstance(url, str) and isinstance(token, str) and isinstance(theirs, dict)):
         return None
-    if address.get("settings") != _digest(settings):
+    ours = _digest_each(settings)
+    given = {"database_url", "redis_url", *settings.model_fields_set} & set(ours)
+    if any(theirs.get(name) != ours[name] for name in given):
         return None
-    return Address(url, token) if _is_alive(pid) and _accepts_connections(url) else None
+    return Address(url, token) if _is_alive(address.get("pid")) and _accepts_connections(url) else None
 
 
 def format_url(host: str, port: int) -> str:
@@ -91,7 +100,9 @@ def _reachable(host: str) -> str:
     return "127.0.0.1" if address.version == 4 else "::1"
 
 
-def _is_alive(pid: int) -> bool:
+def _is_alive(pid: object) -> bool:
+    if not isinstance(pid, int):
+        return False
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -110,11 +121,11 @@ def _accepts_connections(url: str) -> bool:
     return True
 
 
-def _digest(settings: Settings) -> str:
-    """Return a digest of the settings that server and client share: `load_samples` is the server's alone, `api_key` and
+def _digest_each(settings: Settings) -> dict[str, str]:
+    """Return a digest of each setting that server and client share: `load_samples` is the server's alone, `api_key` and
     `server` are the client's."""
-    values = {name: _encode(value) for name, value in settings if name not in ("load_samples", "api_key", "server")}
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    shared = {name: _encode(value) for name, value in settings if name not in ("load_samples", "api_key", "server")}
+    return {name: hashlib.sha256(json.dumps(value).encode()).hexdigest() for name, value in shared.items()}
 
 
 def _encode(value: object) -> object:

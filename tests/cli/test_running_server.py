@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,3 +184,24 @@ def test_what_a_command_changes_is_recorded_once_with_the_address_that_it_came_f
     httpx.delete(f"{server['url']}/api/documents/%1b%5b1A%1b%5b2K?workspace=audited", headers=forged)
     told = run(home, "audit")
     assert (r"\u001b[1A\u001b[2K" in told.stdout, "\x1b" in told.stdout + told.stderr) == (True, False)
+
+
+@pytest.mark.timeout(300)
+def test_whoever_may_enter_one_workspace_need_not_name_it(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "wren.md").write_text("# Wren\n\nThe Wren has a warranty of 18 months.\n")
+    options = ("--workspace", "only", "--right", "ask", "--right", "ingest", "--json")
+    key = json.loads(run(home, "keys", "create", "second user", *options).stdout)["key"]
+    server = json.loads((home / "server.json").read_text())["url"]
+    theirs = {"ASKGRAPH_SERVER": server, "ASKGRAPH_API_KEY": key}
+    with httpx.Client(headers={"Authorization": f"Bearer {key}"}) as client:
+        # The server takes notice of a new key within five seconds.
+        deadline = time.monotonic() + 30
+        while client.get(f"{server}/api/documents").status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    assert "added" in run(tmp_path / "none", "ingest", str(tmp_path / "wren.md"), **theirs).stdout
+    assert "Wren" in run(tmp_path / "none", "documents", **theirs).stdout
+    asked = run(tmp_path / "none", "ask", "How long is the warranty of the Wren?", **theirs)
+    assert (asked.code, "18 months" in asked.stdout) == (0, True), asked.stderr
+    refused = run(tmp_path / "none", "documents", "-w", "far", **theirs)
+    assert (refused.code, "There is no workspace 'far'" in refused.stderr) == (2, True)

@@ -49,8 +49,18 @@ def test_a_server_with_other_settings_is_ignored(tmp_path: Path, port: int, name
     with publish_address(make_settings(tmp_path, **{name: "postgresql://one"}), "127.0.0.1", port, TOKEN):
         assert find_server(make_settings(tmp_path, **{name: "postgresql://one"}))
         assert find_server(make_settings(tmp_path, **{name: "postgresql://two"})) is None
-        assert find_server(make_settings(tmp_path)) is None
+        # What is not given here is the server's, unless another database would be asked.
+        assert (find_server(make_settings(tmp_path)) is None) == (name == "database_url")
         assert "postgresql" not in (tmp_path / FILE).read_text()
+
+
+def test_a_second_server_of_a_home_leaves_the_first_its_address(tmp_path: Path, port: int) -> None:
+    settings = make_settings(tmp_path)
+    with publish_address(settings, "127.0.0.1", port, TOKEN):
+        with publish_address(settings, "127.0.0.1", port, "other"):
+            assert find_server(settings) == Address(f"http://127.0.0.1:{port}", "other")
+        assert find_server(settings) == Address(f"http://127.0.0.1:{port}", TOKEN)
+    assert find_server(settings) is None
 
 
 def test_a_server_that_no_longer_listens_is_ignored(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from domain.documents import DocumentReport
 from domain.errors import AskgraphError, InputError, NotFound, Unavailable
 from domain.events import Event
 from domain.library.ingestions import IngestionStatus
+from domain.scope import DEFAULT_SCOPE
 
 _KINDS = (
     (askgraph.NotFound, NotFound),
@@ -53,18 +54,19 @@ class ServerClient:
 
     def get(self, *path: str, **query: Any) -> Any:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
-        return self._read(Request("GET", join_path(*path), query))
+        return self._read(Request("GET", join_path(*path), _leave_default(query)))
 
     def post(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
         """Send a POST, and return what it answers."""
-        return self._read(Request("POST", join_path(*path), query, body=body))
+        return self._read(Request("POST", join_path(*path), _leave_default(query), body=body))
 
     def delete(self, *path: str, **query: Any) -> Any:
         """Send a DELETE, and return what it answers."""
-        return self._read(Request("DELETE", join_path(*path), query))
+        return self._read(Request("DELETE", join_path(*path), _leave_default(query)))
 
     def stream(self, *path: str, body: dict[str, Any]) -> Iterator[Event]:
         """Send a POST and yield the events of the run that it starts, as they come."""
+        body = _leave_default(body)
         asked = Request("POST", join_path(*path), {"stream": "true"}, body=body)
         with _as_ours():
             for frame in self._client.read_frames(Following(body.get("workspace"), ask=asked)):
@@ -73,7 +75,7 @@ class ServerClient:
 
     def download(self, *path: str, **query: Any) -> bytes:
         """Return the content that a GET of the path answers."""
-        return self._send(Request("GET", join_path(*path), query))
+        return self._send(Request("GET", join_path(*path), _leave_default(query)))
 
     def upload(
         self,
@@ -84,10 +86,9 @@ class ServerClient:
         sidecar: Mapping[str, Any],
     ) -> IngestionStatus | DocumentReport:
         """Send a file, to be read later. Returns its ingestion, or the report of a file that was refused."""
+        named = _leave_default({"workspace": workspace})
         with _as_ours():
-            [sent] = self._client.upload(
-                file, workspace=workspace, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
-            )
+            [sent] = self._client.upload(file, **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False)
         if sent.ingestion_id is None:
             return DocumentReport(**sent.report.model_dump() if sent.report else {})
         return _read_status(sent.model_dump() | {"workspace": workspace})
@@ -112,6 +113,12 @@ class ServerClient:
     def _send(self, request: Request) -> bytes:
         with _as_ours():
             return self._client.send(request)
+
+
+def _leave_default(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without the workspace `default`: the server takes the only one of the key, else this."""
+    default = DEFAULT_SCOPE.workspace_id
+    return {name: value for name, value in named.items() if (name, value) != ("workspace", default)}
 
 
 def _read_status(described: dict[str, Any]) -> IngestionStatus:
