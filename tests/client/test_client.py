@@ -60,7 +60,7 @@ async def test_a_program_asks_and_manages_the_library(services: Services, tmp_pa
             answer = client.ask(QUESTION, mode="thorough")
             assert "36 months" in answer.answer
             assert (answer.outcome, answer.citations[0].title) == ("answered", "Station handbook")
-            assert [claim.verdict for claim in answer.verification.claims] == ["supported"]
+            assert [claim.verdict for claim in answer.verification.claims] == ["quoted"]
             assert answer.sources
             again = client.ask("And the battery of the Amsel?", thread_id=answer.thread_id)
             assert "9 months" in again.answer
@@ -106,7 +106,7 @@ async def test_the_example_of_the_page_runs(
         example = read_example("Python").replace("http://127.0.0.1:8000", address)
         await asyncio.to_thread(exec, example, {})
     said = capsys.readouterr().out
-    for part in ("added\n", "answered The Falke", "1 Station handbook None", "supported The Falke", "Petra Lindqvist"):
+    for part in ("added\n", "answered The Falke", "1 Station handbook None", "quoted The Falke", "Petra Lindqvist"):
         assert part in said
     assert "unknown_document There is no document" in said
 
