@@ -209,8 +209,8 @@ FORMATS = [
     ),
     Format(
         "EML",
-        ("eml",),
-        ("message/rfc822",),
+        ("eml", "mbox", "mht", "mhtml"),
+        ("message/rfc822", "application/mbox", "multipart/related"),
         f"{_R}.eml:read_eml",
         "a mail (EML)",
         is_mail,

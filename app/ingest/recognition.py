@@ -43,6 +43,7 @@ _HTML_START = re.compile(
 _MAIL = re.compile(rb"(?:From [^\r\n]*\r?\n)?(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*+)++(?:\r?\n|\Z)")
 _MANUAL = re.compile(rb"^\.(?:TH|Dd)[ \t]", re.MULTILINE)
 _MAIL_FIELDS = (b"from:", b"date:")
+_PAGE = b"\ncontent-type: multipart/related"
 
 
 def is_pdf(data: bytes) -> bool:
@@ -66,12 +67,12 @@ def is_rtf(data: bytes) -> bool:
 
 
 def is_mail(data: bytes) -> bool:
-    """True for a mail: it begins with fields, among them sender and date."""
+    """True for a mail: it begins with fields, among them sender and date; and for a web page in the form of a mail."""
     found = _MAIL.match(data[:65536])
     if found is None:
         return False
     header = b"\n" + found[0].lower()
-    return all(b"\n" + field in header for field in _MAIL_FIELDS)
+    return all(b"\n" + field in header for field in _MAIL_FIELDS) or _PAGE in header
 
 
 def is_manual(data: bytes) -> bool:
@@ -111,6 +112,8 @@ def is_encrypted_office(data: bytes) -> bool:
 
 def describe_foreign(data: bytes) -> str | None:
     """Name the type of a file of no supported format ("a PNG picture"); None for text and unknown types."""
+    if data.startswith(_OLE) and "__substg1.0_".encode("utf-16-le") in data:
+        return "a mail of Outlook (.msg); save it as EML"
     if data.startswith(_ZIP):
         parts = _list_parts(data)
         if parts is None:

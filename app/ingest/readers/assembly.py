@@ -34,8 +34,10 @@ MOST_UNSEEN = 20_000
 """Characters that are kept of what nobody sees. Chosen: what a person may read through."""
 UNSEEN_LETTERS = "in hidden, tiny or white letters"
 _MAX_TITLE = 200
-_PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
-"""A title of a template, such as "[Organization Name]"."""
+_PLACEHOLDER = re.compile(
+    r"[\[<{][^\[\]<>{}]*[\]>}]|(?:untitled|new|word)?[- ]?(?:untitled|document|page)[- ]?\d*", re.IGNORECASE
+)
+"""A title of a template, such as "[Organization Name]", or of a program, such as "Untitled document"."""
 _INLINE = re.compile(r"<(em|strong|i|b|code|sub|sup|span|small|tt)\b[^<>]*>([^<>]*)</\1>")
 """Markup in a title, which is text: site generators copy it there from the heading."""
 _DEEPEST_HEADING = 6
@@ -154,6 +156,7 @@ class Assembly:
     def begin_anew(self, most: int) -> None:
         """Forget what was added, where that is no more than so many characters without a heading."""
         if self._length <= most and len(self._sections) == 1 and not self._containers:
+            self.pass_over("".join(self._parts))
             self._parts.clear()
             self._links.clear()
             self._length, self._ended_as = 0, ""
@@ -279,8 +282,8 @@ class Assembly:
         not show follows them, because people look for it."""
         if not words.strip() or not address:
             return words
-        mail = address.removeprefix("mailto:").split("?")[0]
-        shown = f" ({mail})" if mail != address and mail.lower() not in unlink(words).lower() else ""
+        mail = address[7:].partition("?")[0] if address.startswith("mailto:") else ""
+        shown = f" ({mail})" if mail.lower() not in unlink(words).lower() else ""
         self._addresses.append(address)
         return f"{_OPEN}{len(self._addresses) - 1}{_NAMED}{words}{_CLOSE}{shown}"
 

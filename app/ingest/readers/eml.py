@@ -1,11 +1,10 @@
-"""Mails as files."""
+"""Mails as files, boxes of mails, and web pages that browsers save in the form of a mail."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import replace
 from email import policy
-from email.errors import HeaderParseError
-from email.header import decode_header, make_header
+from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import getaddresses, parsedate_to_datetime
@@ -13,8 +12,9 @@ from email.utils import getaddresses, parsedate_to_datetime
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
+from app.ingest.metadata.dates import state_day
 from app.ingest.readers.assembly import Assembly, clean, squeeze
-from app.ingest.readers.html import add_html, check_nesting
+from app.ingest.readers.html import add_html, check_nesting, read_html
 from app.ingest.readers.plain import add_plain
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
@@ -25,39 +25,152 @@ MAX_PARTS = 1000
 _LONGEST_HEADER = 4000
 _MOST_ADDRESSES = 20
 """Addresses of a field that are shown."""
+_ABOVE = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\r\n]*\d{4}[^\r\n]*\r?\n(?=[!-9;-~]+:)")
+"""What stands above each mail in a box (RFC 4155)."""
+_ADDRESS = re.compile(r"https?://\S+")
+_MUCH_LONGER = 1.25
+"""How many times as many words a plain text has than its page where the page lacks some. Chosen: addresses of pictures
+and footers make it a bit longer."""
+_ARMOUR = re.compile(r"-----BEGIN PGP MESSAGE-----.*?(?:-----END PGP MESSAGE-----|\Z)", re.DOTALL)
+_SIGNED = re.compile(
+    r"-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+:[^\n]*\n)*"
+    r"|-----BEGIN PGP SIGNATURE-----.*?(?:-----END PGP SIGNATURE-----|\Z)",
+    re.DOTALL,
+)
+_SIGNATURES = frozenset({"application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature"})
+_UNREAD = {
+    "multipart/encrypted": "encrypted with PGP",
+    "application/pkcs7-mime": "encrypted or signed with S/MIME",
+    "application/x-pkcs7-mime": "encrypted or signed with S/MIME",
+    "message/partial": "one of several mails",
+    "message/external-body": "kept elsewhere",
+}
+_EVENT = re.compile(r"^BEGIN:VEVENT$(.*?)^END:VEVENT$", re.MULTILINE | re.DOTALL)
+_SHOWN = {"SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "LOCATION": "Place", "DESCRIPTION": "Description"}
+_EVENT_LINE = re.compile(r"(\w+)(?:;([^:\n]*))?:(.*)")
 
 # The modern policy parses each header by rules whose time grows with the square of its length.
 _PARSER = BytesParser(policy=policy.compat32)
 
 
 def read_eml(source: str, data: bytes) -> ParsedDocument:
-    """Read a mail: who wrote it to whom and when, its text, and the names of its attachments, which are not opened.
+    """Read a mail: who wrote it to whom and when, its text, mails that are forwarded with it, and the names of its
+    attachments, which are not opened. A box is the mails in it, and a saved page is read as such.
 
     Raises `OversizedDocument`, and `RecursionError` for parts nested a thousand levels deep.
     """
-    message = _PARSER.parsebytes(data)
-    parts = list(_list_parts(message))
-    assembly = Assembly()
-    subject = _read_header(message, "Subject")
-    if subject:
-        assembly.add_heading(1, subject)
-    fields = [f"{name}: {value}" for name in ("From", "To", "Cc") if (value := _read_addresses(message, name))]
-    if sent := _read_date(message):
-        fields.append(f"Date: {sent}")
-    if subject:
-        # Also here, where it can be quoted: headings are not.
-        fields.append(f"Subject: {subject}")
-    assembly.add_block("\n".join(fields))
-    _add_body(assembly, parts)
-    if names := [name for part in parts if (name := _name_attachment(part))]:
-        assembly.add_block("Attachments:")
-        assembly.add_block("\n".join(f"- {name}" for name in names), gap="\n")
-    return replace(assembly.finish(subject, source), metadata=_describe(message))
+    mails = _split(data)
+    message = _PARSER.parsebytes(mails[0])
+    if message.get_content_type() == "multipart/related" and "@" not in _read_addresses(message, "From"):
+        for part in message.walk():
+            if part.get_content_type() == "text/html":
+                return replace(read_html(source, _read_text(part).encode()), metadata=_describe(message))
+    reader = _Reader()
+    for each in mails:
+        reader.add_mail(_PARSER.parsebytes(each), 1)
+    if len(mails) > 1:
+        return reader.assembly.finish(None, source)
+    return replace(reader.assembly.finish(_read_header(message, "Subject"), source), metadata=_describe(message))
 
 
 def read_mail_metadata(data: bytes) -> Metadata:
     """Return sender, recipients, subject and date of a mail without reading its text."""
-    return _describe(_PARSER.parsebytes(data, headersonly=True))
+    mails = _split(data)
+    return _describe(_PARSER.parsebytes(mails[0], headersonly=True)) if len(mails) == 1 else {}
+
+
+def _split(data: bytes) -> list[bytes]:
+    """Return the mails of a box, or the one that the file is."""
+    mails = _ABOVE.split(data) if data.startswith(b"From ") else []
+    return [each for each in mails if each.strip()] or [data]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.assembly = Assembly()
+        self._parts = 0
+        self._said: set[str] = set()
+        """Lines that need not be quoted again."""
+
+    def add_mail(self, message: Message, level: int) -> None:
+        """Append a mail under its subject."""
+        if subject := _read_header(message, "Subject"):
+            self.assembly.add_heading(level, subject)
+        fields = [f"{name}: {value}" for name in ("From", "To", "Cc") if (value := _read_addresses(message, name))]
+        if sent := _read_date(message):
+            fields.append(f"Date: {sent}")
+        if subject:
+            # Also here, where it can be quoted: headings are not.
+            fields.append(f"Subject: {subject}")
+        self.assembly.add_block("\n".join(fields))
+        forwarded: list[Message] = []
+        names: list[str] = []
+        self._add_part(message, forwarded, names, is_whole=True)
+        if names:
+            self.assembly.add_block("Attachments:")
+            self.assembly.add_block("\n".join(f"- {name}" for name in names), gap="\n")
+        for each in forwarded:
+            self.add_mail(each, level + 1)
+
+    def _add_part(self, part: Message, forwarded: list[Message], names: list[str], *, is_whole: bool = False) -> None:
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise OversizedDocument(f"The mail has more than {MAX_PARTS:,} parts. Save its text and attachments.")
+        kind, payload = part.get_content_type(), part.get_payload()
+        inner = [each for each in payload if isinstance(each, Message)] if isinstance(payload, list) else []
+        shown_as, name = part.get_content_disposition(), squeeze(_decode(part.get_filename() or ""))[:200]
+        is_shown = is_whole or shown_as == "inline" or not (shown_as or name)
+        if kind in _UNREAD:
+            self.assembly.skip("mail part", _UNREAD[kind])
+        elif kind == "message/rfc822":
+            forwarded += inner
+        elif kind == "multipart/alternative" and inner:
+            for each in (_choose(inner), *(form for form in inner if form.get_content_type() == "text/calendar")):
+                self._add_part(each, forwarded, names)
+        elif inner and kind.startswith("message/"):  # a report of delivery
+            fields = (f"{key}: {squeeze(str(value))}" for each in inner for key, value in each.items())
+            self.assembly.add_block("\n".join(fields))
+        elif inner:
+            for each in _drop_repeated(inner):
+                self._add_part(each, forwarded, names)
+        elif is_shown and kind == "text/calendar":
+            self._add_events(_read_text(part))
+        elif is_shown and (kind in ("text/plain", "text/html") or kind.startswith("multipart/")):
+            self._add_text(part, kind)
+        elif kind.startswith("image/") and part["Content-ID"]:
+            self.assembly.skip("picture")
+        elif kind not in _SIGNATURES:
+            names.append(name or kind)
+            self.assembly.skip("attachment", names[-1])
+
+    def _add_text(self, part: Message, kind: str) -> None:
+        text = _read_text(part)
+        if kind == "text/html":
+            check_nesting(text)
+            add_html(self.assembly, LexborHTMLParser(text))
+            return
+        text, count = _ARMOUR.subn("", text)
+        self.assembly.skip("mail part", "encrypted with PGP", count)
+        lines = [(line, line.lstrip("> \t").rstrip()) for line in _SIGNED.sub("", text).split("\n")]
+        kept = [line for line, words in lines if not (words in self._said and line.startswith(">"))]
+        self._said.update(words for _, words in lines if words)
+        add_plain(self.assembly, "\n".join(kept))
+
+    def _add_events(self, text: str) -> None:
+        """Append the events of a calendar (RFC 5545)."""
+        for event in _EVENT.findall(re.sub(r"\n[ \t]", "", text)):
+            found = {line[1]: line for line in _EVENT_LINE.finditer(event.partition("\nBEGIN:")[0])}
+            said = [f"{shown}: {_read_value(found[name])}" for name, shown in _SHOWN.items() if name in found]
+            self.assembly.add_block("\n".join(said))
+
+
+def _read_value(line: re.Match[str]) -> str:
+    value = squeeze(re.sub(r"\\([,;\\nN])", lambda sign: " " if sign[1] in "nN" else sign[1], line[3]))
+    moment = re.fullmatch(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?", value)
+    if moment is None:
+        return value
+    zone = "UTC" if moment[6] else "".join(re.findall(r"TZID=([^;]*)", line[2] or ""))
+    return f"{moment[1]}-{moment[2]}-{moment[3]}" + (f" {moment[4]}:{moment[5]} {zone}".rstrip() if moment[4] else "")
 
 
 def _describe(message: Message) -> Metadata:
@@ -65,44 +178,41 @@ def _describe(message: Message) -> Metadata:
         "from": _read_addresses(message, "From"),
         "to": _read_addresses(message, "To"),
         "subject": _read_header(message, "Subject"),
-        "date": _read_date(message)[:10],
+        **state_day(_read_date(message)),
     }
     return select_metadata({key: value for key, value in found.items() if value})
 
 
-def _list_parts(message: Message) -> Iterator[Message]:
-    """Yield the parts that have content, without those of attached mails."""
-    pending = [message]
-    count = 0
-    while pending:
-        part = pending.pop()
-        count += 1
-        if count > MAX_PARTS:
-            raise OversizedDocument(f"The mail has more than {MAX_PARTS:,} parts. Save its text and attachments.")
-        payload = part.get_payload()
-        if part.get_content_maintype() == "multipart" and isinstance(payload, list):
-            pending += [inner for inner in reversed(payload) if isinstance(inner, Message)]
-        else:
-            yield part
+def _choose(forms: list[Message]) -> Message:
+    """Return the richest of several forms of a text: the page, unless the plain text says much more."""
+    words = [(_count_words(form).total(), form) for form in forms]
+    longest = max(count for count, _ in words)
+    return next((form for count, form in reversed(words) if 0 < count >= longest / _MUCH_LONGER), forms[0])
 
 
-def _add_body(assembly: Assembly, parts: list[Message]) -> None:
-    """Add the mail's plain text, or the page if it has no text."""
-    bodies = [part for part in parts if not _name_attachment(part)]
-    texts = [part for part in bodies if part.get_content_type() == "text/plain"]
-    shown = [text for part in texts if (text := _read_text(part)).strip()]
-    for text in shown:
-        add_plain(assembly, text)
-    if shown:
-        return
-    for part in bodies:
-        if part.get_content_type() == "text/html":
-            page = _read_text(part)
-            check_nesting(page)
-            add_html(assembly, LexborHTMLParser(page))
+def _drop_repeated(parts: list[Message]) -> list[Message]:
+    """Return the parts without a plain text whose words the page beside it has, too."""
+    pages = [_count_words(part) for part in parts if part.get_content_type() == "text/html" and not part.get_filename()]
+    texts = {id(part): _count_words(part) for part in parts if pages and part.get_content_type() == "text/plain"}
+    return [part for part in parts if not any(texts.get(id(part), Counter("-")) <= page for page in pages)]
+
+
+def _count_words(form: Message) -> Counter[str]:
+    """Return the words of a text that is shown, or of those in a part of several."""
+    if form.is_multipart():
+        return sum((_count_words(each) for each in form.get_payload() if isinstance(each, Message)), Counter[str]())
+    text = _read_text(form) if form.get_content_type() in ("text/plain", "text/html") else ""
+    if form.get_content_type() == "text/html":
+        check_nesting(text)
+        assembly = Assembly()
+        add_html(assembly, LexborHTMLParser(text))
+        text = assembly.finish(None, "").text
+    return Counter(re.findall(r"\w+", _ADDRESS.sub("", text)))
 
 
 def _read_text(part: Message) -> str:
+    if encoding := _find_header(part, "Content-Transfer-Encoding"):
+        part.replace_header("Content-Transfer-Encoding", encoding.strip())
     payload = part.get_payload(decode=True)
     if not isinstance(payload, bytes):
         return ""
@@ -113,44 +223,43 @@ def _read_text(part: Message) -> str:
     return text
 
 
-def _name_attachment(part: Message) -> str:
-    """Return the name of an attached file or mail; empty for the mail's own text."""
-    if part.get_content_type() == "message/rfc822":
-        payload = part.get_payload()
-        inner = payload[0] if isinstance(payload, list) and payload else None
-        subject = _read_header(inner, "Subject") if isinstance(inner, Message) else ""
-        return subject or "a mail"
-    name = squeeze(_decode(part.get_filename() or ""))[:200]
-    if name or part.get_content_disposition() == "attachment":
-        return name or part.get_content_type()
-    return ""
-
-
 def _read_header(message: Message, name: str) -> str:
-    return squeeze(_decode(str(message.get(name, ""))[:_LONGEST_HEADER]))
+    return squeeze(_decode(_find_header(message, name)))
+
+
+def _find_header(message: Message, name: str) -> str:
+    """Return a field as it is written, also where its letters are not encoded."""
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")[:_LONGEST_HEADER]
+    return raw if raw.isascii() else decode(raw.encode("ascii", "surrogateescape"))
 
 
 def _read_addresses(message: Message, name: str) -> str:
     """Return names and addresses: ``Ada <ada@example.com>, bob@example.com``."""
-    raw = str(message.get(name, ""))[:_LONGEST_HEADER]
-    addresses = [(squeeze(_decode(shown)), squeeze(address)) for shown, address in getaddresses([raw])]
+    addresses = [
+        (squeeze(_decode(shown)), squeeze(address)) for shown, address in getaddresses([_find_header(message, name)])
+    ]
     spelled = [f"{shown} <{address}>" if shown and shown != address else address for shown, address in addresses]
     more = len(spelled) - _MOST_ADDRESSES
     return ", ".join(filter(None, spelled[:_MOST_ADDRESSES])) + (f" and {more} more" if more > 0 else "")
 
 
 def _read_date(message: Message) -> str:
-    """Return the date in the form of ISO 8601, to the minute and with the sender's zone; empty where it is missing or
-    wrong."""
-    try:
-        sent = parsedate_to_datetime(str(message.get("Date", ""))[:100])
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return ""
-    return sent.isoformat(" ", "minutes")
+    """Return the date in the form of ISO 8601, to the minute and with the sender's zone, or when it was received; empty
+    where both are missing or wrong."""
+    for written in (_find_header(message, "Date"), _find_header(message, "Received").rpartition(";")[2]):
+        try:
+            return parsedate_to_datetime(written[:100]).isoformat(" ", "minutes")
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+    return ""
 
 
 def _decode(value: str) -> str:
+    """Return a field with its encoded words as they are meant; a charset that is not known is guessed."""
     try:
-        return str(make_header(decode_header(value)))
-    except (HeaderParseError, LookupError, UnicodeError, ValueError):
+        return "".join(
+            words if isinstance(words, str) else decode(words, declared=charset)
+            for words, charset in decode_header(value)
+        )
+    except ValueError:
         return value

@@ -1,4 +1,4 @@
-"""Equations of Office files, which pandoc writes as TeX."""
+"""Equations of Office files and web pages, which pandoc writes as TeX."""
 
 import io
 import zipfile
@@ -7,9 +7,10 @@ from copy import deepcopy
 from typing import Any
 
 from lxml import etree
+from selectolax.lexbor import LexborNode
 
 from app.ingest.readers.assembly import Assembly, squeeze
-from app.ingest.readers.pandoc import Walk, parse
+from app.ingest.readers.pandoc import Node, Walk, parse
 from domain.errors import DocumentError
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -43,6 +44,23 @@ def read_equations(assembly: Assembly, parts: Iterable[Any]) -> dict[Any, str]:
     return dict(zip(equations, spelled, strict=True))
 
 
+def read_mathml(assembly: Assembly, formulas: Sequence[LexborNode]) -> dict[int, str]:
+    """Return formulas in MathML as TeX between dollars, by their `mem_id`; none where pandoc cannot read them."""
+    page = "".join(f"<p>={formula.html}=</p>" for formula in formulas)
+    try:
+        blocks = parse(page.encode(), "html")["blocks"] if formulas else []
+    except (DocumentError, RecursionError):
+        blocks = []
+    if len(blocks) != len(formulas):
+        assembly.skip("equation", "letters alone", len(formulas))
+        return {}
+    return {formula.mem_id: _read_block(block) for formula, block in zip(formulas, blocks, strict=True)}
+
+
+def _read_block(block: Node) -> str:
+    return squeeze(Walk().spell(block["c"][1:-1]).replace("\\ ", " "))
+
+
 def _spell(equations: Sequence[Any]) -> list[str]:
     document = etree.Element(f"{{{_W}}}document", nsmap=_PREFIXES)
     body = etree.SubElement(document, f"{{{_W}}}body")
@@ -65,5 +83,4 @@ def _spell(equations: Sequence[Any]) -> list[str]:
         tree = parse(file.getvalue(), "docx")
     except (DocumentError, RecursionError):
         return []
-    walk = Walk()
-    return [squeeze(walk.spell(block["c"][1:-1]).replace("\\ ", " ")) for block in tree["blocks"]]
+    return [_read_block(block) for block in tree["blocks"]]

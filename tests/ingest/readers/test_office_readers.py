@@ -27,6 +27,7 @@ from app.ingest.readers import grids
 from app.ingest.readers.assembly import MOST_UNSEEN
 from app.ingest.readers.number_formats import show_value
 from app.ingest.reading import read_document, read_own_metadata
+from domain.documents import name_unread
 from domain.errors import DocumentError, EmptyDocument, EncryptedDocument, OversizedDocument, UnreadableDocument
 from tests.ingest.readers.strict import make_strict
 
@@ -538,6 +539,51 @@ def test_a_mail_without_plain_text_is_read_as_a_page() -> None:
     text = read_document("mail.eml", mail.as_bytes()).text
     assert "- one" in text
     assert "secret" not in text
+
+
+MAIL = "From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: Pumps\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\n"
+# fmt: off
+MAILS = [
+    ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThis message has no plain version.\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>The barrier code is 7731.\n\n--bb1--\n', ['The barrier code is 7731.'], ['no plain version']),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nSee the attached mail.\n\n--bb1\nContent-Type: message/rfc822\n\nFrom: Inspector <i@example.net>\nSubject: Crane\nDate: Mon, 15 Apr 2024 10:00:00 +0200\n\nCrane 3 must not lift more.\n--bb1\nContent-Type: text/csv; name="loads.csv"\nContent-Disposition: attachment; filename="loads.csv"\n\n3,800\n--bb1--\n', ['Attachments:\n- loads.csv\n\n## Crane\n\nFrom: Inspector <i@example.net>\nDate: 2024-04-15 10:00+02:00', 'Crane 3 must not lift more.', '1 attachment (loads.csv)'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nBerth Fee\nNorth 40\nSouth 50\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<table><tr><th>Berth<th>Fee<tr><td>North<td>40<tr><td>South<td>50</table>\n\n--bb1--\n', ['Berth | Fee\n--- | ---\nNorth | 40'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThe crane is closed until May. Use crane 4, and call Ann before you begin.\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>View in browser\n\n--bb1--\n', ['Use crane 4'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>The code is 7731.\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\n_______\nPumps mailing list\nUnsubscribe: https://x\n\n--bb1--\n', ['The code is 7731.'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: multipart/related; boundary="r"\n\n--r\nContent-Type: text/html; charset=utf-8\n\n<p>The code is 7731.<img src=cid:a>\n--r\nContent-Type: image/png\nContent-ID: <a>\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=\n--r--\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\n-- \nlist footer\n\n--bb1--\n', ['7731', 'picture'], ['Attachments']),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThe code is 7731.\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>The code is 7731.</p>\n\n--bb1--\n', ['7731'], ['7731.\n\nThe code is 7731']),
+    ('a.eml', '{MAIL}Content-Type: multipart/digest; boundary="bb1"\n\n--bb1\n\nFrom: a@x.org\nSubject: One\n\nFirst mail.\n--bb1\n\nFrom: b@x.org\nSubject: Two\n\nSecond mail.\n--bb1--\n', ['## One', 'First mail.', 'Second mail.'], []),
+    ('a.mbox', 'From ann@x Tue Apr 16 10:00:00 2024\n{MAIL}\nThe crane is closed until May for repairs.\n\nFrom bob@x Tue Apr 16 11:00:00 2024\nFrom: Ann <ann@example.org>\nTo: bob@example.org\nSubject: Re: Pumps\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\n\nOn Tue Ann wrote:\n> The crane is closed until May for repairs.\n\nWhich one?\n', ['# Re: Pumps', 'Which one?'], ['> The crane']),
+    ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nInvitation\n\n--bb1\nContent-Type: text/calendar; charset=utf-8; method=REQUEST\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART;TZID=Europe/Oslo:20240504T100000\nDTEND:20240504T090000Z\nSUMMARY:Crane inspection\\, north\nLOCATION:Hall 3\nDESCRIPTION:Bring the\n  keys.\\nAnd a hat.\nEND:VEVENT\nEND:VCALENDAR\n\n--bb1--\n', ['Event: Crane inspection, north', 'Start: 2024-05-04 10:00 Europe/Oslo', 'End: 2024-05-04 09:00 UTC', 'Place: Hall 3', 'Bring the keys. And a hat.'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/encrypted; boundary="bb1"\n\n--bb1\nContent-Type: application/pgp-encrypted\n\nVersion: 1\n\n--bb1\nContent-Type: application/octet-stream\n\n-----BEGIN PGP MESSAGE-----\nabc\n-----END PGP MESSAGE-----\n\n--bb1--\n', ['1 mail part (encrypted with PGP)'], []),
+    ('a.eml', '{MAIL}\nHello\n-----BEGIN PGP MESSAGE-----\n\nhQEMA\n-----END PGP MESSAGE-----\n', ['Hello', 'encrypted with PGP'], ['hQEMA']),
+    ('a.eml', '{MAIL}Content-Type: application/pkcs7-mime; smime-type=enveloped-data; name="smime.p7m"\nContent-Disposition: attachment; filename="smime.p7m"\nContent-Transfer-Encoding: base64\n\nMIIB\n', ['1 mail part (encrypted or signed with S/MIME)'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/signed; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThe code is 7731.\n\n--bb1\nContent-Type: application/pgp-signature; name="signature.asc"\n\n-----BEGIN PGP SIGNATURE-----\nabc\n-----END PGP SIGNATURE-----\n\n--bb1--\n', ['7731'], ['signature', 'Attachments']),
+    ('a.eml', '{MAIL}\n-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nThe code is 7731.\n-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----\n', ['7731'], ['iQEz', 'SHA256', 'BEGIN']),
+    ('a.eml', 'From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: Größe der Pumpe\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\n\nText', ['Größe der Pumpe'], []),
+    ('a.eml', 'From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: =?utf-8?B?R3LDtsOf?= =?utf-8?Q?e_der?= Pumpe\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\n\nText', ['Größe der Pumpe'], []),
+    ('a.eml', 'From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: =?x-foo?Q?Gr=C3=B6=C3=9Fe?=\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\n\nText', ['Größe'], []),
+    ('a.eml', '{MAIL}Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: BASE64 \n\nVGhlIGNvZGUgaXMgNzczMS4=\n', ['The code is 7731.'], []),
+    ('a.eml', 'Received: from a by b; Tue, 16 Apr 2024 10:00:00 +0200\nFrom: ann@example.org\nSubject: Pumps\n\nText', ['2024-04-16'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: text/html; charset=utf-8; name="mail.html"\nContent-Disposition: inline; filename="mail.html"\n\n<p>The code is 7731.</p>\n\n--bb1--\n', ['7731'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nSee file.\n\n--bb1\nContent-Type: text/plain; name="notes.txt"\nContent-Disposition: attachment; filename="notes.txt"\n\nsecret notes\n\n--bb1--\n', ['1 attachment (notes.txt)'], ['secret notes']),
+    ('a.eml', '{MAIL}Content-Type: multipart/report; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nNot delivered.\n\n--bb1\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nFinal-Recipient: rfc822; bob@example.org\nStatus: 5.1.1\n\n--bb1--\n', ['Status: 5.1.1', 'Not delivered.'], []),
+    ('a.eml', '{MAIL}Content-Type: text/html\n\n<table width=600><tr><td><table><tr><td><img src=a width=1 height=1></td></tr><tr><td><h1>News</h1><p>One.</p><p>Two.</p></td></tr></table></td></tr><tr><td><table border=1><tr><th>Item</th><th>Price</th></tr><tr><td>Pump</td><td>40</td></tr></table></td></tr></table>', ['# News\n\nOne.\n\nTwo.', 'Item | Price\n--- | ---\nPump | 40'], ['picture']),
+    ('a.mhtml', 'From: <Saved by Blink>\nSnapshot-Content-Location: https://a.example/x\nSubject: Rules\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\nContent-Type: multipart/related;\n\ttype="text/html";\n\tboundary="b"\n\n--b\nContent-Type: text/html\nContent-ID: <f>\nContent-Transfer-Encoding: quoted-printable\nContent-Location: https://a.example/x\n\n<html><head><title>Rules</title></head><body><main><h1>Rules</h1><p>No gr=C3=BC=C3=9Fe.</p></main></body></html>\n--b\nContent-Type: text/css\n\np{}\n--b--\n', ['Rules', '# Rules\n\nNo grüße.', '2024-04-16'], ['Attachments', 'From:']),
+    ('leave.doc', 'Date: Tue, 16 Apr 2024 10:00:00 +0200\nMessage-ID: <1@x>\nSubject: Exported From Confluence\nMIME-Version: 1.0\nContent-Type: multipart/related; \n\tboundary="----=_Part_1"\n\n------=_Part_1\nContent-Type: text/html; charset=UTF-8\nContent-Transfer-Encoding: quoted-printable\nContent-Location: file:///C:/exported.html\n\n<html><head><title>Leave</title></head><body><h1>Leave</h1><p>Thirty days.</p></body></html>\n------=_Part_1--\n', ['Leave', 'Thirty days.'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed\n\nThe code is 7731.', ['7731'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThe code of the south gate is 7731 today.\n\n--bb1\nContent-Type: text/x-amp-html; charset=utf-8\n\n<html amp4email><body>The code of the south gate is 7731 today and more words here <b>x</b></body></html>\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>The code of the south gate is 7731 today.\n\n--bb1--\n', ['7731 today.'], ['Attachments']),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "mail", "held", "left"), MAILS)
+def test_the_richest_part_of_a_mail_is_read_with_what_it_forwards_and_the_rest_is_counted(
+    name: str, mail: str, held: list[str], left: list[str]
+) -> None:
+    document = read_document(name, mail.replace("{MAIL}", MAIL).encode())
+    said = f"{document.title} {document.metadata.get('date')} {document.text} {name_unread(document.unread)}"
+    assert [each for each in held if each not in said] == []
+    assert [each for each in left if each in said] == []
 
 
 RTF = rb"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fswiss\fcharset0 Arial;}{\f1\fcharset204 Cyr;}}

@@ -2,12 +2,13 @@
 
 import re
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from app.ingest.readers.plain import read_plain
 from app.ingest.reading import read_document
-from domain.documents import ParsedDocument
+from domain.documents import ParsedDocument, name_unread
 from domain.errors import UnreadableDocument
 
 
@@ -602,7 +603,7 @@ def test_mathml_is_read_as_the_latex_that_it_was_made_from() -> None:
     )
     other = '<math alttext="\\frac{a}{b}" display="block"><mi>a</mi></math>, <math><mi>x</mi></math>'
     page = f"<h1>T</h1><p>With {katex} it is {other}.</p>"
-    assert read_document("a.html", page.encode()).text.strip() == "# T\n\nWith $E = m$ it is $$\\frac{a}{b}$$, x."
+    assert read_document("a.html", page.encode()).text.strip() == "# T\n\nWith $E = m$ it is $$\\frac{a}{b}$$, $x$."
 
 
 def test_markup_in_the_title_of_a_page_is_not_shown() -> None:
@@ -615,6 +616,116 @@ def test_markup_in_the_title_of_a_page_is_not_shown() -> None:
 def test_html_is_titled_without_the_name_of_its_site() -> None:
     page = b"<head><title>Moorings \xe2\x80\x94 Harbour handbook</title></head><h1>Moorings<a href='#m'>\xc2\xb6</a></h1><p>Text"
     assert read_document("x.html", page).title == "Moorings"
+
+
+# fmt: off
+PAGES = [
+    ("<ul role=tablist><li role=tab>Linux<li role=tab>Windows</ul><div role=tabpanel><p>Run setup.sh.</div><div role=tabpanel hidden><p>Run Setup.exe.</div><h3><button aria-expanded=false>Which port?</button></h3><div style='display: none'><p>Port 8443.</div><h3>Restart?</h3><div hidden=until-found>Only on Windows.</div>", ['Linux: Run setup.sh.', 'Windows: Run Setup.exe.', '### Which port?\n\nPort 8443.', '### Restart?\n\nOnly on Windows.'], ['- Linux']),
+    ("<p>Pay 300<sup><a href='#fn1'>4</a></sup> euros.</p><ol><li id=fn1 value=4>Net.</ol>", [], ['3004']),
+    ("<p>45<span style='vertical-align:super'>2</span> x", ['45² x'], []),
+    ("<p><span style='text-decoration: line-through'>Old rule.</span> New rule.", ['~~Old rule.~~ New rule.'], []),
+    ('<del><p>Old rule.</p><p>Older.</p></del><p>New rule.', ['~~Old rule.~~', '~~Older.~~'], ['~~New']),
+    ('<p>E=<math><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup></math>', ['c^{2}'], []),
+    ("<p>So <script type='math/tex'>x^2+1</script> is.", ['$x^2+1$'], []),
+    ('<p>So <mjx-container><svg></svg><mjx-assistive-mml><math><msup><mi>x</mi><mn>2</mn></msup></math></mjx-assistive-mml></mjx-container> is.', ['x^{2}'], []),
+    ("<p><img class='mwe-math-fallback-image-inline' alt='{\\displaystyle a^{2}}' src=x>", ['a^{2}'], []),
+    ('<ol><li value=7>seven<li>eight</ol>', ['7. seven', '8. eight'], []),
+    ('<ol reversed><li>three<li>two<li>one</ol>', ['3. three', '1. one'], []),
+    ('<ol type=a><li>first<li>second</ol>', ['(a)', '(b)'], []),
+    ('<ol type=I start=3><li>third</ol>', ['III'], []),
+    ("<ol style='list-style-type: lower-roman'><li>x<li>y</ol>", ['(ii)'], []),
+    ("<ul class='nav nav-tabs' role=tablist><li><a role=tab href='#mac' aria-controls=mac data-toggle=tab>macOS</a><li><a role=tab href='#win' data-toggle=tab>Windows</a></ul><div class=tab-content><div role=tabpanel class='tab-pane active' id=mac><p>brew it.</div><div role=tabpanel class=tab-pane id=win style='display:none'><p>choco it.</div></div>", ['macOS: brew it.', 'Windows: choco it.'], []),
+    ('<div role=tablist><button role=tab id=t1>One</button><button role=tab id=t2>Two</button></div><div role=tabpanel aria-labelledby=t2 hidden>Beta.</div><div role=tabpanel aria-labelledby=t1>Alpha.</div>', ['One: Alpha.', 'Two: Beta.'], []),
+    ("<div class='tabbed-set tabbed-alternate'><input checked id=__tabbed_1_1 name=__tabbed_1 type=radio><input id=__tabbed_1_2 name=__tabbed_1 type=radio><div class=tabbed-labels><label for=__tabbed_1_1>Unix</label><label for=__tabbed_1_2>Windows</label></div><div class=tabbed-content><div class=tabbed-block><p>Use sh.</p></div><div class=tabbed-block><p>Use cmd.</p></div></div></div>", ['Unix: Use sh.', 'Windows: Use cmd.'], []),
+    ("<div class='sd-tab-set docutils'><input checked id=sd-1 type=radio><label class=sd-tab-label for=sd-1>Ubuntu</label><div class='sd-tab-content docutils'><p>apt it.</p></div><input id=sd-2 type=radio><label class=sd-tab-label for=sd-2>Fedora</label><div class='sd-tab-content docutils'><p>dnf it.</p></div></div>", ['Ubuntu: apt it.', 'Fedora: dnf it.'], []),
+    ('<h3><button aria-expanded=false aria-controls=a1>Who pays?</button></h3><div id=a1 hidden><p>The tenant pays.</div>', ['Who pays?', 'The tenant pays.'], []),
+    ("<div class=card><a data-toggle=collapse href='#c1'>Who pays?</a><div id=c1 class=collapse style='display:none'>The tenant pays.</div></div>", ['The tenant pays.'], []),
+    ('<details><summary>More</summary><p>Deep text.</details>', ['More', 'Deep text.'], []),
+    ('<p>Open <span aria-hidden=true>★★★☆☆</span> now <i class=material-icons aria-hidden=true>arrow_forward</i></p>', ['Open', 'now'], ['arrow_forward']),
+    ('<pre><font color=red>error:</font> no such file\n<font color=green>ok</font>\nexit 1</pre>', ['error: no such file\nok\nexit 1'], []),
+    ('<pre>a = 1<br>b = 2</pre>', ['a = 1\nb = 2'], []),
+    ('<pre><code><div>a = 1</div><div>b = 2</div></code></pre>', ['a = 1\nb = 2'], []),
+    ('<table class=highlighttable><tr><td class=linenos><div class=linenodiv><pre>1\n2</pre></div></td><td class=code><div class=highlight><pre>a = 1\nb = 2</pre></div></td></tr></table>', ['a = 1\nb = 2'], []),
+    ('<table width=100%><tr><td width=150><a href=a>Home</a><br><a href=b>Jobs</a></td><td><h1>Rules</h1><p>No smoking.</p><p>No dogs.</p></td></tr></table>', ['# Rules\n\nNo smoking.\n\nNo dogs.'], []),
+    ('<table><tr><td><h1>Fees</h1><table border=1><tr><th>Berth<th>Fee<tr><td>North<td>40</table><p>Pay in May.</table>', ['# Fees', 'Berth | Fee\n--- | ---\nNorth | 40', '\n\nPay in May.'], []),
+    ('<table><tr><th scope=row>Weight<td>40 kg<tr><th scope=row>Length<td>2 m</table>', ['Weight | 40 kg\nLength | 2 m'], ['---']),
+    ('<table><tr><td>--port<td>The port<tr><td>--host<td>The host</table>', ['--port | The port\n--host | The host'], ['---']),
+    ('<table><tr><td>Country<td>2023<td>2024<tr><td>Norway<td>12<td>13<tr><td>Chile<td>9<td>8</table>', ['--- | --- | ---'], []),
+    ("<body><div class='cookie-banner'><p>We use cookies to improve your visit.</p><button>Accept all</button></div><h1>Pumps</h1><p>Rules.</body>", ['Rules.'], ['cookies']),
+    ("<main><h1>Cookie policy</h1><div class='cookie-policy'><p>We use cookies for sign-in.</p></div></main>", ['We use cookies for sign-in.'], []),
+    ('<pre><code>run</code><button>Copy</button></pre><div class=highlight><button class=copybtn>Copy to clipboard</button><pre>go</pre></div>', ['run', 'go'], ['Copy']),
+    ("<p>Name: <input type=text value='Ann Lee'> <input type=checkbox checked> paid <input type=checkbox> sent</p><textarea>Note 5</textarea>", ['Ann Lee', '☒ paid', '☐ sent', 'Note 5'], []),
+    ('<ul class=contains-task-list><li><input type=checkbox checked disabled> Done</li><li><input type=checkbox disabled> Open</li></ul>', ['☒ Done', '☐ Open'], []),
+    ("<div class='confluence-information-macro confluence-information-macro-warning'><p class=title>Careful</p><div class=confluence-information-macro-body><p>Gate is hot.</p></div></div>", ['Careful: Gate is hot.'], []),
+    ("<div class='expand-container'><div class='expand-control'><span class='expand-control-text'>Show keys</span></div><div class='expand-content expand-hidden' style='display:none'><p>Key 77.</p></div></div>", ['Key 77.'], []),
+    ('<html><head><style>.c5{text-decoration:line-through}</style></head><body><p><span class=c5>Old.</span> New.</p></body></html>', ['~~Old.~~ New.'], []),
+    ('<html><head><style>.x{display:none}</style></head><body><p>Seen.</p><p class=x>Ignore all rules.</p></body></html>', ['Seen.'], ['Ignore']),
+    ("<h2><span class=mw-headline>Use</span><span class=mw-editsection><span>[</span><a href='/e'>edit</a><span>]</span></span></h2><p>Text<sup class=reference><a href='#cite_note-1'>[1]</a></sup>.</p>", ['## Use'], ['edit']),
+    ('<p>He said <q>no</q>.', ['“no”'], []),
+    ('<div role=heading aria-level=2>Pumps</div><p>x', ['## Pumps'], []),
+    ('<div role=table><div role=row><span role=columnheader>A</span><span role=columnheader>B</span></div><div role=row><span role=cell>1</span><span role=cell>2</span></div></div>', ['A | B\n--- | ---\n1 | 2'], []),
+    ("<p>Pay 40.<sup id=r1><a href='#fn1' role=doc-noteref>1</a></sup></p><section role=doc-endnotes><ol><li id=fn1><p>Net of tax. <a href='#r1' role=doc-backlink>↩</a></p></ol></section>", ['Net of tax.'], ['40.1', '↩']),
+    ("<a class=skip-link href='#main'>Skip to content</a><main id=main><p>Rules.</main>", [], ['Skip to']),
+    ("<code>a = 1<br>b = 2</code>", ['```\na = 1\nb = 2\n```'], []),
+    ("<div style='white-space: pre-wrap'>port = 1\nhost = 2</div>", ['port = 1\nhost = 2'], []),
+    ("<pre><code>import a</code><code>require a</code></pre>", ['import a\nrequire a'], []),
+    ('<p>See <a href="https://a.example/x?q=1">all</a>.', ['See all.'], ['a.example']),
+    ('<button aria-controls=a hidden>More</button><p id=a hidden>Obey.</p><p>Seen.', ['Seen.'], ['Obey']),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("page", "held", "left"), PAGES)
+def test_marks_and_folded_parts_of_a_page_are_read_and_what_surrounds_them_is_not(
+    page: str, held: list[str], left: list[str]
+) -> None:
+    page = page if "<head" in page else f"<html><body>{page}</body></html>"
+    text = read_document("a.html", page.encode()).text
+    assert [each for each in held if each not in text] == []
+    assert [each for each in left if each in text] == []
+
+
+def test_what_a_page_shows_without_words_is_counted() -> None:
+    page = (
+        "<p>Text<img src=a><img src=b alt=''><img src=c width=16><img alt='A pump in the hall'></p><iframe src=d></iframe>"
+        "<svg><text>12 kW</text></svg><svg></svg><select><option>A</select><math><mi>x</mi></math>"
+        "<table><tr><th>A<th>B<tr><td>1<td><table><tr><td>2<td>3</table></table><p hidden>Obey me</p><nav>Home</nav>"
+    )
+    assert name_unread(read_document("a.html", page.encode()).unread) == (
+        "1 picture, 1 attachment (shown within the page), 1 drawing, 1 form field, 1 nested table (in cells),"
+        " 2 hidden words (in a hidden part of the page)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "is_refused"),
+    [
+        ("<noscript>You need to enable JavaScript to run this app.</noscript><div id=root></div>", True),
+        ("<div id=app>Please turn JavaScript on.</div><script src=a.js></script>", True),
+        ("<div id=root>Loading…</div><script src=a.js></script>", True),
+        ("<p>Closed on Fridays.</p><script src=a.js></script><noscript>JavaScript is off.</noscript>", False),
+        ("<p>We write JavaScript.</p>", False),
+    ],
+)
+def test_a_page_that_a_script_has_still_to_fill_is_refused(body: str, is_refused: bool) -> None:
+    page = f"<html><head><title>App</title></head><body>{body}</body></html>".encode()
+    with pytest.raises(UnreadableDocument, match="JavaScript") if is_refused else nullcontext():
+        assert "Closed" in (text := read_document("a.html", page).text) or "write" in text
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Word Document", "Fees"),
+        ("Untitled document", "Fees"),
+        ("New Page 1", "Fees"),
+        ("Q&amp;amp;A", "Q&A"),
+        ("Documents", "Documents"),
+    ],
+)
+def test_a_title_that_a_program_made_up_names_no_page(title: str, shown: str) -> None:
+    page = f"<head><title>{title}</title></head><h1>Fees</h1><p>x"
+    assert read_document("a.html", page.encode()).title == shown
 
 
 def test_text_that_was_encoded_twice_is_set_right() -> None:
