@@ -189,6 +189,13 @@ async def test_a_wrong_method_is_told_all_that_the_path_has(client: httpx.AsyncC
         assert (refused.status_code, refused.headers["allow"]) == (405, methods)
 
 
+async def test_json_that_is_sent_as_a_form_is_told_its_header(client: httpx.AsyncClient) -> None:
+    # As curl does without a header.
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    refused = await client.post("/api/chat", content=b'{"question": "Who?"}', headers=form)
+    assert (refused.status_code, "application/json" in refused.json()["error"]["message"]) == (422, True)
+
+
 HUGE = 10**399
 
 

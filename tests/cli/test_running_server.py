@@ -205,3 +205,4 @@ def test_whoever_may_enter_one_workspace_need_not_name_it(home: Path, tmp_path: 
     assert (asked.code, "18 months" in asked.stdout) == (0, True), asked.stderr
     refused = run(tmp_path / "none", "documents", "-w", "far", **theirs)
     assert (refused.code, "There is no workspace 'far'" in refused.stderr) == (2, True)
+    assert "second user (" in run(home, "audit").stdout

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
+from fastapi.params import Form
 from fastapi.routing import APIRoute
 
 from domain.errors import InputError
@@ -23,6 +24,8 @@ async def refuse_unknown_fields(route: APIRoute, request: Request) -> None:
             place = " It is a field of the form." if name in form else ""
             raise InputError(f"There is no query parameter {name!r} here.{place}{_suggest(name, declared)}")
     if form and request.headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
+        if not any(isinstance(field.field_info, Form) for field in route.dependant.body_params):
+            raise InputError("This takes JSON, and a form was sent: add the header Content-Type: application/json.")
         # FastAPI then takes the form that is read here, and closes it.
         sent = await request.form()
         for name in sent:

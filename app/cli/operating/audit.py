@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -24,15 +25,16 @@ async def audit(
     """Show who changed what: documents, conversations, keys."""
     async with open_stores(read_settings()) as stores:
         entries = await stores.audit.list(parse_since(since), limit)
-    return print_result(_print_entries, entries, as_json=as_json)
+        names = {key.as_caller().name: f"{key.name} ({key.key_id})" for key in await stores.keys.list()}
+    return print_result(partial(_print_entries, names), entries, as_json=as_json)
 
 
-def _print_entries(entries: Sequence[AuditEntry]) -> None:
+def _print_entries(names: Mapping[str, str], entries: Sequence[AuditEntry]) -> None:
     table = new_table("time", "who", "from", "workspace", "what", "", "status", overflow="fold")
     for entry in entries:
         table.add_row(
             f"{entry.at:%Y-%m-%d %H:%M:%S}",
-            entry.caller,
+            escape(names.get(entry.caller, entry.caller)),
             entry.address or "this machine",
             escape(entry.workspace_id or ""),
             escape(entry.action),
