@@ -137,9 +137,9 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
             kind, reason, asks = "needs_retrieval", "it could not be classified", False
         if (kind == "out_of_scope" or asks) and await _is_covered(question, update, context):
             kind, reason = "needs_retrieval", "the documents have its words"
-        elif update["subject"] and not await _is_covered(update["subject"], update, context):
-            # An overview would be of whatever the embedding model finds nearest. The search may correct its spelling.
-            kind, reason, update["subject"] = "needs_retrieval", "no document has its word", ""
+        elif update["subject"] and not await _is_covered(update["subject"], update, context, by_name=True):
+            # An overview would be of a document that happens to have the word. The search may correct its spelling.
+            kind, reason, update["subject"] = "needs_retrieval", "no document or section has this name", ""
         standalone = question
         if kind == "needs_retrieval":
             rewrite = await context.judges.rewriter.rewrite(question, turns)
@@ -182,8 +182,9 @@ def find_last_cited(turns: Sequence[Turn]) -> list[str]:
     return next((turn["document_ids"] for turn in reversed(turns) if turn.get("document_ids")), [])
 
 
-async def _is_covered(question: str, state: RouteUpdate, context: Context) -> bool:
-    """Return True where a passage holds nearly all words of the question."""
+async def _is_covered(question: str, state: RouteUpdate, context: Context, *, by_name: bool = False) -> bool:
+    """Return True where a passage, with the names of its document and section, holds nearly all words of the question;
+    `by_name`, where those names do."""
     terms = set(analyse(question))
     if len(terms) < _FEWEST_TERMS and len(question.split()) > 1:
         return False
@@ -194,7 +195,8 @@ async def _is_covered(question: str, state: RouteUpdate, context: Context) -> bo
         return await context.library.read_passages(scope, [match.chunk_id for match in matches])
 
     passages = await query_or_default(read(), [], context.ledger, "The question's words were not looked for")
-    texts = (f"{name_place(passage.title, passage.heading_path)} {passage.text}" for passage in passages)
+    names = [(name_place(passage.title, passage.heading_path), passage.text) for passage in passages]
+    texts = (name if by_name else f"{name} {text}" for name, text in names)
     return any(len(terms & set(analyse(text))) >= _COVERED * len(terms) for text in texts)
 
 

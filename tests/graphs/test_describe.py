@@ -102,6 +102,15 @@ async def test_a_topic_is_summarised_from_its_section(services: Services, questi
 
 
 @pytest.mark.usefixtures("guide")
+@pytest.mark.parametrize("word", ["navan", "dollars", "x"])
+async def test_a_word_that_names_nothing_is_looked_for(services: Services, word: str) -> None:
+    done, _ = await ask_in_a_thread(services, word)
+    assert done["route"] == "needs_retrieval"
+    assert done["confidence"] < 0.9
+    assert (word in done["answer"].lower()) or done["outcome"] == "abstained"
+
+
+@pytest.mark.usefixtures("guide")
 async def test_what_was_talked_about_last_is_summarised(services: Services) -> None:
     done, _ = await ask_in_a_thread(services, "What does a night in a hotel cost at most?", "Summarise that document")
     assert "“Travel guide”" in done["answer"]
