@@ -41,14 +41,14 @@ class RefusalLog:
     def note(self, entry: AuditEntry) -> None:
         """Count a refusal. Those with the same address, caller and reason are one entry."""
         if entry not in self._counts and len(self._counts) >= MOST_ENTRIES:
-            entry = AuditEntry("others", "refused", "", entry.status)
+            entry = AuditEntry("others", "refused", (), entry.status)
         self._counts[entry] += 1
 
     async def write(self) -> None:
         """Write what was counted. What cannot be written is in the service's own log."""
         for entry in list(self._counts):
             count = self._counts[entry]
-            counted = entry if count == 1 else replace(entry, target=f"{entry.target} ({count} times)".strip())
+            counted = entry if count == 1 else replace(entry, targets=(*entry.targets, f"{count} times"))
             try:
                 await self._log.add(counted)
             except AskgraphError as error:

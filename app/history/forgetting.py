@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
 from app.history.threads import Threads
 from domain.documents import Document
 from domain.errors import AskgraphError, UnknownDocument, UnknownThread
-from domain.history.erasure import CacheEraser, Erasable, Eraser, Erasure, FileEraser, Needles
+from domain.history.erasure import CacheEraser, Erasable, Eraser, Erasure, FileEraser, Found, Needles
 from domain.people.names import find_nearest
 from domain.ports.documents import DocumentCatalog
 from domain.ports.originals import OriginalStore
@@ -109,16 +109,17 @@ class Forgetting:
         # What these have read is known once they have ended.
         begun = await self.eraser.list_begun(workspace_id)
         until = monotonic() + BUSY_SECONDS
+        found: Sequence[Found] = ()
         while True:
             begun &= await self.eraser.list_begun(workspace_id)
-            busy = await self.eraser.erase_document(erasure, is_last=not begun) or len(begun)
-            if not busy or monotonic() > until:
+            busy = await self.eraser.erase_document(erasure, found, is_last=not begun) or len(begun)
+            before, found = found, ()
+            if not busy:
+                # What somebody has typed or named, meanwhile too, or what an earlier version has recorded of no run.
+                _, found = await self.eraser.search(erasure.needles)
+            if monotonic() > until or (not busy and (not found or found == before)):
                 break
             await asyncio.sleep(0.2)
-        _, found = await self.eraser.search(erasure.needles)
-        if found:
-            # What somebody typed, or what an earlier version has recorded of no run.
-            busy = await self.eraser.erase_document(erasure, found, is_last=not begun) or len(begun)
         if busy:
             erasure.found[BUSY] = busy
         await self._finish(erasure, "document", document_id)

@@ -1,12 +1,12 @@
 """The log of what callers changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-LONGEST_TARGET = 1_000
-"""Characters of an entry's target; names of files are cut there."""
+LONGEST_TARGETS = 1_000
+"""Characters of an entry's targets together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class AuditEntry:
     caller: str
     """`owner`, `key:` with the key's id, `oidc:` with a token's subject, or `unknown`."""
     action: str
-    """Method and path, or a command."""
-    target: str
-    """What was changed, such as the names of added files."""
+    """Method and path, with the names of its parts in the place of ids, or a command."""
+    targets: tuple[str, ...]
+    """What was changed, such as the names of added files, each whole: what is forgotten is erased here, too."""
     status: int
     """HTTP status of the outcome."""
     workspace_id: str | None = None
@@ -27,6 +27,17 @@ class AuditEntry:
     """The client's IP address; None for a command."""
     at: datetime | None = None
     """None until it is stored."""
+
+
+def fit_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names for which an entry has room, and how many there are more."""
+    named, kept, room = list(names), list[str](), LONGEST_TARGETS
+    for name in named:
+        room -= len(name)
+        if room < 0:
+            return (*kept, f"and {len(named) - len(kept):,} more")
+        kept.append(name)
+    return tuple(kept)
 
 
 class AuditLog(Protocol):

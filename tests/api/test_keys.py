@@ -235,10 +235,10 @@ async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
     await client.delete(f"/api/documents/{library['Station handbook']}", headers=header)
     await client.delete("/api/documents/x?everywhere=true", headers=header)
     entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
-    assert [(e.caller, e.action.partition(" ")[0], e.target, e.workspace_id, e.status) for e in entries] == [
-        (f"key:{key.key_id}", "DELETE", "everywhere=true", "legal", 403),
-        (f"key:{key.key_id}", "DELETE", "", "legal", 404),
-        (f"key:{key.key_id}", "POST", "a.md, a\ufffd.md", "legal", 200),
+    assert [(e.caller, e.action, e.targets, e.workspace_id, e.status) for e in entries] == [
+        (f"key:{key.key_id}", "DELETE /api/documents/{document_id}", ("x", "everywhere=true"), "legal", 403),
+        (f"key:{key.key_id}", "DELETE /api/documents/{document_id}", (library["Station handbook"],), "legal", 404),
+        (f"key:{key.key_id}", "POST /api/documents", ("a.md", "a\ufffd.md"), "legal", 200),
     ]
     await services.audit.delete_before(datetime.now(UTC) + timedelta(hours=1))
     assert await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10) == []
@@ -257,10 +257,10 @@ async def test_refused_keys_are_recorded_together_and_requests_without_one_are_n
         await client.get("/api/costs", headers=header)
         await client.get("/api/ingestions/x", headers=header)
     entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
-    assert [(e.caller, e.action, e.target, e.status, e.address) for e in reversed(entries)] == [
-        ("unknown", "refused", "This key is not known, has expired or was revoked. (4 times)", 401, "127.0.0.1"),
-        (f"key:{key.key_id}", "refused", "This needs the right 'debug', which your key does not have.", 403, "127.0.0.1"),
-        ("others", "refused", "", 403, None),
+    assert [(e.caller, e.action, e.targets, e.status, e.address) for e in reversed(entries)] == [
+        ("unknown", "refused", ("This key is not known, has expired or was revoked.", "4 times"), 401, "127.0.0.1"),
+        (f"key:{key.key_id}", "refused", ("This needs the right 'debug', which your key does not have.",), 403, "127.0.0.1"),
+        ("others", "refused", (), 403, None),
     ]  # fmt: skip
 
 
@@ -330,6 +330,9 @@ async def test_keys_are_made_changed_and_revoked_by_administrators_of_everything
     assert (await client.put(path, json={"name": "Ann"}, headers=mine)).status_code == 404
     for wrong in ({"name": " "}, {"name": "x", "rights": ["all"]}, {"name": "x", "expires": "soon"}):
         assert (await client.post("/api/keys", json=wrong, headers=mine)).status_code == 422
-    log = [(entry.action, entry.status) for entry in await services.audit.list(datetime.now(UTC) - timedelta(1), 99)]
-    assert ("POST /api/keys", 201) in log
-    assert (f"DELETE {path}", 204) in log
+    log = [
+        (entry.action, *entry.targets[:1], entry.status)
+        for entry in await services.audit.list(datetime.now(UTC) - timedelta(1), 99)
+    ]
+    assert ("POST /api/keys", first.json()["key_id"], 201) in log
+    assert ("DELETE /api/keys/{key_id}", path.rpartition("/")[2], 204) in log

@@ -164,7 +164,7 @@ def test_what_a_command_changes_is_recorded_once_with_the_address_that_it_came_f
     def list_entries() -> list[tuple[str, str, str | None, int]]:
         listed = json.loads(run(home, "audit", "--json").stdout)
         return [
-            (e["action"].partition("/api")[0].strip(), e["target"], e["address"], e["status"])
+            (e["action"].partition("/api")[0].strip(), e["targets"][-1], e["address"], e["status"])
             for e in listed
             if e["workspace_id"] == "audited"
         ]

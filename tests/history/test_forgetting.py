@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -22,7 +22,7 @@ from app.wiring.services import Services, open_services
 from domain.assistants import Draft
 from domain.errors import UnknownDocument, UnknownThread
 from domain.events import Done
-from domain.history.erasure import ERASED, Erasure, write_notice
+from domain.history.erasure import ERASED, Erasure, Needles, write_notice
 from domain.people.access import OWNER, Caller
 from domain.scope import Scope
 from tests.asking import ask, serve_models
@@ -87,7 +87,11 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await ask(services, QUESTION, mode="thorough")
     beside = await ask(services, "When does the canteen serve lunch?", mode="thorough")
     # An assistant names the document, and so does a run that never saw it.
-    draft = Draft(name="desk", document_ids=[document_id], filter={"path": "canteen.md"})
+    written = f"Read quandt.md ({document_id}).\nformer.md says: {SECRET.decode().split(chr(10))[2]}"
+    draft = Draft(
+        name="desk", description=written, instructions=written, metadata={"of": ["quandt.md", {written: written}]},
+        document_ids=[document_id], filter={"path": "canteen.md"},
+    )  # fmt: skip
     await services.assistants.create(Scope("default"), draft, OWNER)
     blind = await ask(services, QUESTION, mode="desk")
     quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
@@ -235,6 +239,32 @@ async def test_what_no_run_has_recorded_is_searched_for_and_erased(services: Ser
     await services.library.ingestion.add("default", "quandt.md", SECRET)
     await forget(services, document_id, *SAID)
     assert beside["answer"] in (await dump(services))["runs"]
+
+
+async def test_its_path_stays_in_no_entry_of_the_audit_log(services: Services) -> None:
+    path = "dismissal, of jorgen, vandrel.md"
+    many = [f"{number}{'x' * 50}.md" for number in range(50)]
+    async with open_client(make_app(services)) as client:
+        for names in ([path, "other.md"], [*many, path]):
+            sent = [("files", (name, f"# {name}\n\nText of {name}.".encode())) for name in names]
+            assert (await client.post("/api/documents", files=sent)).status_code == 200
+        assert (await client.delete(f"/api/documents/{path}")).status_code == 404
+        document = await services.library.documents.find("default", path)
+        assert document is not None
+        entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
+        assert [each.targets for each in entries] == [
+            (path,), (*many[:18], "and 33 more"), (path, "other.md"),
+        ]  # fmt: skip
+        assert (await client.delete(f"/api/documents/{document.id}?everywhere=true")).json()["found"] == {}
+        entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
+        assert [each.targets[:2] for each in entries] == [
+            (document.id, "everywhere=true"), (ERASED,), tuple(many[:2]), (ERASED, "other.md"),
+        ]  # fmt: skip
+        # That somebody erased it stays when it is repeated, and whoever names it later is found.
+        await client.delete(f"/api/documents/{path}")
+        needles = Needles("default", (document.id,), (path,))
+        _, found = await services.runs.eraser.search(needles)
+        assert [str(each) for each in found] == ["audit_log"]
 
 
 async def test_its_path_stays_in_no_filter(services: Services) -> None:

@@ -10,18 +10,21 @@ from domain.history.erasure import ERASED
 from domain.people.audit import AuditEntry
 
 _ADD: LiteralString = """
-    INSERT INTO audit_log (caller, action, target, status, workspace_id, address)
-    VALUES (%(caller)s, %(action)s, %(target)s, %(status)s, %(workspace_id)s, %(address)s)
+    INSERT INTO audit_log (caller, action, targets, status, workspace_id, address)
+    VALUES (%(caller)s, %(action)s, %(targets)s, %(status)s, %(workspace_id)s, %(address)s)
 """
 
 _LIST: LiteralString = """
-    SELECT caller, action, target, status, workspace_id, address, at FROM audit_log
+    SELECT caller, action, targets, status, workspace_id, address, at FROM audit_log
     WHERE at >= %(since)s ORDER BY at DESC, entry_id DESC LIMIT %(limit)s
 """
 
 _ERASE: LiteralString = """
-    UPDATE audit_log SET target = %(erased)s WHERE workspace_id = %(workspace_id)s
-        AND string_to_array(target, ', ') && %(names)s::text[]
+    UPDATE audit_log SET targets = ARRAY(
+        SELECT CASE WHEN name = ANY(%(names)s::text[]) THEN %(erased)s ELSE name END
+        FROM unnest(targets) WITH ORDINALITY AS target (name, place) ORDER BY place
+    )
+    WHERE workspace_id = %(workspace_id)s AND targets && %(names)s::text[]
 """
 
 
@@ -34,13 +37,14 @@ class PostgresAuditLog:
     async def add(self, entry: AuditEntry) -> None:
         with translated_errors():
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
-                await connection.execute(_ADD, asdict(entry))
+                await connection.execute(_ADD, asdict(entry) | {"targets": list(entry.targets)})
 
     async def list(self, since: datetime, limit: int) -> Sequence[AuditEntry]:
         with translated_errors():
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 cursor = await connection.execute(_LIST, {"since": since, "limit": limit})
-                return [AuditEntry(**row) for row in await cursor.fetchall()]
+                rows = await cursor.fetchall()
+        return [AuditEntry(**row | {"targets": tuple(row["targets"])}) for row in rows]
 
     async def delete_before(self, cut: datetime) -> None:
         with translated_errors():

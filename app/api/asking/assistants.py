@@ -26,7 +26,7 @@ async def create_assistant(
     body: AssistantRequest, request: Request, assistants: AssistantsDep, caller: CallerDep, scope: CallerScope
 ) -> dict[str, Any]:
     """Make an assistant. Callers of its groups can use it; without groups, everybody who may ask in the workspace."""
-    request.state.target = body.name
+    request.state.targets = [body.name]
     return describe_assistant(await assistants.create(scope, body, caller))
 
 

@@ -111,7 +111,8 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
-    request.state.target = ", ".join(file.filename or "" for file in files)
+    names = [PurePath((file.filename or "").replace("\\", "/")).name for file in files]
+    request.state.targets = names
     scope, groups = Scope(workspace, groups=caller.groups), check_groups(groups)
     caller.check_groups(groups or ())
     limit = settings.max_document_mb * 1_000_000
@@ -124,8 +125,7 @@ async def add_documents(
     beside = None if sidecar is None else read_metadata(sidecar, "The field sidecar")
     # All files arrive now, however long the first takes: what another request brings meanwhile is newer.
     arrival = await documents.number_arrival(workspace) if wait else None
-    for file in files:
-        name = PurePath((file.filename or "").replace("\\", "/")).name
+    for file, name in zip(files, names, strict=True):
         try:
             check_name(name, MAX_NAME)
             if name in taken:

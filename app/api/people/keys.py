@@ -45,14 +45,14 @@ async def list_keys(keys: KeysDep) -> dict[str, Any]:
 async def create_key(body: NewKeyRequest, request: Request, keys: KeysDep) -> dict[str, Any]:
     """Make a key. Its secret is in this response and nowhere else. From the first key on, every request needs one."""
     key, token = await make_key(keys, body.as_key(expires_at=read_expiry(body.expires)))
-    request.state.target = f"{key.key_id} {key.name}"
+    request.state.targets = [key.key_id, key.name]
     return {"key_id": key.key_id, "key": token}
 
 
 @router.put("/keys/{key_id}", status_code=204, responses=fail_with(404, 409) | {204: {"description": "Changed."}})
 async def change_key(key_id: str, body: KeyRequest, request: Request, keys: KeysDep) -> Response:
     """Change what a key may do, where, what it may read and how much it may use. Its secret and its end stay."""
-    request.state.target = body.name
+    request.state.targets = [body.name]
     key = body.as_key(key_id)
     await check_name(keys, key)
     if not await keys.change(key):

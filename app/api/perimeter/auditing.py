@@ -9,7 +9,7 @@ from starlette.requests import Request
 from app.api.perimeter.errors import status_of
 from domain.errors import AskgraphError
 from domain.people.access import Caller
-from domain.people.audit import LONGEST_TARGET, AuditEntry, AuditLog
+from domain.people.audit import AuditEntry, AuditLog, fit_targets
 from domain.text.storable import make_storable
 
 logger = logging.getLogger("askgraph.api")
@@ -30,7 +30,7 @@ def describe_refusal(request: Request, caller: Caller | None, error: AskgraphErr
     return AuditEntry(
         caller="unknown" if caller is None else caller.name,
         action="refused",
-        target=error.message,
+        targets=(error.message,),
         status=status_of(error),
         address=_find_address(request),
     )
@@ -39,14 +39,16 @@ def describe_refusal(request: Request, caller: Caller | None, error: AskgraphErr
 async def record_change(log: AuditLog, request: Request, caller: Caller, status: int) -> None:
     """Store an entry for a request that has ended with this status.
 
-    Handlers say in `request.state` what the address does not: `workspace` and `target`. An entry that cannot be stored
+    Handlers say in `request.state` what the address does not: `workspace` and `targets`. An entry that cannot be stored
     is written to the service's own log: the change is made already.
     """
     state = request.state
+    route, named = request.scope.get("route"), request.path_params.values()
+    targets = [*map(str, named), *(getattr(state, "targets", None) or filter(None, [request.url.query]))]
     entry = AuditEntry(
         caller=caller.name,
-        action=make_storable(f"{request.method} {request.url.path}"),
-        target=make_storable(str(getattr(state, "target", request.url.query))[:LONGEST_TARGET]),
+        action=f"{request.method} {getattr(route, 'path', '')}",
+        targets=fit_targets(map(make_storable, targets)),
         status=status,
         workspace_id=getattr(state, "workspace", None),
         address=_find_address(request),

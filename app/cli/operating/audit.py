@@ -38,7 +38,7 @@ def _print_entries(names: Mapping[str, str], entries: Sequence[AuditEntry]) -> N
             entry.address or "this machine",
             escape(entry.workspace_id or ""),
             escape(entry.action),
-            escape(entry.target),
+            escape(", ".join(entry.targets)),
             str(entry.status),
         )
     print_table(table)

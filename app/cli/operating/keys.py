@@ -71,7 +71,7 @@ async def create(
     )
     async with open_stores(read_settings()) as stores:
         key, token = await make_key(stores.keys, wanted)
-        await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
+        await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys create", (key.key_id, name), 201))
     if as_json:
         print_json({"key_id": key.key_id, "key": token})
     else:
@@ -96,7 +96,7 @@ async def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, from 
     async with open_stores(read_settings()) as stores:
         if not await stores.keys.revoke(key_id):
             raise UnknownKey(f"There is no key {key_id!r}.")
-        await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
+        await stores.audit.add(AuditEntry(OWNER.name, "askgraph keys revoke", (key_id,), 200))
     out.print(f"Revoked {escape(key_id)}.")
     return 0
 

@@ -8,6 +8,7 @@ import ormsgpack
 import zstandard
 from psycopg import sql
 
+from app.adapters.postgres.audit import erase_from_audit
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.history.erasure import Found, Needles
 
@@ -18,11 +19,11 @@ _TABLES = """
     WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
         AND (c.data_type IN ('text', 'character varying', 'jsonb', 'json', 'uuid', 'bytea')
              OR c.udt_name IN ('_text', '_uuid'))
-        AND (c.table_name, c.column_name) <> ('audit_log', 'action') AND c.table_name <> 'erasures'
+        AND c.table_name NOT IN ('audit_log', 'erasures')
     GROUP BY c.table_name ORDER BY c.table_name
 """
 """Every table with its columns that can hold text. Numbers, times and vectors cannot. That somebody erased the id stays
-in the audit log, and that it is being erased is in `erasures` until the end."""
+in the audit log, where names alone are looked for, and that it is being erased is in `erasures` until the end."""
 
 _NAMING = ("thread_id", "branch_of", "source")
 """Columns and JSON keys that hold the id of a thread or the path of a document."""
@@ -42,7 +43,20 @@ _ROWS: LiteralString = """
         OR names && %(names)s::text[] OR said ~ %(pattern)s::text
         OR EXISTS (SELECT FROM unnest(%(named)s::text[]) AS name WHERE position(name IN said) > 0)
         OR {is_filtered} AND said ~ %(filtering)s::text
-    GROUP BY 2, 3
+    GROUP BY 1, 2, 3
+"""
+
+ASSISTANT_PROSE: LiteralString = "concat_ws(chr(10), name, description, setup ->> 'instructions', metadata)"
+"""What people have written of an assistant."""
+
+RUN_PROSE: LiteralString = "request #>> '{turn,profile,generate,system_instructions}'"
+"""The same of the mode that a run was asked in."""
+
+_PROSE: LiteralString = f"""
+    SELECT 'assistants, ' || assistant_id AS table, NULL AS run_id, NULL AS thread_id, count(*) AS rows FROM assistants
+    WHERE workspace_id = %(workspace_id)s AND {ASSISTANT_PROSE} ~ %(prose)s::text GROUP BY 1
+    UNION ALL SELECT 'accepted_runs', run_id, thread_id, 1 FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND {RUN_PROSE} ~ %(prose)s::text
 """
 
 
@@ -56,6 +70,7 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]
         "names": [f"{key}={name}" for key, name in pairs],
         "named": [f'"{key}": {json.dumps(name, ensure_ascii=False)}' for key, name in pairs],
         "filtering": match_filters(needles.sources),
+        "prose": match_prose(needles),
         "workspace_id": needles.workspace_id,
     }
     found: list[Found] = []
@@ -66,7 +81,9 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]
                 columns = {name: sql.Identifier(name) for name in table["columns"]}
                 nothing = sql.SQL("NULL")
                 statement = sql.SQL(_ROWS).format(
-                    name=sql.Literal(table["name"]),
+                    name=sql.SQL("{} || coalesce(', ' || {}::text, '')").format(
+                        sql.Literal(table["name"]), columns.get("assistant_id", nothing)
+                    ),
                     run=columns.get("run_id", nothing),
                     thread=columns.get("thread_id", nothing),
                     columns=sql.SQL(", ").join(sql.SQL("{}::text").format(each) for each in columns.values()),
@@ -80,6 +97,7 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]
                     is_filtered=sql.Literal(table["name"] in _FILTERED),
                 )
                 found += [Found(**row) async for row in await connection.execute(statement, values)]
+            found += [Found(**row) async for row in await connection.execute(_PROSE, values)]
             for name, column in _COMPRESSED.items():
                 statement = sql.SQL(
                     "SELECT run_id, thread_id, {} AS body FROM {} WHERE workspace_id = %(workspace_id)s"
@@ -87,7 +105,18 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]
                 async for packed in await connection.execute(statement, values):
                     if holds(bytes(packed["body"]), needles):
                         found.append(Found(name, packed["run_id"], packed["thread_id"], 1))
-    return len(tables), found
+    if named := await erase_from_audit(pool, needles.workspace_id, needles.sources, dry_run=True):
+        found.append(Found("audit_log", None, None, named))
+    return len(tables) + 1, found
+
+
+def match_prose(needles: Needles) -> str:
+    """Return a regular expression of PostgreSQL for what people may have written of the document: its ids and
+    sentences, and its paths, as text or in JSON, unless a path is a word like others."""
+    paths = [each for each in needles.sources if re.search(r"[\W\d_]", each)]
+    written = dict.fromkeys(form for each in paths for form in (each, json.dumps(each, ensure_ascii=False)[1:-1]))
+    named = [rf"(?:(?<![\w./-])|(?<=\\[nrt]))(?:{'|'.join(map(re.escape, written))})(?![\w/-])"] if written else []
+    return "|".join([*map(re.escape, needles.texts), *named]) or "$^"
 
 
 def match_filters(sources: tuple[str, ...]) -> str | None:

@@ -11,7 +11,7 @@ from psycopg import Rollback
 
 from app.adapters.postgres.audit import erase_from_audit
 from app.adapters.postgres.conversations.threads import MOST_ASKED
-from app.adapters.postgres.erasure.search import match_filters, search_tables
+from app.adapters.postgres.erasure.search import ASSISTANT_PROSE, RUN_PROSE, match_filters, match_prose, search_tables
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
@@ -70,7 +70,7 @@ _IS_SAID_ELSEWHERE: LiteralString = """
 # document (`is_told`) if it cites or lists it, if a model was shown it, if it drew on a turn of which this is so, or if
 # a search found it there. Its question may repeat an earlier turn (`is_asked`). In states and tapes stand also what was
 # only read, the turns that a run was given, and documents that the question or its mode named.
-_FIND_RUNS: LiteralString = """
+_FIND_RUNS: LiteralString = f"""
     WITH RECURSIVE told AS (
         SELECT run_id FROM runs JOIN run_documents AS document USING (workspace_id, run_id)
         WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s AND shown AND (
@@ -98,7 +98,7 @@ _FIND_RUNS: LiteralString = """
             WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s
         )
         OR position(%(document_id)s IN concat(request::text, showing::text)) > 0
-        OR request::text ~ %(filtering)s::text
+        OR request::text ~ %(filtering)s::text OR {RUN_PROSE} ~ %(prose)s::text
     )
 """
 
@@ -138,8 +138,14 @@ _BLANK: Mapping[str, LiteralString] = {
                 ELSE ended
             END
         FROM (
-            SELECT run_id AS read_by, run_id = ANY(%(told)s) AS is_told, {_UNNAME.format("request")} AS unnamed
-            FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
+            SELECT run_id AS read_by, run_id = ANY(%(told)s) AS is_told, coalesce(
+                jsonb_set(named, '{{turn,profile,generate,system_instructions}}', to_jsonb(
+                    regexp_replace({RUN_PROSE}, %(prose)s, %(erased)s, 'g')
+                )),
+                named
+            ) AS unnamed
+            FROM accepted_runs, LATERAL (SELECT {_UNNAME.format("request")} AS named) AS naming
+            WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
         ) AS reading
         WHERE workspace_id = %(workspace_id)s AND run_id = read_by""",
     "feedback": """
@@ -158,9 +164,15 @@ _BLANK: Mapping[str, LiteralString] = {
             )
         WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(told_in)s)""",
     "assistants": f"""
-        UPDATE assistants SET setup = {_UNNAME.format("setup")}
-        WHERE workspace_id = %(workspace_id)s
-            AND (position(%(document_id)s IN setup::text) > 0 OR setup::text ~ %(filtering)s::text)""",
+        UPDATE assistants SET description = regexp_replace(description, %(prose)s, %(erased)s, 'g'),
+            metadata = regexp_replace(metadata::text, %(prose)s, %(erased)s, 'g')::jsonb,
+            setup = {_UNNAME.format("setup")} || CASE WHEN setup ? 'instructions' THEN jsonb_build_object(
+                'instructions', regexp_replace(setup ->> 'instructions', %(prose)s, %(erased)s, 'g')
+            ) ELSE '{{}}' END
+        WHERE workspace_id = %(workspace_id)s AND (
+            position(%(document_id)s IN setup::text) > 0 OR setup::text ~ %(filtering)s::text
+            OR {ASSISTANT_PROSE} ~ %(prose)s::text
+        )""",
     "tapes": "DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)",
 }
 """Erase what runs hold of the document; what they say, where it may come from it; and what people say of them there."""
@@ -304,7 +316,8 @@ class PostgresEraser:
         saying = {each.run_id for each in found if each.run_id}
         saying_in = {each.thread_id for each in found if each.thread_id}
         filtering = match_filters(needles.sources)
-        naming: dict[str, Any] = {"document_id": document_id, "erased": ERASED, "filtering": filtering}
+        prose = match_prose(needles)
+        naming: dict[str, Any] = {"document_id": document_id, "erased": ERASED, "filtering": filtering, "prose": prose}
         async with open_session(self._pool, workspace_id, transaction=True) as session:
             read = await session.fetch(_FIND_RUNS, saying=sorted(saying), **naming)
             thread_ids = {*saying_in, *(row["thread_id"] for row in read)}
@@ -342,9 +355,7 @@ class PostgresEraser:
             await session.execute(_NOTE, kind="document", target=document_id, run_ids=blanking["run_ids"])
             if dry_run:
                 raise Rollback
-        rows["audit_log"] += await erase_from_audit(
-            self._pool, workspace_id, (document_id, *needles.sources), dry_run=dry_run
-        )
+        rows["audit_log"] += await erase_from_audit(self._pool, workspace_id, needles.sources, dry_run=dry_run)
         erasure.rows += rows
         return len(busy)
 
