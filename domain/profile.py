@@ -211,7 +211,7 @@ class GenerateKnobs(_Knobs):
     """How long answers are; without a language model at most `SHORT_ANSWER` or `LONG_ANSWER` words."""
     source_tokens: int = Field(8000, ge=200)
     """Token budget for the sources in the prompt."""
-    answer_tokens: int = Field(1000, ge=16)
+    answer_tokens: int = Field(1000, ge=16, le=128_000)
     answer_seconds: float = Field(300, gt=0, le=600)
     """Seconds after which an answer ends as far as it is written."""
     max_sentences: int = Field(2, ge=1, le=20)

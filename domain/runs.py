@@ -211,7 +211,8 @@ class Spending:
     """The consumption of all runs with the same mode, node, model, workspace or caller, or of the same day."""
 
     name: str | None
-    """None for runs that called no model, such as those from the cache."""
+    """None for runs that called no model, such as those from the cache, and for assistants that the caller may not use.
+    """
     runs: int
     """A run with several nodes or models counts for each."""
     cached: int

@@ -21,7 +21,7 @@ def fold_name(name: str) -> str:
 
 def find_twin(name: str, others: Iterable[str]) -> str | None:
     """Return the one of the others that the name is, or that people would take it for: it differs at most where one has
-    a Latin letter and the other a letter of another script, as a Cyrillic а."""
+    a Latin letter and the other a digit of its shape, or a letter of another script, as a Cyrillic а."""
     mine = fold_name(name)
     return next((other for other in others if _look_alike(mine, fold_name(other))), None)
 
@@ -31,10 +31,17 @@ def _look_alike(one: str, other: str) -> bool:
         return False
     differing = [pair for pair in zip(one, other, strict=True) if pair[0] != pair[1]]
     # Names that share no letter are words of two scripts.
-    return not differing or (len(differing) < len(one) and all(map(_are_of_two_scripts, differing)))
+    return not differing or (len(differing) < len(one) and all(map(_are_alike, differing)))
 
 
-def _are_of_two_scripts(pair: tuple[str, str]) -> bool:
+_SHAPES = {"0": "o", "1": "il", "2": "z", "3": "e", "4": "a", "5": "s", "6": "bg", "7": "t", "8": "b", "9": "gq"}
+"""The letters that each digit is read as."""
+
+
+def _are_alike(pair: tuple[str, str]) -> bool:
+    one, other = pair
+    if other in _SHAPES.get(one, "") or one in _SHAPES.get(other, ""):
+        return True
     scripts = [unicodedata.name(letter, "?").split()[0] for letter in pair]
     return all(map(str.isalpha, pair)) and "LATIN" in scripts and scripts[0] != scripts[1]
 

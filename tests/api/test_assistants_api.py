@@ -78,6 +78,7 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
         ({"name": "FAST"}, 409, "'FAST' looks like 'fast'"),
         ({"name": "ｆast"}, 409, "looks like 'fast'"),
         ({"name": "stаndard"}, 409, "looks like 'standard'"),
+        ({"name": "5tandard"}, 409, "looks like 'standard'"),
         ({"document_ids": []}, 422, "needs a document"),
         ({"groups": ["a\nb"]}, 422, "no name of a group"),
         ({"document_ids": ["none"]}, 404, "There is no document 'none'"),

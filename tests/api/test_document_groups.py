@@ -71,6 +71,13 @@ async def test_groups_are_given_kept_and_changed(client: httpx.AsyncClient, call
     assert await read_groups(client, document_id) == ["board"]
     changed = await client.patch(f"/api/documents/{document_id}", json={"groups": []})
     assert changed.json()["groups"] == []
+    # Nobody would see that `Board` is not `board`.
+    await upload(client, "# Plans\n\nThe canteen moves.", "board")
+    for name in ("Board", "BOARD", "b0ard"):
+        refused = await client.patch(f"/api/documents/{document_id}", json={"groups": [name]})
+        assert refused.status_code == 422, refused.text
+    assert (await upload(client, "# Plans\n\nThe canteen stays.", "B0ARD"))["status"] == "failed"
+    await client.patch(f"/api/documents/{document_id}", json={"groups": []})
     callers.groups = frozenset({"staff"})
     assert (await client.get(f"/api/documents/{document_id}")).status_code == 200
 
@@ -82,6 +89,21 @@ async def test_a_caller_gives_only_groups_of_their_own(client: httpx.AsyncClient
     refused = await client.patch(f"/api/documents/{document_id}", json={"groups": ["staff", "board"]})
     assert refused.status_code == 422
     assert await read_groups(client, document_id) == ["staff"]
+
+
+async def test_an_assistant_of_others_has_no_name(client: httpx.AsyncClient, callers: Callers) -> None:
+    made = await client.post("/api/assistants", json={"name": "merger", "groups": ["board"]})
+    assert made.status_code == 201
+    for mode in ("merger", "fast"):
+        asked = await client.post("/api/chat?stream=false", json={"question": "Who merges?", "mode": mode})
+        assert asked.status_code == 200
+    for groups, names in ((None, {"merger@1", "fast"}), ({"board"}, {"merger@1", "fast"}), ({"staff"}, {None, "fast"})):
+        callers.groups = None if groups is None else frozenset(groups)
+        costs = (await client.get("/api/costs")).json()["costs"]
+        assert {each["name"] for each in costs} == names
+    for name in ("merger", "Merger", "merg3r"):
+        refused = await client.post("/api/assistants", json={"name": name, "groups": ["staff"]})
+        assert (refused.status_code, "'merger'" in refused.text) == (409, name == "merger"), refused.text
 
 
 async def try_name(client: httpx.AsyncClient, name: str) -> list[Sequence[Any]]:

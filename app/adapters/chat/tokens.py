@@ -1,7 +1,7 @@
 """Token counts without a network."""
 
 import math
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import quicktok
@@ -13,18 +13,19 @@ from domain.text.storable import replace_surrogates
 class O200kCounter:
     """Counts tokens of the o200k_base encoding (GPT-4o and later). A `TokenCounter`.
 
-    quicktok ships its tables; tiktoken would fetch them from the network. They take 50 MB and half a second of CPU, so
-    they are read where a text is counted first.
+    quicktok ships its tables; tiktoken would fetch them from the network.
     """
-
-    @cached_property
-    def _encoding(self) -> Any:
-        return quicktok.get_encoding("o200k_base")
 
     def count(self, text: str) -> int:
         """Count the tokens of `text`. Special tokens written out count as ordinary text, a lone surrogate as a question
         mark."""
-        return int(self._encoding.count(replace_surrogates(text)))
+        return int(_load().count(replace_surrogates(text)))
+
+
+@cache
+def _load() -> Any:
+    """Read the tables, which takes 50 MB and half a second in which no other thread runs: a server does it first."""
+    return quicktok.get_encoding("o200k_base")
 
 
 def count_picture(picture: Picture) -> int:

@@ -45,8 +45,8 @@ _COUNT: LiteralString = f"""
     FROM assistants WHERE workspace_id = %(workspace_id)s
 """
 
-_LIST_NAMES: LiteralString = """
-    SELECT name FROM assistants
+_LIST_NAMES: LiteralString = f"""
+    SELECT name, {READABLE} AS is_known FROM assistants
     WHERE workspace_id = %(workspace_id)s AND current AND assistant_id != %(assistant_id)s ORDER BY key
 """
 
@@ -158,10 +158,11 @@ class PostgresAssistantStore:
         `NameTaken` where the name looks like another's."""
         async with open_session(self._pool, asker.workspace_id, transaction=True) as session:
             await session.execute(_HOLD)
-            names = [row["name"] for row in await session.fetch(_LIST_NAMES, assistant_id=assistant_id)]
-            if twin := find_twin(name, names):
-                looks = "has" if fold_name(name) == fold_name(twin) else f"is called {twin!r}, which looks like"
-                raise NameTaken(f"Another assistant of this workspace {looks} the name {name!r}.")
+            rows = await session.fetch(_LIST_NAMES, assistant_id=assistant_id, groups=list_groups(asker))
+            if twin := find_twin(name, [row["name"] for row in rows]):
+                is_known = any(row["name"] == twin and row["is_known"] for row in rows)
+                called = f" It is called {twin!r}." if is_known and name != twin else ""
+                raise NameTaken(f"Another assistant of this workspace has the name {name!r}, or one like it.{called}")
             yield session
 
 

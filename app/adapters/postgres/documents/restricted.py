@@ -3,8 +3,10 @@
 from collections.abc import Collection, Sequence
 from typing import LiteralString
 
+from app.adapters.postgres.documents.frequencies import CHUNKS
 from app.adapters.postgres.pool import Session
-from domain.errors import RestrictedText
+from domain.errors import DocumentError, RestrictedText
+from domain.people.names import find_twin
 
 # What all who are to read the text can read already is not restricted, nor is what the document itself held.
 _FIND: LiteralString = """
@@ -21,6 +23,22 @@ _FIND: LiteralString = """
         ARRAY(SELECT unnest(sketch) INTERSECT SELECT run FROM new) AS shared
     FROM found WHERE groups <> '{}'
 """
+
+
+_LIST_GROUPS: LiteralString = f"""
+    SELECT DISTINCT unnest(groups) AS name FROM term_frequencies
+    WHERE workspace_id = %(workspace_id)s AND term = {CHUNKS}
+"""
+
+
+async def check_spelling(session: Session, groups: Collection[str]) -> None:
+    """Raise `DocumentError` for a new group that looks like one that documents have."""
+    known = {row["name"] for row in await session.fetch(_LIST_GROUPS)} if groups else set[str]()
+    for name in set(groups) - known:
+        if find_twin(name, known):
+            raise DocumentError(
+                f"Other documents have a group that looks like {name!r}, in other letters. Use that one."
+            )
 
 
 async def restrict(session: Session, sketch: Sequence[int], groups: Collection[str]) -> Sequence[str]:

@@ -30,7 +30,7 @@ from app.adapters.postgres.documents.originals import (
     hold_originals,
     list_needed,
 )
-from app.adapters.postgres.documents.restricted import restrict
+from app.adapters.postgres.documents.restricted import check_spelling, restrict
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import update_vocabulary
@@ -385,6 +385,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
 
     async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
+            await check_spelling(session, groups)
             before = await session.fetch_one(_LOCK, document_ids=parse_ids([document_id]))
             row = await session.fetch_one(
                 _SET_GROUPS, document_ids=parse_ids([document_id]), groups=sorted(set(groups))
@@ -410,6 +411,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             place = await _find_place(session, content)
             document_id, old = place.document_id, place.old
             groups = place.groups if content.groups is None else content.groups
+            await check_spelling(session, groups)
             if content.groups is None and content.brought_by is None:
                 groups = await restrict(session, runs, groups)
             await keep_superseded(session, document_id, content.content_hash)
