@@ -330,6 +330,11 @@ class ModelReplyCut(ModelError):
     retryable = True
 
 
+# What was streamed were thoughts. The adapter knows now, and the same model is asked again.
+class ModelThoughtAloud(ModelReplyCut):
+    """The language model's thoughts were taken for its answer."""
+
+
 # Ends a draft, never a run.
 class UnsupportedAnswer(ModelError):
     """The sources support nothing of what the language model wrote."""

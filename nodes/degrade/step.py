@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Source
-from domain.errors import ContextTooLong, OverBudget, UnsupportedAnswer
+from domain.errors import ContextTooLong, ModelThoughtAloud, OverBudget, UnsupportedAnswer
 from domain.events import Sources
 from domain.library.citations import cite
 from domain.state import Degradation, ExecutedStep, Failure
@@ -45,7 +45,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     """Choose a cheaper or safer way to answer.
 
     - The prompt was too long: keep half of the sources, or ask the next answerer, which may have room for all.
-    - The answerer failed: ask the next one.
+    - The answerer failed: ask the next one, or the same one, whose thoughts were taken for its answer.
     - Verification left nothing of the draft: quote the sources.
     - The budget is spent: search no more, and quote the sources.
     """
@@ -81,7 +81,8 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     elif failure is not None and failure["code"] == UnsupportedAnswer().code:
         answerer = hand_over(failure, LOCAL)
     elif failure is not None:
-        answerer = hand_over(failure, find_next(answerer, profile.generate, context.models))
+        if failure["code"] != ModelThoughtAloud().code:
+            answerer = hand_over(failure, find_next(answerer, profile.generate, context.models))
     elif state["confidence"] < profile.grade.sufficient:
         give_up(over_budget("another search"), "what was found", "Nothing more was searched for")
     if answerer != LOCAL and can_answer(state) and breach:

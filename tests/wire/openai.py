@@ -34,6 +34,7 @@ from tests.wire import embeddings, faults
 from tests.wire.answers import act_on, reply_to
 from tests.wire.embeddings import REFUSALS, EmbeddingsServer, fail, refuse
 from tests.wire.faults import Json, serve
+from tests.wire.habits import Habit
 
 Fault = Literal[
     "rate_limit",  # 429 with Retry-After
@@ -102,6 +103,8 @@ class Behaviour(faults.Behaviour):
     """Calls of tools that it makes in the next requests that offer any; then it is done. None: as `act_on` says."""
     send: Callable[[Json], AsyncIterator[bytes] | None] | None = None
     """Returns the body of the reply to a request, however odd; None: the usual one."""
+    habit: Habit | None = None
+    """How chat requests are refused and answered; None: as OpenAI does."""
     replies: list[str] = field(default_factory=list)
     """Literal replies to the next chat requests, one each; afterwards `answers` replies."""
 
@@ -163,6 +166,13 @@ class OpenAIServer(faults.ModelServer):
         if self.hold is not None:
             await self.hold(body)
         behaviour = self.behaviour
+        if habit := behaviour.habit:
+            refusal = habit.refuse(body)
+            if refusal is not None:
+                return Response(refusal, habit.status, media_type="application/json")
+            is_stream = body.get("stream", False) != habit.swaps
+            kind = "text/event-stream" if is_stream else "application/json"
+            return StreamingResponse(habit.answer(body), media_type=kind)
         fault = behaviour.take_fault()
         fault = fault or behaviour.model_faults.get(str(body.get("model")))
         if behaviour.window and _count_prompt(body) > behaviour.window:

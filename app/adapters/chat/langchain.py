@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -66,6 +66,13 @@ MOST_WAITED_FOR = 1000
 BOUNDED: Mapping[str, Any] = {"headers": UNCOMPRESSED, "event_hooks": bound_responses(2_000_000, 16_000_000)}
 """Options of a provider's HTTP client: bounds in bytes, for all thoughts and wrappings beside the words."""
 
+_TAIL = 2.0
+"""Seconds for what comes after the end of a reply, which is the count of its tokens."""
+
+_MOST_TRIED = 200
+_SEARCHED = 100_000
+"""Characters at the end of a text that are searched for JSON, and how often it is tried."""
+
 LONGEST_MESSAGE = 1000
 """Characters of a provider's message that are kept. Some repeat the whole request."""
 
@@ -73,7 +80,7 @@ _REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
-_FULL = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+FULL = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 
 
 class LangChainChat:
@@ -108,13 +115,13 @@ class LangChainChat:
         text = await self._ask(prompt, schema, sink)
         self._note_reply(text)
         try:
-            return schema.model_validate_json(cut_json(text))
+            return _read_judgement(text, schema)
         except ValidationError as error:
             repair = f"This is not what was asked for: {error}\n{describe_schema(schema)}"
             text = await self._ask([*prompt, AIMessage(text), HumanMessage(repair)], schema, sink)
             self._note_reply(text)
         try:
-            return schema.model_validate_json(cut_json(text))
+            return _read_judgement(text, schema)
         except ValidationError as error:
             raise ModelError(f"The language model {self.name} did not give a usable judgement.") from error
 
@@ -192,12 +199,20 @@ class LangChainChat:
                         break
                     if text:
                         silent_until = asyncio.get_running_loop().time() + wait
-                    chunk = await self._next(chunks, silent_until, sink)
+                    if finish is None:
+                        chunk = await self._next(chunks, silent_until, sink)
+                        continue
+                    # Whatever happens after the end: the reply is whole.
+                    with suppress(Exception):
+                        tail = min(silent_until, asyncio.get_running_loop().time() + _TAIL)
+                        chunk = await self._next(chunks, tail, sink)
+                        continue
+                    break
             finally:
                 if usage is None and (finish is None or left <= 0):
                     self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink, full=left <= 0)
                 elif pieces or usage:
-                    self._record(usage, sink, full=finish in _FULL)
+                    self._record(usage, sink, full=finish in FULL)
         if finish in _REFUSED:
             raise ModelRefused
         if finish is None:
@@ -206,7 +221,7 @@ class LangChainChat:
         if not pieces:
             raise ModelError(
                 f"The language model {self.name} spent its {max_tokens} tokens before it wrote a word."
-                if finish in _FULL
+                if finish in FULL
                 else f"The language model {self.name} sent an empty reply."
             )
 
@@ -241,6 +256,9 @@ class LangChainChat:
         reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), describe_schema(schema)])
         self._check(reply, sink, JUDGEMENT_TOKENS)
         text = json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
+        if "{" not in text:
+            # Some servers take a reply for thoughts, because no tag had closed them.
+            text = next((thoughts for thoughts in [read_thoughts(reply)] if "{" in thoughts), text)
         return make_json_storable(make_storable(text))
 
     def _check(self, reply: AIMessage, sink: UsageSink, max_tokens: int) -> None:
@@ -249,7 +267,7 @@ class LangChainChat:
         finish = _read_finish(reply)
         if finish in _REFUSED or reply.additional_kwargs.get("refusal"):
             raise ModelRefused
-        if finish in _FULL:
+        if finish in FULL:
             raise ModelError(f"The language model {self.name} ran out of tokens before its reply was complete.")
         calls = [*reply.tool_calls, *reply.invalid_tool_calls]
         if len(str(reply.text)) + sum(len(str(call["args"])) for call in calls) > max_tokens * TOKEN_CHARACTERS:
@@ -302,7 +320,8 @@ class LangChainChat:
             case _ if _BUSY.search(str(error)):
                 return ModelUnavailable()
             case _:
-                return ModelError(f"The language model {self.name} sent a reply that violates its protocol.")
+                message = f"The language model {self.name} sent a reply that violates its protocol."
+                return ModelError(message, said=str(error)[:LONGEST_MESSAGE])
 
     @contextmanager
     def _translated(self, sink: UsageSink) -> Iterator[None]:
@@ -403,9 +422,36 @@ def describe_schema(schema: type[Schema]) -> str:
     return f"Reply with nothing but a JSON object that fits this JSON schema: {json.dumps(schema.model_json_schema())}"
 
 
-def cut_json(text: str) -> str:
-    """Return the text between the outermost braces: local models like to wrap JSON in words or a code fence."""
-    return text[text.find("{") : text.rfind("}") + 1] or text.strip()
+def _read_judgement(text: str, schema: type[Schema]) -> Schema:
+    """Return the last JSON object of the text that fits: local models wrap JSON in words, code fences and drafts.
+
+    Raises `ValidationError` for what stands between the outermost braces.
+    """
+    whole = text[text.find("{") : text.rfind("}") + 1] or text.strip()
+    try:
+        return schema.model_validate_json(whole)
+    except ValidationError:
+        for found in reversed(find_objects(text)):
+            with suppress(ValidationError):
+                return schema.model_validate(found)
+        raise
+
+
+def find_objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects that stand in a text, outermost only."""
+    decoder, text = json.JSONDecoder(strict=False), text[-_SEARCHED:]
+    found: list[dict[str, Any]] = []
+    position = -1
+    for _ in range(_MOST_TRIED):
+        if (position := text.find("{", position + 1)) < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            continue
+        found.append(value)
+        position = end - 1
+    return found
 
 
 def _convert(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -433,6 +479,12 @@ def _convert_one(message: Message) -> BaseMessage:
 def _is_oversized(error: BaseException | None) -> bool:
     # LangChain and the SDK wrap what the HTTP client raises.
     return error is not None and (isinstance(error, OversizedResponse) or _is_oversized(error.__cause__))
+
+
+def read_thoughts(reply: AIMessage) -> str:
+    """Return what the model thought, as far as it was sent."""
+    parts = reply.content if isinstance(reply.content, list) else []
+    return "".join(str(part.get("thinking") or "") for part in parts if isinstance(part, dict))
 
 
 def _make_storable(value: Any) -> Any:

@@ -3,39 +3,43 @@
 Calls go through `langchain_openai`, so that LangChain callbacks and LangSmith see every one of them. Importing this
 module costs 0.7 s: import it where a model is configured, not at the top of a module that always runs.
 
-Servers differ in the request parameters that they accept and in the JSON formats that they understand. The adapter
-learns both from their refusals and remembers them per model.
+`app/adapters/chat/replies.py` reads what servers send, `app/adapters/chat/habits.py` remembers what they take.
 """
 
 import asyncio
 import copy
-import json
-import logging
-import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import httpx2
 import openai
-import orjson
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.bounded_http import OversizedResponse
+from app.adapters.chat.habits import KEPT, Habits, is_pair, is_too_long
 from app.adapters.chat.langchain import (
+    FULL,
     JUDGEMENT_TOKENS,
     LangChainChat,
-    describe_misfit,
     describe_schema,
+    find_objects,
     read_retry_after,
 )
 from app.adapters.chat.providers import CHECK_SECONDS
+from app.adapters.chat.replies import (
+    ReplyReader,
+    ServerError,
+    ThoughtAloudError,
+    read_stream,
+    read_whole,
+    sum_usage,
+)
 from app.adapters.prices import PriceTable, read_prices
 from domain.errors import (
     AskgraphError,
@@ -43,18 +47,10 @@ from domain.errors import (
     ModelError,
     ModelRefused,
     ModelRejectedKey,
+    ModelThoughtAloud,
     ModelUnavailable,
 )
 from domain.ports.models import Schema
-
-logger = logging.getLogger("askgraph.models")
-
-# Models that reason before they write. They accept no temperature, and their reasoning counts as output.
-_REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")
-_REASONING_TOKENS = 2000
-
-# Ways of asking for JSON, best first: constrained by the schema, constrained to JSON, asked nicely.
-_FORMATS = ("json_schema", "json_object", "text")
 
 # Strict mode refuses some of these, fine-tuned models the others; pydantic checks them when the reply has come.
 # https://platform.openai.com/docs/guides/structured-outputs
@@ -62,34 +58,23 @@ _CONSTRAINTS = {
     "default", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern",
 }  # fmt: skip
 
-LONGEST_LINE = 1_000_000
-"""Bytes of one line of a stream, which is one chunk."""
-
 _IGNORED = 3
 """Replies in prose after which the format counts as ignored. One may be a slip of the model. Chosen."""
 
 _PASSING = (408, 409, 429)
 """Statuses below 500 after which asking again may help."""
 
-_CONTEXT_EXCEEDED = re.compile(r"context.?(length|size|window)", re.IGNORECASE)
-_FORMAT_REFUSED = re.compile(r"response.?format|json.?schema|json.?object|structured output|grammar", re.IGNORECASE)
 _UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Exceptions that the SDK and LangChain raise for a reply that violates the protocol."""
 _REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
-
-
-@dataclass(slots=True)
-class _Habits:
-    """Facts that the adapter has learnt about a server and its model."""
-
-    format: int = 0
-    """Index in `_FORMATS` of the best format that the server understands."""
-    prose: int = 0
-    """Replies in prose, one after the other, where JSON was asked for."""
-    usual: int | None = None
-    """The format to return to, while a repair is asked for without one."""
-    refused: set[str] = field(default_factory=set)
-    """Parameters that the server refuses."""
+_STATUSES: dict[int, type[openai.APIStatusError]] = {
+    400: openai.BadRequestError,
+    401: openai.AuthenticationError,
+    403: openai.PermissionDeniedError,
+    404: openai.NotFoundError,
+    422: openai.UnprocessableEntityError,
+    429: openai.RateLimitError,
+}
 
 
 class OpenAIChat(LangChainChat):
@@ -112,6 +97,7 @@ class OpenAIChat(LangChainChat):
         self.server = openai.AsyncOpenAI(
             api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http
         )
+        self._completions = _Completions(self.server)
         client = ChatOpenAI(
             model=name,
             api_key=SecretStr(api_key),
@@ -119,13 +105,17 @@ class OpenAIChat(LangChainChat):
             stream_usage=True,
             use_responses_api=False,
             root_async_client=self.server,
-            async_client=_PlainCompletions(self.server),
+            async_client=self._completions,
             # `stream` bounds the wait for each chunk itself; the library would create a task for each.
             stream_chunk_timeout=0,
         )
         super().__init__(name, client, timeout=timeout, prices=prices or read_prices(), key="OPENAI_API_KEY")
+        self._completions.takes_temperature = super().takes_temperature()
         self._effort = "minimal"
-        self._habits = _Habits()
+        self._prose = 0
+        """Replies in prose, one after the other, where JSON was asked for."""
+        self._repairs = False
+        """True while a repair is asked for, without a format."""
 
     def with_effort(self, effort: str) -> "OpenAIChat":
         """Return a copy with another reasoning effort, which models that do not reason ignore. The copy shares the
@@ -152,102 +142,48 @@ class OpenAIChat(LangChainChat):
         return None
 
     def takes_temperature(self) -> bool:
-        known = _REASONS.fullmatch(self.name) or "temperature" in self._habits.refused
-        return not known and super().takes_temperature()
+        return "temperature" not in self._completions.recall().refused
 
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
         """Request one reply in the best format that the server understands."""
-        while True:
-            way = self._habits.format
-            options: dict[str, Any] = {"temperature": 0.0, "max_tokens": JUDGEMENT_TOKENS}
-            reply_format: dict[str, Any] | None = None
-            asked = prompt
-            if _FORMATS[way] == "json_schema":
-                reply_format = _strict_format(schema)
-            else:
-                asked = _instruct(prompt, describe_schema(schema))
-                if _FORMATS[way] == "json_object":
-                    reply_format = {"type": "json_object"}
-            if reply_format is not None:
-                # With `response_format` as an option of `ChatOpenAI`, the SDK would walk through the schema on every
-                # request.
-                options["extra_body"] = {"response_format": reply_format}
-            try:
-                return await self.client.ainvoke(asked, **self._fit(options))
-            except openai.APIStatusError as error:
-                if self._learn(error):
-                    continue
-                if reply_format is not None and error.status_code < 500 and _FORMAT_REFUSED.search(str(error)):
-                    self._habits.format = max(self._habits.format, way + 1)
-                    continue
-                raise
+        body: dict[str, Any] = {"instruction": describe_schema(schema)}
+        if not self._repairs:
+            # As an option of `ChatOpenAI`, the SDK would walk through the schema on every request.
+            body["response_format"] = _strict_format(schema)
+        options: dict[str, Any] = {"temperature": 0.0, "max_tokens": JUDGEMENT_TOKENS, "reasoning_effort": self._effort}
+        return await self.client.ainvoke(prompt, extra_body=body, **options)
 
     async def _offer(self, prompt: list[BaseMessage], tools: list[dict[str, Any]], max_tokens: int) -> AIMessage:
-        options: dict[str, Any] = {"temperature": 0.0, "max_tokens": max_tokens}
-        while True:
-            try:
-                return await self.client.bind_tools(tools).ainvoke(prompt, **self._fit(options))
-            except openai.APIStatusError as error:
-                if not self._learn(error):
-                    raise
+        options: dict[str, Any] = {"temperature": 0.0, "max_tokens": max_tokens, "reasoning_effort": self._effort}
+        return await self.client.bind_tools(tools).ainvoke(prompt, **options)
 
     async def _open(
         self, prompt: list[BaseMessage], options: dict[str, Any]
     ) -> tuple[AIMessageChunk | None, AsyncGenerator[AIMessageChunk, None]]:
-        while True:
-            try:
-                return await super()._open(prompt, self._fit(options))
-            except openai.APIStatusError as error:
-                if not self._learn(error):
-                    raise
+        return await super()._open(prompt, {**options, "reasoning_effort": self._effort})
 
     def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
         # OpenAI reports usage once, at the end; servers that report it in every chunk report totals.
         return chunk
 
     def _note_reply(self, text: str) -> None:
-        habits = self._habits
-        if habits.usual is not None:
-            # The repair was asked for without a format.
-            habits.format, habits.usual = habits.usual, None
-        elif "{" in text:
-            habits.prose = 0
+        if self._repairs:
+            self._repairs = False
+        elif find_objects(text):
+            self._prose = 0
         else:
             # Prose although only JSON was allowed: a slip of the model, or a server that ignores the format.
-            habits.prose += 1
-            habits.usual = habits.format if habits.prose < _IGNORED else None
-            habits.format = _FORMATS.index("text")
-
-    def _fit(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options without those that the model is known to refuse."""
-        options = dict(options)
-        if _REASONS.fullmatch(self.name):
-            del options["temperature"]
-            options["reasoning_effort"] = self._effort
-            if "max_tokens" in options:
-                options["max_tokens"] += _REASONING_TOKENS
-        refused = self._habits.refused
-        if "max_completion_tokens" in refused and "max_tokens" in options:
-            # `ChatOpenAI` renames `max_tokens` to OpenAI's current name; some servers know only the old one.
-            options["extra_body"] = {**options.get("extra_body", {}), "max_tokens": options.pop("max_tokens")}
-        return {name: value for name, value in options.items() if name not in refused}
-
-    def _learn(self, error: openai.APIStatusError) -> bool:
-        """Return True if the server refused a parameter that it does not need; the parameter is not sent again."""
-        if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
-            return False
-        for name in ("temperature", "reasoning_effort", "max_completion_tokens"):
-            if name not in self._habits.refused and (error.param == name or name in error.message):
-                self._habits.refused.add(name)
-                if name == "temperature":
-                    logger.warning("%s", describe_misfit(self.name, "temperature"))
-                return True
-        return False
+            self._prose += 1
+            self._repairs = self._prose < _IGNORED
+            if not self._repairs:
+                self._completions.recall().refused |= {"json_schema", "json_object"}
 
     def _translate(self, error: Exception) -> AskgraphError:
         match error:
             case ContextOverflowError():
                 return ContextTooLong()
+            case ThoughtAloudError():
+                return ModelThoughtAloud()
             case openai.AuthenticationError():
                 return ModelRejectedKey(_REJECTED)
             case openai.PermissionDeniedError() | openai.APITimeoutError():
@@ -258,7 +194,7 @@ class OpenAIChat(LangChainChat):
                 )
             case openai.RateLimitError() if error.code == "insufficient_quota":
                 return ModelError("The account behind OPENAI_API_KEY has no quota left.")
-            case openai.APIError() if _CONTEXT_EXCEEDED.search(error.message):
+            case openai.APIError() if is_too_long(error):
                 return ContextTooLong()
             case openai.BadRequestError() if error.code in ("content_filter", "content_policy_violation"):
                 return ModelRefused()
@@ -270,8 +206,8 @@ class OpenAIChat(LangChainChat):
         return super()._translate(error)
 
 
-class _PlainCompletions:
-    """Replaces `client.chat.completions`: replies and chunks are the plain dicts received.
+class _Completions:
+    """Replaces `client.chat.completions`: asks as the server likes it, and returns replies and chunks as plain dicts.
 
     `ChatOpenAI` accepts dicts as they are. Converting each request to the SDK's types, and each chunk from them, is
     most of the cost of a call and of a streamed token.
@@ -279,32 +215,104 @@ class _PlainCompletions:
 
     def __init__(self, server: openai.AsyncOpenAI) -> None:
         self.with_raw_response = self
+        self.takes_temperature = True
+        """False for a model of which LangChain's package knows that it takes none."""
         self._server = server
+        self._habits: Habits | None = None
+
+    def recall(self) -> Habits:
+        """Return what is known of server and model."""
+        if self._habits is None or time.monotonic() >= self._habits.since + KEPT:
+            refused = set() if self.takes_temperature else {"temperature"}
+            is_own = not self._server.base_url.host.endswith("openai.com")
+            self._habits = Habits(thinks=not self.takes_temperature, old=is_own, refused=refused)
+        return self._habits
 
     async def create(
         self, *, stream: bool = False, extra_body: dict[str, Any] | None = None, **payload: Any
-    ) -> "_PlainReply":
+    ) -> "_Stream | _Whole":
         body = {**payload, "stream": stream, **(extra_body or {})}
-        return _PlainReply(
-            await self._server.post("/chat/completions", cast_to=httpx2.Response, body=body, stream=stream)
-        )
+        used: list[dict[str, Any] | None] = []
+        while True:
+            response, reader, reply = await self.ask(body)
+            if reply is None:
+                return _Stream(self, body, response, reader)
+            used.append(reply["usage"])
+            if not self.learn(reader):
+                return _Whole(response.headers, {**reply, "usage": sum_usage(used)})
+
+    async def ask(self, body: dict[str, Any]) -> tuple[httpx2.Response, ReplyReader, dict[str, Any] | None]:
+        """Ask, and where the server refuses, again without what it may refuse. Returns the response, its reader, and
+        the reply if none is streamed."""
+        habits, stream = self.recall(), body["stream"]
+        offered = [tool["function"]["name"] for tool in body.get("tools", [])]
+        left_out: list[str] = []
+        tried: set[str] = set()
+        first = last = None
+        while True:
+            sent, used = habits.fit(body, habits.refused.union(left_out))
+            reader, reply = ReplyReader(opened=habits.opened, offered=offered), None
+            try:
+                response = await self._server.post(
+                    "/chat/completions", cast_to=httpx2.Response, body=sent, stream=stream
+                )
+                if not stream:
+                    try:
+                        reply = read_whole(response, reader)
+                    except ServerError as error:
+                        raise make_status_error(error, response) from error
+            except openai.APIStatusError as error:
+                following = habits.find_next(error, used, tried) if habits.is_refusal(error, used, tried) else None
+                first = first or error
+                if following is None:
+                    raise habits.explain(sent, first) from None
+                if left_out and last == error.message and not is_pair(left_out[-1], following):
+                    # That was not what it refused.
+                    guiltless = left_out[-1]
+                    left_out = [name for name in left_out if name != guiltless and not is_pair(name, guiltless)]
+                left_out.append(following)
+                tried.add(following)
+                last = error.message
+                continue
+            habits.note_reply(sent, used, set(left_out))
+            return response, reader, reply
+
+    def learn(self, reader: ReplyReader) -> bool:
+        """Learn from a reply that has ended. Returns True where thoughts used up its tokens, and there is more room to
+        ask again with."""
+        habits = self.recall()
+        habits.thinks = habits.thinks or reader.thought
+        is_full = reader.finish in FULL
+        if reader.closed_only or (reader.text.strip() and not is_full):
+            habits.opened = reader.closed_only
+        return is_full and (reader.thought or not reader.said) and habits.find_room()
 
 
-class _PlainReply:
-    """One reply, whole or as a stream of server-sent events, of which chat servers use single `data` lines only.
-    https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+class _Whole:
+    """A whole reply."""
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, headers: httpx2.Headers, reply: dict[str, Any]) -> None:
+        self.headers = headers
+        self._reply = reply
+
+    def parse(self) -> dict[str, Any]:
+        return self._reply
+
+
+class _Stream:
+    """A reply as a stream. One that ends among thoughts is asked for again, with more room."""
+
+    def __init__(
+        self, completions: _Completions, body: dict[str, Any], response: httpx2.Response, reader: ReplyReader
+    ) -> None:
         self.headers = response.headers
+        self._completions = completions
+        self._body = body
         self._response = response
+        self._reader = reader
 
-    def parse(self) -> Any:
-        reply = _read_json(self._response.content)
-        for choice in reply["choices"] or []:
-            if choice["message"].get("refusal"):
-                # `ChatOpenAI` passes on a refusal only from the SDK's types.
-                choice["finish_reason"] = "refusal"
-        return reply
+    def parse(self) -> "_Stream":
+        return self
 
     async def __aenter__(self) -> AsyncIterator[dict[str, Any]]:
         return self._read()
@@ -313,46 +321,33 @@ class _PlainReply:
         await self._response.aclose()
 
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
-        rest, is_refusal = bytearray(), False
-        async for received in self._response.aiter_bytes():
-            # Not `aiter_lines`, which also splits at line separators inside a JSON string.
-            *lines, last = received.split(b"\n")
-            for line in lines:
-                line, rest = bytes(rest + line), bytearray()
-                if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
-                    continue
-                chunk = _read_json(line[5:])
-                if not isinstance(chunk, dict):  # what keeps a connection alive
-                    continue
-                for choice in chunk.get("choices") or []:
-                    delta = choice.get("delta") or {}
-                    delta.pop("tool_calls", None)  # none is offered here, and LangChain's sum of many is quadratic
-                    is_refusal = is_refusal or bool(delta.get("refusal"))
-                    if is_refusal and choice.get("finish_reason"):
-                        # `ChatOpenAI` drops the words of a refusal, and would find an empty reply.
-                        choice["finish_reason"] = "refusal"
-                if chunk.get("error"):
-                    raise openai.APIError(str(chunk["error"]), self._response.request, body=chunk["error"])
-                yield chunk
-            rest += last
-            if len(rest) > LONGEST_LINE:
-                raise OversizedResponse("A line of the stream is too long.")
+        spent: list[dict[str, Any] | None] = []
+        while True:
+            again, usage = False, None
+            try:
+                async for chunk in read_stream(self._response, self._reader):
+                    if chunk["choices"][0]["finish_reason"]:
+                        again = self._completions.learn(self._reader) and not self._reader.said
+                    usage = chunk["usage"] or usage
+                    if not again:
+                        yield {**chunk, "usage": sum_usage([*spent, usage]) if chunk["usage"] else None}
+            except ServerError as error:
+                raise make_status_error(error, self._response) from error
+            except ThoughtAloudError:
+                self._completions.recall().opened = True
+                raise
+            if not again:
+                return
+            spent.append(usage)
+            await self._response.aclose()
+            self._response, self._reader, _ = await self._completions.ask(self._body)
 
 
-def _read_json(written: bytes) -> Any:
-    try:
-        return orjson.loads(written)
-    except orjson.JSONDecodeError:
-        # It refuses half of a surrogate pair, whose other half may come with the next chunk.
-        return json.loads(written)
-
-
-def _instruct(prompt: list[BaseMessage], instruction: str) -> list[BaseMessage]:
-    """Add an instruction to the prompt's system message: chat templates of local models allow only one."""
-    first, *others = prompt
-    if isinstance(first, SystemMessage):
-        return [SystemMessage(f"{first.content}\n\n{instruction}"), *others]
-    return [SystemMessage(instruction), *prompt]
+def make_status_error(error: ServerError, response: httpx2.Response) -> openai.APIStatusError:
+    """Return the error as if the response had its status."""
+    kind = _STATUSES.get(error.status) or (openai.InternalServerError if error.status >= 500 else openai.APIStatusError)
+    told = httpx2.Response(error.status, headers=response.headers, request=response.request)
+    return kind(str(error), response=told, body=error.body)
 
 
 @cache

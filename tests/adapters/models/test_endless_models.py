@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from app.adapters.chat.langchain import TOKEN_CHARACTERS
-from app.adapters.chat.openai import LONGEST_LINE, OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
+from app.adapters.chat.replies import LONGEST_LINE
 from domain.errors import ModelError, ModelReplyCut, ModelTimeout
 from tests.adapters.models.test_openai import PROVIDER
 from tests.contracts.chat_model import MESSAGES, SEARCH, Call, Sink, call

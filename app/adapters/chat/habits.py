@@ -1,0 +1,208 @@
+"""What is learnt of a server that speaks OpenAI's protocol, and of its model, from what they do.
+
+What a server refuses is found by asking again without it, whatever the refusal says. Room for thoughts grows where a
+reply ended among them.
+"""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+import openai
+from langchain_core.exceptions import ContextOverflowError
+
+logger = logging.getLogger("askgraph.models")
+
+Body = dict[str, Any]
+
+KEPT = 86_400.0
+"""Seconds for which this is kept: server and model may be others by then."""
+ROOM = (2000, 8000)
+"""Tokens for thoughts beside the words: for a model that thinks, and where these were not enough."""
+
+_OPTIONAL = {
+    "json_schema": r"response.?format|json.?schema|structured.?output|grammar|guided",
+    "json_object": r"response.?format|json.?object|json.?mode|structured.?output|grammar",
+    "stream_options": "stream_options|include_usage",
+    "temperature": "temperature",
+    "minimal": "effort|reasoning|minimal",
+    "reasoning_effort": "effort|reasoning",
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_completion_tokens",
+    "system": r"system.?(role|message|prompt|instruction)|developer|\broles?\b",
+    "tools": "tool|function",
+}
+"""What a request can do without, in the order in which it is left out, and how a refusal names it. Least is lost by the
+first; system messages and tools are then written into the prompt."""
+_PAIRS = ({"json_schema", "json_object"}, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completion_tokens"})
+"""One takes the place of the other."""
+_TOO_LONG = re.compile(
+    r"context.?(length|size|window)|too (long|large|many tokens)|max(imum)?\b.{0,40}(input|prompt|sequence)"
+    r"|exceed.{0,60}(token|length|limit)|n_ctx",
+    re.IGNORECASE,
+)
+_BREAKING = {"json_schema", "json_object", "tools"}
+"""What some servers answer with status 500."""
+_FILTERED = ("content_filter", "content_policy_violation")
+_BROKEN = 3
+"""Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
+
+
+def is_too_long(error: openai.APIError) -> bool:
+    """Return True where the error says that the prompt does not fit."""
+    return getattr(error, "status_code", 0) == 413 or bool(_TOO_LONG.search(error.message))
+
+
+@dataclass(slots=True)
+class Habits:
+    """What is known by now. It is forgotten after a day."""
+
+    thinks: bool = False
+    """True once the model has thought, or refused a temperature."""
+    old: bool = False
+    """True for a server that may know only OpenAI's old name for the limit of tokens, as most do."""
+    refused: set[str] = field(default_factory=set)
+    """What requests have to do without, of `_OPTIONAL`."""
+    taken: set[str] = field(default_factory=set)
+    """What stood in a request that was answered."""
+    longest: int = 0
+    """Characters of the longest request that was answered."""
+    broken: int = 0
+    """Replies of status 500, one after the other."""
+    room: int = 0
+    """Tokens for thoughts."""
+    opened: bool = False
+    """True where replies begin within thoughts, because the tag that opens them stands in the prompt."""
+    since: float = field(default_factory=time.monotonic)
+
+    def fit(self, body: Body, without: AbstractSet[str]) -> tuple[Body, set[str]]:
+        """Return the request as the server takes it, and what of `_OPTIONAL` is in it."""
+        sent, used = dict(body), set[str]()
+        instruction = sent.pop("instruction", "")
+        if "response_format" in sent:
+            kind = next((kind for kind in ("json_schema", "json_object") if kind not in without), None)
+            if kind is None:
+                del sent["response_format"]
+            elif kind == "json_object":
+                sent["response_format"] = {"type": kind}
+            used |= {kind} if kind else set()
+        if instruction and "json_schema" not in used:
+            sent["messages"] = _instruct(sent["messages"], instruction)
+        if not self.thinks:
+            sent.pop("reasoning_effort", None)
+        elif sent.get("reasoning_effort") == "minimal":
+            sent["reasoning_effort"] = "low" if "minimal" in without else "minimal"
+            used |= {"minimal"} - without
+        limit = sent.pop("max_completion_tokens", None) or sent.pop("max_tokens", None)
+        names = ("max_tokens", "max_completion_tokens") if self.old else ("max_completion_tokens", "max_tokens")
+        if limit and (name := next((name for name in names if name not in without), None)):
+            sent[name] = limit + max(self.room, ROOM[0] if self.thinks else 0)
+        for name in ("stream_options", "temperature", "reasoning_effort"):
+            if name in without:
+                sent.pop(name, None)
+        if "tools" in without and "tools" in sent:
+            sent["messages"] = _write_tools(sent["messages"], sent.pop("tools"))
+        if "system" in without:
+            sent["messages"] = _merge([{**m, "role": m["role"].replace("system", "user")} for m in sent["messages"]])
+        used |= sent.keys() & _OPTIONAL.keys()
+        used |= {"system"} if any(message["role"] == "system" for message in sent["messages"]) else set()
+        return sent, used
+
+    def note_reply(self, sent: Body, used: AbstractSet[str], left_out: AbstractSet[str]) -> None:
+        """Note that a request was answered, and what was left out for that."""
+        if found := left_out - self.refused:
+            logger.warning("The language model %s is asked without %s.", sent["model"], ", ".join(sorted(found)))
+        self.refused |= left_out
+        self.taken |= used
+        self.thinks = self.thinks or "temperature" in left_out
+        self.longest = max(self.longest, len(str(sent["messages"])))
+        self.broken = 0
+
+    def is_refusal(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> bool:
+        """Return True where the request may be answered without something that is in it."""
+        if error.status_code in (500, 501):
+            self.broken += not tried
+            return self.broken % _BROKEN == 0 or any(self._names(error, name) for name in used)
+        if error.status_code not in (400, 422) or error.code in _FILTERED:
+            return False
+        return not is_too_long(error) or any(self._names(error, name) for name in used)
+
+    def find_next(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> str | None:
+        """Return what to leave out next: what the refusal names, or what was never answered; None if there is none."""
+        left = [name for name in _OPTIONAL if name in used and name not in tried]
+        named = [name for name in left if self._names(error, name)]
+        some = _BREAKING if error.status_code >= 500 else set(_OPTIONAL)
+        return next(iter(named or [name for name in left if name in some - self.taken]), None)
+
+    def explain(self, sent: Body, error: openai.APIStatusError) -> Exception:
+        """Return the error of a request that nothing helps. Of two that are alike, the longer one is too long."""
+        size = len(str(sent["messages"]))
+        if error.status_code in (400, 422) and 0 < self.longest < size and error.code not in _FILTERED:
+            return ContextOverflowError(error.message)
+        return error
+
+    def find_room(self) -> bool:
+        """Make more room for thoughts; False where there is no more."""
+        self.thinks = True
+        more = next((room for room in ROOM if room > self.room), None)
+        self.room = more or self.room
+        return more is not None
+
+    @staticmethod
+    def _names(error: openai.APIStatusError, name: str) -> bool:
+        return error.param == name or bool(re.search(_OPTIONAL[name], error.message, re.IGNORECASE))
+
+
+def is_pair(one: str, other: str) -> bool:
+    """Return True where one takes the place of the other."""
+    return any({one, other} <= pair for pair in _PAIRS)
+
+
+def _instruct(messages: list[Body], instruction: str) -> list[Body]:
+    """Add an instruction to the system message: chat templates of local models allow only one."""
+    first, *others = messages
+    if first["role"] == "system":
+        return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *others]
+    return [{"role": "system", "content": instruction}, *messages]
+
+
+def _write_tools(messages: list[Body], tools: list[Body]) -> list[Body]:
+    """Describe the tools in the prompt, and write calls and results as text."""
+    described = "\n".join(json.dumps(tool["function"]) for tool in tools)
+    written: list[Body] = []
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            said = "\n".join(json.dumps(_show_call(call["function"])) for call in calls)
+            message = {"role": "assistant", "content": f"{message.get('content') or ''}\n{said}".strip()}
+        elif message["role"] == "tool":
+            message = {"role": "user", "content": f"Result of the call:\n{message['content']}"}
+        written.append(message)
+    return _instruct(_merge(written), f"{_CALLING}\n{described}")
+
+
+_CALLING = (
+    'To call a function, reply with nothing but JSON: {"name": NAME, "arguments": {...}}. You get its result in the '
+    "next message. These are the functions:"
+)
+
+
+def _show_call(function: Body) -> Body:
+    return {"name": function["name"], "arguments": json.loads(function["arguments"])}
+
+
+def _merge(messages: list[Body]) -> list[Body]:
+    """Join neighbours of one role: templates want user and assistant in turn."""
+    merged: list[Body] = []
+    for message in messages:
+        before = merged[-1] if merged else {}
+        if before.get("role") == message["role"] and isinstance(before["content"], str):
+            content = message["content"]
+            said = [{"type": "text", "text": before["content"]}, *content] if isinstance(content, list) else None
+            merged[-1] = {**before, "content": said or f"{before['content']}\n\n{content}"}
+        else:
+            merged.append(message)
+    return merged

@@ -1,0 +1,355 @@
+"""Reads what servers of OpenAI's protocol reply, whole or as a stream, into one form: words, thoughts, calls, an end.
+
+Servers and templates differ. Thoughts come in fields of their own, between tags, or in channels; calls come as text or
+as objects; chunks are null. What carries nothing is passed over; an error inside a reply is raised.
+https://platform.openai.com/docs/api-reference/chat-streaming
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from typing import Any
+
+import httpx2
+import orjson
+
+from app.adapters.bounded_http import OversizedResponse
+from app.adapters.chat.langchain import find_objects
+
+LONGEST_LINE = 1_000_000
+"""Bytes of one line of a stream, which is one chunk."""
+
+_MOST_CALLS = 50
+_COUNTS = ("prompt_tokens", "completion_tokens")
+_LONGEST_MARK = 200
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of thoughts, of which some servers send two with the same text."""
+_MARK = re.compile(
+    r"(?P<tag><(?P<end>/)?(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<end2>/)?THINK\]|◁(?P<end3>/)?think▷"
+    r"|<\|(?:START|(?P<end4>END))_THINKING\|>)"  # most, Mistral, Kimi, Cohere
+    r"|<\|channel\|>(?P<channel>\w+)[^<]*(?:<\|constrain\|>\w*)?<\|message\|>"  # gpt-oss
+    r"|(?P<frame><\|(?:start\|>assistant|end\|>|return\|>|call\|>))"
+)
+_UNFINISHED = re.compile(
+    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,16}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
+)
+"""What may be the beginning of a mark: it waits for the rest."""
+_CLOSING = re.compile(r"(?:\s*(?:<\|\w+\|>|<｜[^<>｜]{1,30}｜>|</s>|<end_of_turn>))+\s*\Z")
+"""Signs of chat templates that servers leave at the end of a reply."""
+_NAMED = re.compile(
+    r"<\|channel\|>\w+ to=(?:functions\.)?(?P<a>[\w.-]+)[^{]{0,100}|<function=(?P<b>[\w.-]+)>"
+    r"|<｜tool▁sep｜>(?P<c>[\w.-]+)[^{]{0,100}"
+)
+"""A call as text whose name stands before its arguments: of gpt-oss, Qwen Coder and Llama, DeepSeek."""
+_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\s*(.*?)\s*</parameter>", re.DOTALL)
+
+
+class ThoughtAloudError(ValueError):
+    """What was passed on as words were thoughts, whose opening tag stood in the prompt."""
+
+
+class ServerError(Exception):
+    """An error of the server inside a reply of status 200."""
+
+    def __init__(self, said: object) -> None:
+        self.body = said if isinstance(said, dict) else {"message": str(said)}
+        super().__init__(str(self.body.get("message") or self.body))
+        codes = [str(self.body.get(name)) for name in ("code", "status", "status_code")]
+        # Without a status it is the server's own, after which asking again may help.
+        self.status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 500)
+
+
+class _Splitter:
+    """Tells words from thoughts in the text of one reply."""
+
+    def __init__(self, *, opened: bool) -> None:
+        """`opened` tells that replies of the model begin within thoughts, as far as is known."""
+        self.closed_only = False
+        """True once thoughts have ended that no tag in the reply had opened."""
+        self._unsure = self._thinks = opened
+        self._ended = self._framed = False
+        self._words = self._held = ""
+
+    def feed(self, text: str, *, last: bool = False) -> Iterator[tuple[bool, str]]:
+        """Yield what can be told by now, each part with whether it is thoughts."""
+        self._held += text
+        while mark := _MARK.search(self._held):
+            before, after = self._held[: mark.start()], self._held[mark.end() :]
+            ends = any(mark[name] for name in ("end", "end2", "end3", "end4"))
+            if ends and not self._thinks and not after and not last:
+                return
+            if mark["channel"]:
+                yield from self._pass(before)
+                self._framed, self._thinks, self._unsure = True, mark["channel"] != "final", False
+            elif mark["frame"]:
+                yield from self._pass(before if self._framed else before + mark[0])
+            elif ends and (self._thinks or self._stands_alone(before, after)):
+                self.closed_only = self._unsure or not self._thinks
+                if self.spoke:
+                    raise ThoughtAloudError
+                self._thinks, self._ended = True, True
+                yield from self._pass(before)
+                self._thinks = self._unsure = False
+            elif not ends and not (self._words + before).strip():
+                self._thinks, self._unsure = True, False
+            else:
+                yield from self._pass(before + mark[0])
+            self._held = after
+        waiting = None if last else _UNFINISHED.search(self._held) or _CLOSING.search(self._held)
+        ready = len(self._held) if waiting is None else max(waiting.start(), len(self._held) - _LONGEST_MARK)
+        # Where a tag in the prompt has opened thoughts, only their end tells them from a reply without any.
+        if last or not self._unsure:
+            before, self._held = self._held[:ready], self._held[ready:]
+            yield from self._pass(_CLOSING.sub("", before) if last else before)
+
+    def finish(self, *, full: bool) -> Iterator[tuple[bool, str]]:
+        """Yield the rest. A reply that was `full` may have ended within thoughts."""
+        yield from self.feed("", last=full)
+        self._thinks = self._thinks and not self._unsure
+        yield from self.feed("", last=True)
+
+    @property
+    def spoke(self) -> bool:
+        """True once there are words."""
+        return bool(self._words.strip())
+
+    def _stands_alone(self, before: str, after: str) -> bool:
+        """Return True for a tag on a line of its own, and not in code: it ends thoughts that a prompt had opened."""
+        words = self._words + before
+        alone = words[-1:] in ("", "\n") and after[:1] in ("", "\n")
+        return alone and not self._ended and words.count("```") % 2 == 0
+
+    def _pass(self, text: str) -> Iterator[tuple[bool, str]]:
+        if not self._thinks:
+            text = text if self._words or not (self._ended or self._framed) else text.lstrip()
+            self._words += text
+        if text:
+            yield self._thinks, text
+
+
+class ReplyReader:
+    """Reads one reply."""
+
+    def __init__(self, *, opened: bool = False, offered: Collection[str] = ()) -> None:
+        """`offered` has the names of the tools that the model may call."""
+        self.finish: str | None = None
+        """Why the reply ended, in OpenAI's words; None as long as nobody has said so."""
+        self.usage: dict[str, Any] | None = None
+        self.thought = False
+        """True once the reply has thoughts, or has been charged for some."""
+        self._splitter = _Splitter(opened=opened)
+        self._offered = offered
+        self.calls: list[dict[str, Any]] = []
+        """The calls in the field for them."""
+        self.text = ""
+        """The text as it came."""
+        self._refuses = False
+
+    @property
+    def closed_only(self) -> bool:
+        """True where the reply had begun within thoughts."""
+        return self._splitter.closed_only
+
+    @property
+    def said(self) -> bool:
+        """True once the reply has words or calls."""
+        return self._splitter.spoke or bool(self.calls)
+
+    def read(self, chunk: object) -> list[dict[str, str]]:
+        """Return the words and thoughts of a chunk, or of a whole reply, as parts of LangChain's content.
+
+        Raises `ServerError` and `ThoughtAloudError`.
+        """
+        if not isinstance(chunk, dict):
+            return []  # keeps a connection alive
+        choices = chunk.get("choices")
+        choice: Any = next(iter(choices), None) if isinstance(choices, list) else None
+        choice = choice if isinstance(choice, dict) else {}
+        told = chunk.get("detail") or chunk.get("message") if "choices" not in chunk else None
+        failed = choice.get("finish_reason") == "error" and "The reply ended with an error."
+        if error := chunk.get("error") or choice.get("error") or told or failed:
+            raise ServerError(error)
+        self._read_usage(chunk.get("usage"))
+        said = choice.get("delta") or choice.get("message") or {"content": choice.get("text")}
+        said = said if isinstance(said, dict) else {}
+        self._refuses = self._refuses or bool(said.get("refusal"))
+        if finish := choice.get("finish_reason"):
+            self.finish = "refusal" if self._refuses else str(finish)
+        self._read_calls(said)
+        parts = [(True, thought) for name in _THOUGHTS if (thought := _join(said.get(name)))][:1]
+        content = said.get("content")
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, dict) and (thought := _join(part.get("thinking") or part.get("reasoning"))):
+                parts.append((True, thought))
+            elif text := _join(part):
+                self.text += text
+                parts += self._splitter.feed(text)
+        self.thought = self.thought or any(is_thought for is_thought, _ in parts)
+        return [_show(*part) for part in parts]
+
+    def end(self) -> list[dict[str, str]]:
+        """Return the rest of the words and thoughts, where the reply has ended."""
+        self.finish = self.finish or ("refusal" if self._refuses else "stop")
+        return [_show(*part) for part in self._splitter.finish(full=self.finish == "length")]
+
+    def list_calls(self) -> list[dict[str, Any]]:
+        """Return the calls of offered tools in OpenAI's form, also those that the model wrote as text."""
+        calls = self.calls or (find_calls(self.text, self._offered) if self._offered else [])
+        return [
+            {
+                "id": f"call_{number}",
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call["arguments"] or "{}"},
+            }
+            for number, call in enumerate(calls, 1)
+        ]
+
+    def _read_usage(self, usage: object) -> None:
+        if isinstance(usage, dict) and all(isinstance(usage.get(key), int) for key in _COUNTS):
+            details = {key: value for key, value in usage.items() if isinstance(value, dict)}
+            self.usage = {**{key: usage[key] for key in _COUNTS}, **details}
+            self.thought = self.thought or bool(details.get("completion_tokens_details", {}).get("reasoning_tokens"))
+
+    def _read_calls(self, said: dict[str, Any]) -> None:
+        found = said.get("tool_calls")
+        for each in found if isinstance(found, list) else [{"function": said.get("function_call")}]:
+            function = each.get("function") if isinstance(each, dict) else None
+            if not isinstance(function, dict):
+                continue
+            name, arguments = function.get("name"), function.get("arguments")
+            written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+            if isinstance(name, str) and name and len(self.calls) < _MOST_CALLS:
+                self.calls.append({"index": each.get("index"), "name": name, "arguments": written})
+            elif self.calls:
+                same = [call for call in self.calls if call["index"] == each.get("index")]
+                (same or self.calls)[-1]["arguments"] += written
+
+
+def _join(value: object) -> str:
+    """Return the text of a part of a message: a string, an object with one, or a list of such."""
+    if isinstance(value, list):
+        return "".join(map(_join, value))
+    if isinstance(value, dict):
+        return _join(value.get("text") or value.get("value"))
+    return value if isinstance(value, str) else ""
+
+
+def _show(is_thought: bool, text: str) -> dict[str, str]:
+    return {"type": "thinking", "thinking": text} if is_thought else {"type": "text", "text": text}
+
+
+def find_calls(text: str, offered: Collection[str]) -> list[dict[str, Any]]:
+    """Return the calls of tools that stand in the text of a reply, which some servers do not take out."""
+    calls = []
+    for each in find_objects(text):
+        listed = each.get("tool_calls")
+        for call in listed if isinstance(listed, list) else [each]:
+            call = call.get("function", call) if isinstance(call, dict) else {}
+            call = call if isinstance(call, dict) else {}
+            calls.append((call.get("name"), call.get("arguments", call.get("parameters"))))
+    named = list(_NAMED.finditer(text))[:_MOST_CALLS]
+    for mark, end in zip(named, [*(mark.start() for mark in named[1:]), len(text)], strict=False):
+        written = text[mark.end() : end]
+        calls.append((mark["a"] or mark["b"] or mark["c"], dict(_PARAMETER.findall(written)) or find_objects(written)))
+    return [
+        {"name": name, "arguments": json.dumps(given[0] if isinstance(given, list) else given)}
+        for name, given in calls[:_MOST_CALLS]
+        if isinstance(name, str) and name in offered and given
+    ]
+
+
+def sum_usage(parts: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return what several requests have used together; None where nobody has counted."""
+    known = [part for part in parts if part]
+    return {**known[-1], **{key: sum(part[key] for part in known) for key in _COUNTS}} if known else None
+
+
+def load_json(written: bytes) -> Any:
+    """Read JSON, which may hold half of a surrogate pair, whose other half may come with the next chunk."""
+    try:
+        return orjson.loads(written)
+    except orjson.JSONDecodeError:
+        return json.loads(written)
+
+
+class _Lines:
+    """Cuts a body into chunks: events with one `data` line each, or JSON, on one line or on several.
+    https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+
+    def __init__(self) -> None:
+        self.done = False
+        """True once the server has said that nothing more comes."""
+        self._rest = bytearray()
+        self._others: list[bytes] = []
+        self._seen = False
+
+    def feed(self, received: bytes, *, last: bool = False) -> Iterator[Any]:
+        """Yield the chunks that are complete."""
+        # Not `splitlines`, which also splits at separators inside a JSON string.
+        *lines, rest = received.split(b"\n")
+        for line in lines:
+            line, self._rest = bytes(self._rest + line), bytearray()
+            yield from self._read(line.strip())
+        self._rest += rest
+        if len(self._rest) > LONGEST_LINE:
+            raise OversizedResponse("A line of the stream is too long.")
+        if last:
+            yield from self._read(bytes(self._rest).strip())
+            if self._others and not self._seen:
+                body = b"\n".join(self._others)
+                try:
+                    yield load_json(body)
+                except ValueError as error:
+                    raise ValueError(f"This is no JSON: {body.decode(errors='replace')[:500]}") from error
+
+    def _read(self, line: bytes) -> Iterator[Any]:
+        data = line[5:].strip() if line.startswith(b"data:") else b""
+        if data == b"[DONE]":
+            self.done = True
+        elif data.startswith(b"{"):
+            self._seen = True
+            yield load_json(data)
+        elif not data and not line.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
+            self._others.append(line)
+
+
+def read_whole(response: httpx2.Response, reader: ReplyReader) -> dict[str, Any]:
+    """Return a reply in OpenAI's form, also one that came as events though none were asked for."""
+    parts = [part for chunk in _Lines().feed(response.content, last=True) for part in reader.read(chunk)]
+    parts += reader.end()
+    if calls := reader.list_calls():
+        # The words may be the calls themselves.
+        parts = [part for part in parts if reader.calls or part["type"] == "thinking"]
+    message = {"role": "assistant", "content": parts, "tool_calls": calls}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": reader.finish}], "usage": reader.usage}
+
+
+async def read_stream(response: httpx2.Response, reader: ReplyReader) -> AsyncIterator[dict[str, Any]]:
+    """Yield the chunks of a reply in OpenAI's form, also of one that came as a whole.
+
+    A finish reason ends it, `[DONE]`, or the end of the body, where that can be told from a cut connection.
+    """
+    lines, ended = _Lines(), False
+
+    def show(parts: list[dict[str, str]], finish: str | None = None) -> dict[str, Any]:
+        thinks = any(part["type"] == "thinking" for part in parts)
+        content = parts if thinks else "".join(part["text"] for part in parts)
+        choice = {"index": 0, "delta": {"role": "assistant", "content": content}, "finish_reason": finish}
+        usage, reader.usage = reader.usage, None
+        return {"choices": [choice], "usage": usage}
+
+    async for received in response.aiter_bytes():
+        for chunk in lines.feed(received):
+            parts = reader.read(chunk)
+            if reader.finish and not ended:
+                ended = True
+                yield show([*parts, *reader.end()], reader.finish)
+            else:
+                yield show(parts)
+        if lines.done:
+            break
+    for chunk in lines.feed(b"", last=True):
+        yield show(reader.read(chunk))
+    framed = "content-length" in response.headers or response.headers.get("transfer-encoding") == "chunked"
+    if not ended and (lines.done or framed or reader.finish):
+        yield show(reader.end(), reader.finish)
