@@ -69,8 +69,10 @@ class Settings(BaseSettings):
     """For models named `anthropic:…`."""
     anthropic_base_url: str | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
     """Unset: Anthropic."""
+    model: ModelName | None = None
+    """Writes answers, and everything else is judged locally, where no setting below says otherwise."""
     model_small: ModelName = "gpt-5-nano"
-    """Routes, grades and reformulates. Model names may have a provider: `anthropic:NAME`."""
+    """Routes, grades and reformulates. Model names may have a provider: `anthropic:NAME`; `none` is no model."""
     model_large: ModelName = "gpt-5-mini"
     """Writes answers."""
     model_judge: ModelName = "gpt-4.1-mini"
@@ -216,6 +218,14 @@ class Settings(BaseSettings):
                 "originals", "{given} is none of database, s3://BUCKET and s3://BUCKET/PREFIX", {"given": repr(value)}
             )
         return value
+
+    @model_validator(mode="after")
+    def _choose_models(self) -> Self:
+        if self.model is not None:
+            for name, value in (("model_large", self.model), ("model_small", "none"), ("model_judge", "none")):
+                if name not in self.model_fields_set:
+                    setattr(self, name, value)
+        return self
 
     @model_validator(mode="after")
     def _check_oidc(self) -> Self:

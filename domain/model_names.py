@@ -16,5 +16,8 @@ def _check_model(name: str) -> str:
     return name
 
 
+NO_MODEL = ("none", "local")
+"""Names for no model: what would ask one judges or quotes locally."""
+
 ModelName = Annotated[str, AfterValidator(_check_model)]
 """A language model's name, with or without its provider before a colon."""

@@ -86,6 +86,8 @@ class RunRequest:
     """The conversation before the question, where the client keeps it. Used where the thread has none."""
     caller: str = ""
     """Name of who asked."""
+    noted: dict[str, Any] = field(default_factory=dict)
+    """What the client has noted of the run, and wants to read again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,10 @@ def sum_timings(steps: Iterable[ExecutedStep]) -> dict[str, float]:
     return timings
 
 
+CUT = "length"
+"""Code of an answer that ends before its end, because it was as long as it may be."""
+
+
 class Degradation(TypedDict):
     """One fallback of a run: something failed or was too expensive, and something else took its place."""
 

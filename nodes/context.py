@@ -17,6 +17,7 @@ from domain.errors import StateError
 from domain.execution.spans import Note, ignore
 from domain.history.lineage import ReadDocuments
 from domain.library.similarity import read_scales
+from domain.model_names import NO_MODEL
 from domain.ports.calculation import Calculator
 from domain.ports.embedding import Embedder
 from domain.ports.functions import Functions
@@ -56,6 +57,9 @@ class Ledger:
 
     def record_failure(self, failure: FailedAttempt) -> None:
         """Leave the attempt to the tape: it cost nothing, and what comes of it is the step's own affair."""
+
+    def record_thoughts(self, thoughts: str) -> None:
+        """Leave them to the tape: they are told to nobody else, no other model either."""
 
     def warn(self, message: str) -> None:
         """Tell the user and the run's record that the step went on with less than it should have had."""
@@ -113,6 +117,9 @@ class Models:
         for tier in TIERS:
             name: str | None = getattr(knobs, tier)
             if name is None or not self.named:
+                continue
+            if name in NO_MODEL:
+                chosen[tier] = None
                 continue
             if (tier, name) not in self.named:
                 connected = ", ".join(sorted({known for _, known in self.named}))

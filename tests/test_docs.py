@@ -18,6 +18,7 @@ from app.modes import read_modes
 from app.settings import read_settings
 from tests.http_client import describe_api
 from tests.settings_reference import render_page
+from tests.wire.habits import write_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -149,6 +150,10 @@ def test_the_workflow_of_the_explain_page_is_one() -> None:
 def test_the_page_of_settings_is_what_the_code_says() -> None:
     page = (ROOT / "docs" / "operations" / "settings.md").read_text("utf-8")
     assert page == render_page(), "run: python -m tests.settings_reference > docs/operations/settings.md"
+
+
+def test_the_table_of_servers_is_what_the_tests_try() -> None:
+    assert write_table() in (ROOT / "docs" / "models.md").read_text("utf-8"), "put in tests.wire.habits.write_table()"
 
 
 def test_every_page_of_operations_is_in_its_index() -> None:

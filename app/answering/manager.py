@@ -127,6 +127,7 @@ class RunManager:
             begins_thread=ask.thread_id is None,
             history=list(ask.history),
             caller=ask.caller.name,
+            noted=dict(ask.noted),
         )
         if request.begins_thread and not request.history and (served := await self._serve_cached(request, ask.caller)):
             return served

@@ -1,6 +1,6 @@
 """The run manager's inputs and outputs: questions, branches, and accepted runs."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +34,8 @@ class Ask:
     """Number of sources, 1 to `MOST_SOURCES`; None: as the mode says."""
     history: Sequence[Turn] = ()
     """The conversation so far, where the client keeps it. Used where the thread has none."""
+    noted: Mapping[str, Any] = field(default_factory=dict)
+    """What the client notes of the run."""
 
     def as_turn(self, run_id: str, profile: Profile) -> TurnInput:
         """Build the graph's input; `profile` is what the mode was resolved to. Raises `QuestionError`, and `InputError`

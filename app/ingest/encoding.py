@@ -46,3 +46,6 @@ class _Log:
 
     def record_failure(self, failure: FailedAttempt) -> None:
         """Ignore what was repeated."""
+
+    def record_thoughts(self, thoughts: str) -> None:
+        """Embedding models have none."""

@@ -15,6 +15,7 @@ from app.settings import Settings
 from app.wiring.judges import build_local_judges
 from app.wiring.library import LibraryServices
 from domain.health import ANSWERING, Check, run_checks
+from domain.model_names import NO_MODEL
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reranking import Reranker
@@ -111,7 +112,7 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
         "large": settings.model_large,
         "judge": settings.model_judge,
     }
-    named = [*tiers.values(), *settings.model_fallbacks]
+    named = [name for name in (*tiers.values(), *settings.model_fallbacks) if name not in NO_MODEL]
     if not settings.providers["openai"] and all(split_name(name)[0] == "openai" for name in named):
         local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
         yield _Chat(Models(), {"answerer": local})

@@ -42,11 +42,13 @@ class FailedAttempt:
 
 
 class UsageSink(Protocol):
-    """Collects the usage that a model reports, and its attempts that failed."""
+    """Collects the usage that a model reports, its attempts that failed, and what it thought."""
 
     def record(self, usage: ModelUsage) -> None: ...
 
     def record_failure(self, failure: FailedAttempt) -> None: ...
+
+    def record_thoughts(self, thoughts: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from domain.outcome import (
 from domain.ports.models import ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
-from domain.state import Degradation, Failure, Level, Task, Turn
+from domain.state import CUT, Degradation, Failure, Level, Task, Turn
 from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
@@ -312,11 +312,15 @@ async def _write_with_model(
         prose.feed(held)
     prose.finish()
     warnings = wording.warnings
+    cuts = []
     if any(used.full for used in context.ledger.usage):
-        # The warning keeps the answer out of the cache.
-        context.ledger.warn(warnings.cut.format(tokens=knobs.answer_tokens))
+        cuts.append(warnings.cut.format(tokens=knobs.answer_tokens))
     if is_late:
-        context.ledger.warn(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
+        cuts.append(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
+    for message in cuts:
+        # The warning keeps the answer out of the cache.
+        lost = Degradation(node="generate", code=CUT, given_up="the rest", instead=model.name, message=message)
+        context.ledger.degrade(lost)
     if prose.lost_links:
         context.ledger.warn(warnings.lost_link)
     framing = Framing(opening=listener.length or len(opening), closing=0)

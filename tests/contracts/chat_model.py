@@ -36,8 +36,13 @@ class Sink:
     def record(self, usage: ModelUsage) -> None:
         self.usage.append(usage)
 
+    thoughts: list[str] = field(default_factory=list)
+
     def record_failure(self, failure: FailedAttempt) -> None:
         self.failures.append(failure)
+
+    def record_thoughts(self, thoughts: str) -> None:
+        self.thoughts.append(thoughts)
 
 
 class Part(BaseModel):

@@ -1,6 +1,7 @@
 """LangGraph's SDK for Python and its `RemoteGraph`, unmodified, against the service."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from langgraph_sdk.errors import APIStatusError
 from typing_extensions import TypedDict
 
 from app.api.asking import streams
-from app.api.protocols.agent_server import reading
+from app.api.protocols.agent_server import reading, runs
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.scope import Scope
@@ -125,7 +126,7 @@ async def test_a_question_is_answered_as_by_our_own_api(served: Served) -> None:
 
 async def test_a_run_without_a_thread_answers_the_conversation_that_it_is_sent(served: Served) -> None:
     said: Any = [
-        {"role": "system", "content": "Be brief."},
+        {"role": "system", "content": ""},
         {"role": "user", "content": QUESTION},
         {"role": "assistant", "content": "36 months."},
         {"role": "user", "content": [{"type": "text", "text": FOLLOW_UP}], "id": "asked"},
@@ -241,6 +242,97 @@ async def test_a_run_is_stopped_and_a_busy_thread_asked_as_the_client_wants(
     final: Any = await cast(Any, client.runs.cancel)(thread_id, run, wait=True)
     assert read(final)[0] == ENDLESS
     assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+
+
+async def test_what_is_cancelled_has_ended_when_that_is_answered(served: Served, going: asyncio.Event) -> None:
+    client = served.client
+    thread_id = (await client.threads.create())["thread_id"]
+    run = (await client.runs.create(thread_id, "standard", input=say(ENDLESS)))["run_id"]
+    await going.wait()
+    await client.runs.cancel(thread_id, run)
+    assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
+    going.clear()
+    begun = [await client.runs.create(thread_id, "standard", input=say(ENDLESS), multitask_strategy="reject")]
+    begun.append(await client.runs.create(thread_id, "standard", input=say(QUESTION)))
+    await going.wait()
+    await client.runs.cancel_many(status="all")
+    runs = await client.runs.list(thread_id, select=["run_id", "status"])
+    assert all(set(each) == {"run_id", "status"} for each in runs)
+    assert {each["status"] for each in runs if each["run_id"] in [one["run_id"] for one in begun]} <= {
+        "interrupted",
+        "success",
+    }
+
+
+async def test_who_waits_is_told_where_the_run_is_and_that_it_goes_on(
+    served: Served, going: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "ALIVE_SECONDS", 0.05)
+    body = {"assistant_id": "standard", "input": say(ENDLESS)}
+    async with (
+        httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain,
+        plain.stream("POST", "/runs/wait", json=body) as response,
+        asyncio.timeout(20),
+    ):
+        place = response.headers["content-location"]
+        assert response.headers["location"] == place + "/join"
+        parts = response.aiter_text()
+        assert not (await anext(parts)).strip()
+        await plain.post(f"{place}/cancel")
+        told = "".join([part async for part in parts])
+    assert json.loads(told)["messages"][0]["content"] == ENDLESS
+
+
+async def test_what_a_client_notes_of_a_run_is_kept(served: Served) -> None:
+    client = served.client
+    thread_id = (await client.threads.create())["thread_id"]
+    noted: dict[str, Any] = {"metadata": {"team": "sales"}, "multitask_strategy": "interrupt", "stream_mode": "values"}
+    run = await client.runs.create(thread_id, "standard", input=say(QUESTION, id="m1"), **noted)
+    await client.runs.join(thread_id, run["run_id"])
+    described = await client.runs.get(thread_id, run["run_id"])
+    assert described["metadata"]["team"] == "sales"  # type: ignore[index]
+    assert described["multitask_strategy"] == "interrupt"
+    joined = [part.event async for part in client.runs.join_stream(thread_id, run["run_id"])]
+    assert set(joined) <= {"metadata", "values"}
+    state: Any = await client.threads.get_state(thread_id)
+    assert [message["id"] for message in state["values"]["messages"]] == ["m1", run["run_id"]]
+    await client.threads.update_state(thread_id, say(FOLLOW_UP, id="m1"))
+    state = await client.threads.get_state(thread_id)
+    assert read(state["values"])[0] == FOLLOW_UP
+    assert len(read(state["values"])) == 2
+
+
+async def test_a_run_goes_on_from_the_first_checkpoint(served: Served) -> None:
+    thread_id, _ = await served.begin(f"{QUESTION} Say it.")  # and not from the cache, which has no steps
+    first = (await served.client.threads.get_history(thread_id, limit=100))[-1]
+    values: Any = await served.client.runs.wait(thread_id, "standard", checkpoint=first["checkpoint"])
+    assert "36 months" in read(values)[-1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [
+            {
+                "lc": 1,
+                "type": "constructor",
+                "id": ["langchain_core", "messages", "HumanMessage"],
+                "kwargs": {"content": QUESTION},
+            }
+        ],
+        [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
+            {"role": "tool", "tool_call_id": "c", "content": {"any": "thing"}},
+            {"role": "user", "content": QUESTION, "id": None},
+        ],
+    ],
+)
+async def test_messages_are_read_in_every_form(served: Served, said: list[dict[str, Any]]) -> None:
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph", timeout=60) as plain:
+        body = {"assistant_id": "standard", "input": {"messages": said}}
+        answered = await plain.post("/runs/wait", json=body)
+    assert "36 months" in read(answered.json())[-1]
 
 
 async def test_what_was_asked_is_taken_back(served: Served, going: asyncio.Event) -> None:
@@ -457,6 +549,11 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"input": {"messages": []}}, 422, "has to be the user's question"),
     ({"input": say("")}, 422, "question"),
     ({"input": {"messages": [{"type": "human", "content": [{"type": "image_url"}]}]}}, 422, "Only text"),
+    (
+        {"input": {"messages": [{"role": "system", "content": "Rhyme."}, {"role": "user", "content": "?"}]}},
+        422,
+        "system",
+    ),
     ({"interrupt_before": ["generate"]}, 422, "cannot be interrupted"),
     ({"interrupt_after": "*"}, 422, "cannot be interrupted"),
     ({"command": {"resume": "yes"}}, 422, "No run waits for a command"),
@@ -564,7 +661,7 @@ async def test_a_branch_of_a_thousand_branches_is_read() -> None:
         number = int(thread_id)
         origin = {"thread_id": str(number - 1), "checkpoint_id": "c"} if number else None
         turn = {"question": "How long?"}
-        request = SimpleNamespace(run_id=f"run-{number}", forked_from=origin, history=[], turn=turn)
+        request = SimpleNamespace(run_id=f"run-{number}", forked_from=origin, history=[], turn=turn, noted={})
         return [SimpleNamespace(request=request, ended={"answer": "Long."}, state="done")]
 
     async def read_state(config: Any) -> Any:
@@ -596,6 +693,10 @@ async def test_a_failed_run_raises_in_the_client(served: Served, monkeypatch: py
         await RemoteGraph("standard", client=served.client).ainvoke(say(question))
     with pytest.raises(Exception, match="internal_error"):
         await served.client.runs.wait(None, "standard", input=say(question))
+    thread_id = (await served.client.threads.create())["thread_id"]
+    await served.client.runs.wait(thread_id, "standard", input=say(question), raise_error=False)
+    assert (await served.client.threads.get(thread_id))["status"] == "error"
+    assert thread_id in [each["thread_id"] for each in await served.client.threads.search(status="error")]
 
 
 @needs_node

@@ -179,8 +179,9 @@ async def test_what_cannot_be_made_is_refused(served: Served) -> None:
     made = await assistants.create("fast", name="desk")
     unnamed = await assistants.create("fast")
     assert unnamed["name"] == f"Untitled {unnamed['assistant_id'][:8]}"
+    assert await assistants.create("fast", name="desk", if_exists="do_nothing") == made
     with refusing(409, "name 'desk'"):
-        await assistants.create("fast", name="desk", if_exists="do_nothing")
+        await assistants.create("standard", name="desk", if_exists="do_nothing")
     with refusing(409, "already"):
         await assistants.create("fast", assistant_id=made["assistant_id"])
     with refusing(422, "no mode 'agent'"):

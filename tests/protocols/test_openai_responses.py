@@ -64,6 +64,10 @@ async def test_a_conversation_goes_on_by_the_response_before_or_by_its_messages(
         {"role": "user", "content": "Who handles claims?"},
     ]
     assert "Petra Lindqvist" in (await client.responses.create(model="standard", input=said)).output_text
+    # As the AI SDK sends it: what the server has made is only referred to.
+    said[2] = {"type": "item_reference", "id": said[2]["id"]}
+    said.insert(2, {"type": "reasoning", "id": "rs_1", "summary": [], "content": None})
+    assert "Petra Lindqvist" in (await client.responses.create(model="standard", input=said)).output_text
 
 
 async def test_bad_requests_are_refused_in_the_protocols_form(client: AsyncOpenAI) -> None:
@@ -71,7 +75,7 @@ async def test_bad_requests_are_refused_in_the_protocols_form(client: AsyncOpenA
         ({"model": "none"}, openai.NotFoundError, "There is no mode 'none'"),
         ({"input": ""}, openai.BadRequestError, "question"),
         ({"input": []}, openai.BadRequestError, "has to be the user's question"),
-        ({"input": [{"type": "function_call_output"}]}, openai.BadRequestError, "an item of the type"),
+        ({"input": [{"type": "function_call_output"}]}, openai.BadRequestError, "has to be the user's question"),
         ({"metadata": {"thread_id": "a\x00b"}}, openai.BadRequestError, "metadata.thread_id: String should match"),
         ({"background": True}, openai.BadRequestError, "background"),
         ({"conversation": "c"}, openai.BadRequestError, "conversation"),

@@ -165,6 +165,35 @@ async def run_agent(served: Served, text: str, mode: str) -> tuple[int, list[Any
     return response.status_code, [EVENT.validate_json(frame) for frame in frames]
 
 
+async def test_an_answer_that_was_cut_says_so_in_every_protocol(served: Served) -> None:
+    said = [{"role": "user", "content": QUESTION, "name": None}]
+    parts = [{"role": "user", "parts": [{"type": "text", "text": QUESTION}]}]
+    names: dict[str, Any] = {
+        "threadId": "t",
+        "runId": "r",
+        "state": {},
+        "tools": None,
+        "context": [],
+        "forwardedProps": {},
+    }
+    activity = {"id": "2", "role": "activity", "activityType": "PLAN", "content": {"steps": []}}
+    asked: dict[str, tuple[dict[str, Any], str]] = {
+        "/v1/chat/completions": ({"model": "fast", "messages": said, "stream": None}, '"finish_reason":"length"'),
+        "/v1/responses": ({"model": "fast", "input": said}, '"reason":"max_output_tokens"'),
+        "/api/ui/chat": ({"id": "c", "mode": "fast", "messages": parts}, '"finishReason":"length"'),
+        "/ag-ui?mode=fast": ({**names, "messages": [activity, {"id": "1", **said[0]}]}, '"code":"length"'),
+        "/langgraph/runs/wait": ({"assistant_id": "fast", "input": {"messages": said}}, '"finish_reason":"length"'),
+    }
+    served.model.behaviour.fault = "length"
+    try:
+        async with httpx.AsyncClient(base_url=served.address, timeout=60) as plain:
+            for path, (body, says) in asked.items():
+                answered = await plain.post(path, json=body)
+                assert says in answered.text.replace(": ", ":"), (path, answered.text)
+    finally:
+        served.model.behaviour.fault = None
+
+
 async def test_ag_ui_hears_of_steps_calls_and_sources(served: Served) -> None:
     served.plan()
     _, events = await run_agent(served, "Who handles claims of the Falke?", "research")

@@ -1,4 +1,4 @@
-"""What servers of OpenAI's protocol do otherwise than OpenAI, as public reports tell: one entry of `HABITS` each.
+"""What servers of OpenAI's protocol do otherwise than OpenAI, as public reports tell, one entry of `HABITS` each.
 
 `Behaviour.habit` names one. All replies say the same, so that one test reads them all
 (`tests/adapters/models/test_habits.py`), of which the table in `docs/models.md` is made.
@@ -361,7 +361,6 @@ HABITS = (
         refuses=lambda body: "Invalid reasoning value" if _has(body, "reasoning_effort") else None,
     ),
 )
-"""The reports are named in `docs/decisions/12-models-and-fallbacks.md`."""
 
 
 def write_table() -> str:

@@ -167,9 +167,9 @@ class OpenAIServer(faults.ModelServer):
             await self.hold(body)
         behaviour = self.behaviour
         if habit := behaviour.habit:
-            refusal = habit.refuse(body)
-            if refusal is not None:
-                return Response(refusal, habit.status, media_type="application/json")
+            refused = habit.refuse(body)
+            if refused is not None:
+                return Response(refused, habit.status, media_type="application/json")
             is_stream = body.get("stream", False) != habit.swaps
             kind = "text/event-stream" if is_stream else "application/json"
             return StreamingResponse(habit.answer(body), media_type=kind)

@@ -16,6 +16,7 @@ from app.adapters.chat.openai import OpenAIChat
 from app.adapters.chat.providers import PACKAGES, Access, split_name
 from app.adapters.prices import PriceTable
 from domain.errors import ConfigurationError
+from domain.model_names import NO_MODEL
 from domain.ports.models import ChatModel
 from domain.profile import ModelKnobs, Profile
 from nodes.context import TIERS, Models, Tier
@@ -46,13 +47,16 @@ class Connections:
     def connect(self, tiers: Mapping[Tier, str], fallbacks: Sequence[str], modes: Mapping[str, ModelKnobs]) -> Models:
         """Connect the models of each tier, the fallbacks and the models that modes name.
 
-        A tier whose model uses OpenAI's protocol is left out if neither key nor address is set for it: its steps judge
-        locally. If that leaves no tier and there is no fallback, nothing is connected.
+        A tier is left out, and its steps judge locally, if its name is one for no model, or if its model uses OpenAI's
+        protocol and neither key nor address is set for that. If that leaves no tier and there is no fallback, nothing
+        is connected.
 
         Raises `ConfigurationError` if a named provider has no key or its package is not installed.
         """
         used = {
-            tier: name for tier, name in tiers.items() if self._access.get("openai") or split_name(name)[0] != "openai"
+            tier: name
+            for tier, name in tiers.items()
+            if name not in NO_MODEL and (self._access.get("openai") or split_name(name)[0] != "openai")
         }
         if not used and not fallbacks:
             return Models()
@@ -62,7 +66,7 @@ class Connections:
             self._open(name, "ASKGRAPH_MODEL_FALLBACKS")
         for mode, knobs in modes.items():
             for tier in TIERS:
-                if (named := getattr(knobs, tier)) is not None:
+                if (named := getattr(knobs, tier)) not in (None, *NO_MODEL):
                     self._open(named, f"models.{tier} of the mode {mode!r}")
         serving: dict[tuple[Tier, str], ChatModel] = {}
         for name, connected in self._models.items():

@@ -38,6 +38,7 @@ _OPTIONAL = {
 }
 """What a request can do without, in the order in which it is left out, and how a refusal names it. Least is lost by the
 first; system messages and tools are then written into the prompt."""
+_SYSTEM = ("system", "developer")
 _PAIRS = ({"json_schema", "json_object"}, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completion_tokens"})
 """One takes the place of the other."""
 _TOO_LONG = re.compile(
@@ -107,9 +108,9 @@ class Habits:
         if "tools" in without and "tools" in sent:
             sent["messages"] = _write_tools(sent["messages"], sent.pop("tools"))
         if "system" in without:
-            sent["messages"] = _merge([{**m, "role": m["role"].replace("system", "user")} for m in sent["messages"]])
+            sent["messages"] = _merge([{**m, "role": "user"} if m["role"] in _SYSTEM else m for m in sent["messages"]])
         used |= sent.keys() & _OPTIONAL.keys()
-        used |= {"system"} if any(message["role"] == "system" for message in sent["messages"]) else set()
+        used |= {"system"} if any(message["role"] in _SYSTEM for message in sent["messages"]) else set()
         return sent, used
 
     def note_reply(self, sent: Body, used: AbstractSet[str], left_out: AbstractSet[str]) -> None:
@@ -165,7 +166,7 @@ def is_pair(one: str, other: str) -> bool:
 def _instruct(messages: list[Body], instruction: str) -> list[Body]:
     """Add an instruction to the system message: chat templates of local models allow only one."""
     first, *others = messages
-    if first["role"] == "system":
+    if first["role"] in _SYSTEM:
         return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *others]
     return [{"role": "system", "content": instruction}, *messages]
 

@@ -73,6 +73,8 @@ _MOST_TRIED = 200
 _SEARCHED = 100_000
 """Characters at the end of a text that are searched for JSON, and how often it is tried."""
 
+LONGEST_THOUGHTS = 20_000
+"""Characters of a reply's thoughts that are kept."""
 LONGEST_MESSAGE = 1000
 """Characters of a provider's message that are kept. Some repeat the whole request."""
 
@@ -178,7 +180,7 @@ class LangChainChat:
             self.sees = False
             logger.warning("The language model %s refuses pictures and gets none any more: %s", self.name, error)
         pieces: list[str] = []
-        left, half = max_tokens * TOKEN_CHARACTERS, ""
+        left, half, thoughts = max_tokens * TOKEN_CHARACTERS, "", ""
         silent_until = asyncio.get_running_loop().time() + wait
         async with aclosing(chunks):
             try:
@@ -186,6 +188,7 @@ class LangChainChat:
                     finish = _read_finish(chunk) or finish
                     if chunk.usage_metadata:
                         usage = self._add(usage, chunk.usage_metadata)
+                    thoughts += read_thoughts(chunk)[: LONGEST_THOUGHTS - len(thoughts)]
                     text = half + (chunk.content if isinstance(chunk.content, str) else str(chunk.text))
                     half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
                     text = make_storable(text[: len(text) - len(half)][:left])
@@ -209,6 +212,8 @@ class LangChainChat:
                         continue
                     break
             finally:
+                if thoughts:
+                    sink.record_thoughts(make_storable(thoughts))
                 if usage is None and (finish is None or left <= 0):
                     self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink, full=left <= 0)
                 elif pieces or usage:
@@ -264,6 +269,8 @@ class LangChainChat:
     def _check(self, reply: AIMessage, sink: UsageSink, max_tokens: int) -> None:
         """Record the usage of a reply, and raise where it is a refusal, incomplete, or longer than it could be."""
         self._record(reply.usage_metadata, sink)
+        if thoughts := read_thoughts(reply):
+            sink.record_thoughts(thoughts[:LONGEST_THOUGHTS])
         finish = _read_finish(reply)
         if finish in _REFUSED or reply.additional_kwargs.get("refusal"):
             raise ModelRefused
@@ -484,7 +491,7 @@ def _is_oversized(error: BaseException | None) -> bool:
 def read_thoughts(reply: AIMessage) -> str:
     """Return what the model thought, as far as it was sent."""
     parts = reply.content if isinstance(reply.content, list) else []
-    return "".join(str(part.get("thinking") or "") for part in parts if isinstance(part, dict))
+    return make_storable("".join(str(part.get("thinking") or "") for part in parts if isinstance(part, dict)))
 
 
 def _make_storable(value: Any) -> Any:

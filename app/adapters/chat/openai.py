@@ -81,7 +81,7 @@ class OpenAIChat(LangChainChat):
     """One model. Construct it once and keep it: its clients cost 50 ms and hold the connections."""
 
     client: ChatOpenAI
-    caught = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE)
+    caught = (openai.OpenAIError, ContextOverflowError, httpx2.HTTPError, TimeoutError, *_UNUSABLE)
 
     def __init__(
         self,

@@ -194,15 +194,13 @@ class ReplyReader:
 
     def list_calls(self) -> list[dict[str, Any]]:
         """Return the calls of offered tools in OpenAI's form, also those that the model wrote as text."""
-        calls = self.calls or (find_calls(self.text, self._offered) if self._offered else [])
-        return [
-            {
-                "id": f"call_{number}",
-                "type": "function",
-                "function": {"name": call["name"], "arguments": call["arguments"] or "{}"},
-            }
-            for number, call in enumerate(calls, 1)
-        ]
+        calls: dict[str, dict[str, Any]] = {}
+        for number, call in enumerate(self.calls or (find_calls(self.text, self._offered) if self._offered else [])):
+            given = call.get("id")
+            # Nine letters and digits, as Mistral's models want them.
+            name = given if isinstance(given, str) and given and given not in calls else f"call{number:05}"
+            calls[name] = {"name": call["name"], "arguments": call["arguments"] or "{}"}
+        return [{"id": name, "type": "function", "function": function} for name, function in calls.items()]
 
     def _read_usage(self, usage: object) -> None:
         if isinstance(usage, dict) and all(isinstance(usage.get(key), int) for key in _COUNTS):
@@ -219,7 +217,9 @@ class ReplyReader:
             name, arguments = function.get("name"), function.get("arguments")
             written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
             if isinstance(name, str) and name and len(self.calls) < _MOST_CALLS:
-                self.calls.append({"index": each.get("index"), "name": name, "arguments": written})
+                self.calls.append(
+                    {"id": each.get("id"), "index": each.get("index"), "name": name, "arguments": written}
+                )
             elif self.calls:
                 same = [call for call in self.calls if call["index"] == each.get("index")]
                 (same or self.calls)[-1]["arguments"] += written

@@ -82,3 +82,6 @@ class _Meter:
 
     def record_failure(self, failure: FailedAttempt) -> None:
         self._sink.record_failure(failure)
+
+    def record_thoughts(self, thoughts: str) -> None:
+        self._sink.record_thoughts(thoughts)

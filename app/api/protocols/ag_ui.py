@@ -9,13 +9,13 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
 from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run
-from app.api.protocols.client_conversations import SIDES, Asked, Message, Told, ask_last
+from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last
 from app.api.protocols.refusing import refuse_in, refuse_plainly
 from app.api.protocols.translating import encode_data, spell_result
 from app.api.schema.schemas import WorkspaceId
@@ -23,13 +23,13 @@ from domain.events import Event, data_of
 
 MOST_MESSAGES = 1000
 
-TOLD = ("outcome", "outcome_reasons", "confidence", "verification", "warnings")
+TOLD = ("outcome", "outcome_reasons", "confidence", "verification", "warnings", "degraded")
 """What the state tells of an answer, besides its citations."""
 
 router = APIRouter(prefix="/ag-ui", route_class=refuse_in(refuse_plainly), include_in_schema=False)
 
 
-class RunInput(BaseModel):
+class RunInput(ClientModel):
     """The fields of a run's input that are used. Tools of the client and its state have no meaning here."""
 
     model_config = ConfigDict(alias_generator=to_camel)

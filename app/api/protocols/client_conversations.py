@@ -5,10 +5,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
 from app.answering.cached_answers import digest
 from app.answering.requests import AcceptedRun, Ask, read_events
@@ -137,18 +137,34 @@ def _extend(key: str, *texts: str) -> str:
     return key
 
 
-class Part(BaseModel):
+class ClientModel(BaseModel):
+    """What a client sends. Many send null for a field that they leave out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def pass_over_nulls(cls, given: Any) -> Any:
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+
+
+class Part(ClientModel):
     """A part of a message."""
 
     type: str
     text: str = ""
 
 
-class Message(BaseModel):
+class Message(ClientModel):
     """A message of a conversation."""
 
     role: str
     content: str | list[Part] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def pass_over_unheard(cls, given: Any) -> Any:
+        """Read only the role of a message that is not heard: it may hold anything."""
+        heard = not isinstance(given, dict) or given.get("role") in SIDES
+        return given if heard else {"role": given.get("role")}
 
     def read_text(self) -> str:
         """Return the message's text. Raises `InputError` where it holds anything else."""

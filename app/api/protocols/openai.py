@@ -31,9 +31,9 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, Message, Told, ask_last
+from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last
 from app.api.protocols.refusing import InvalidRequest, refuse_in
-from app.api.protocols.translating import END, encode_data, list_url_citations, locate_evidence
+from app.api.protocols.translating import END, encode_data, list_url_citations, locate_evidence, read_finish
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
@@ -77,13 +77,13 @@ class Metadata(BaseModel):
     """Ask there."""
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(ClientModel):
     """What a stream holds beside the answer."""
 
     include_usage: bool = False
 
 
-class CompletionRequest(BaseModel):
+class CompletionRequest(ClientModel):
     """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
 
     model: str
@@ -95,7 +95,7 @@ class CompletionRequest(BaseModel):
     metadata: Metadata | None = None
 
 
-class EmbeddingRequest(BaseModel):
+class EmbeddingRequest(ClientModel):
     """Texts to embed."""
 
     input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
@@ -214,7 +214,7 @@ class Completion:
     def describe(self, done: Done) -> dict[str, Any]:
         """Make the whole completion."""
         message = {"role": "assistant", "content": done["answer"], "refusal": None, **self._cite(done, 0)}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(done)}
         return {
             **self._head("chat.completion"),
             "choices": [choice],
@@ -229,7 +229,7 @@ class Completion:
     def _make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
         """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
         end = self._make_chunk(self._cite(done, offset), citations=self._list_addresses(done))
-        end["choices"][0]["finish_reason"] = "stop"
+        end["choices"][0]["finish_reason"] = _finish(done)
         if not with_usage:
             return [end]
         return [end, {**self._head("chat.completion.chunk"), "choices": [], "usage": count_tokens(done)}]
@@ -254,6 +254,10 @@ def count_tokens(done: Done) -> dict[str, int]:
     read = sum(usage["input_tokens"] for usage in done["usage"])
     written = sum(usage["output_tokens"] for usage in done["usage"])
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _finish(done: Done) -> str:
+    return read_finish(done["degraded"], done["answered_by"])
 
 
 def _describe_model(name: str) -> dict[str, Any]:

@@ -4,25 +4,29 @@ The conversation goes on by the id of the response before, or by all its message
 """
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from typing import Any, Literal
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import model_validator
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
 from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, Part, Told, ask_last, join_text
+from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Part, Told, ask_last, join_text
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens
-from app.api.protocols.translating import encode_named, list_url_citations, spell_result
-from domain.errors import InputError
+from app.api.protocols.translating import encode_named, list_url_citations, read_finish, spell_result
+from domain.errors import InputError, UnknownRun
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
+from domain.runs import RunStatus
 from domain.scope import Scope
+
+ANSWER = "msg_"
+"""Stands before the run's id in that of its message."""
 
 CALL = "mcp_call"
 """The item of a tool that the server runs. A client would try to run a `function_call`."""
@@ -30,15 +34,26 @@ CALL = "mcp_call"
 ID = "resp_"
 """Stands before the run's id in that of a response."""
 
+_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Why a response is incomplete, by why the answer ended."""
+
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
 
 
-class Item(BaseModel):
-    """A message of the conversation."""
+class Item(ClientModel):
+    """A message of the conversation, or something else, which is passed over."""
 
     type: str = "message"
+    id: str = ""
     role: Literal["system", "developer", "user", "assistant"] | None = None
     content: str | list[Part] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def pass_over_others(cls, given: Any) -> Any:
+        """Read only the names of what is no message."""
+        is_message = not isinstance(given, dict) or given.get("type", "message") == "message"
+        return given if is_message else {name: given[name] for name in ("type", "id") if name in given}
 
     def read_text(self) -> str:
         """Return the message's text. Raises `InputError` where it holds anything else."""
@@ -47,7 +62,7 @@ class Item(BaseModel):
         return join_text(self.content, ("input_text", "output_text"), "\n")
 
 
-class ResponseRequest(BaseModel):
+class ResponseRequest(ClientModel):
     """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
 
     model: str
@@ -60,28 +75,42 @@ class ResponseRequest(BaseModel):
     """Go on after this response."""
     metadata: Metadata | None = None
 
-    def read_conversation(self) -> list[tuple[str, str]]:
-        """Return who has said what. Raises `InputError`."""
+    def read_conversation(self, told: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return who has said what. `told` has the answers that are only referred to, by the ids of their messages.
+        Raises `InputError`."""
         if isinstance(self.input, str):
             return [("user", self.input)]
-        if len(self.input) > MOST_MESSAGES:
+        return [
+            ("assistant", told[item.id]) if item.id in told else (str(item.role), item.read_text())
+            for item in self.input
+            if item.id in told or item.role in SIDES
+        ]
+
+    def list_referred(self) -> list[str]:
+        """Return the ids of our messages that the input only refers to. Raises `InputError`."""
+        items = [] if isinstance(self.input, str) else self.input
+        if len(items) > MOST_MESSAGES:
             raise InputError(f"A conversation may have {MOST_MESSAGES} messages.")
-        said = [item for item in self.input if item.type != CALL]
-        if other := next((item.type for item in said if item.type != "message"), None):
-            raise InputError(f"Only messages can be asked about; the input has an item of the type {other!r}.")
-        return [(item.role, item.read_text()) for item in said if item.role in SIDES]
+        return [item.id for item in items if item.type == "item_reference" and item.id.startswith(ANSWER)]
 
 
 @router.post("/responses")
 @begins_run
 async def respond(body: ResponseRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    said, metadata = body.read_conversation(), body.metadata or Metadata()
+    metadata, referred = body.metadata or Metadata(), body.list_referred()
     thread_id, is_whole = metadata.thread_id, body.previous_response_id is None
-    if body.previous_response_id is not None:
-        caller = get_caller(request)
+    told: dict[str, str] = {}
+    if referred or body.previous_response_id is not None:
+        caller, manager = get_caller(request), get_run_manager(request)
         scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
-        thread_id = await _find_thread(get_run_manager(request), scope, body.previous_response_id)
+        if body.previous_response_id is not None:
+            thread_id = (await _find_run(manager, scope, body.previous_response_id.removeprefix(ID))).request.thread_id
+        for name in referred:
+            with suppress(UnknownRun):
+                ended = (await _find_run(manager, scope, name.removeprefix(ANSWER))).ended
+                told |= {name: ended["answer"]} if ended is not None and ended["type"] == "done" else {}
+    said = body.read_conversation(told)
     asked = await ask_last(request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole)
     translation = Translation(asked, body, str(request.base_url))
     if body.stream:
@@ -91,11 +120,10 @@ async def respond(body: ResponseRequest, request: Request, conversations: Conver
     )
 
 
-async def _find_thread(manager: RunManager, scope: Scope, response_id: str) -> str:
-    """Return the thread of a response. Raises `UnknownRun`."""
-    run_id = response_id.removeprefix(ID)
+async def _find_run(manager: RunManager, scope: Scope, run_id: str) -> RunStatus:
+    """Return the run of a response. Raises `UnknownRun`."""
     await manager.require(scope, run_id)
-    return (await manager.read_status(scope.workspace_id, run_id)).request.thread_id
+    return await manager.read_status(scope.workspace_id, run_id)
 
 
 class Translation:
@@ -145,7 +173,8 @@ class Translation:
 
     def describe_end(self, done: Done, text: str, offset: int) -> dict[str, Any]:
         """Describe the whole response; the answer begins at `offset` of the text."""
-        status = "incomplete" if done["stopped"] else "completed"
+        reason = _REASONS.get(read_finish(done["degraded"], done["answered_by"]))
+        status = "incomplete" if done["stopped"] or reason else "completed"
         tokens = count_tokens(done)
         usage = {
             "input_tokens": tokens["prompt_tokens"],
@@ -157,7 +186,9 @@ class Translation:
         content = [_describe_text(text, self._cite(done, offset))]
         place = len(self._calls) if self._place is None else self._place
         message = self._write(status, content)
-        return self._describe(status, output=[*self._calls[:place], message, *self._calls[place:]], usage=usage)
+        output = [*self._calls[:place], message, *self._calls[place:]]
+        details = {"reason": reason} if reason else None
+        return self._describe(status, output=output, usage=usage, incomplete_details=details)
 
     def _work(self, event: ToolCalled | ToolReturned) -> Iterator[bytes]:
         """Yield what a call of a tool, or its result, becomes."""
@@ -232,7 +263,7 @@ class Translation:
 
     def _write(self, status: str, content: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {
-            "id": f"msg_{self._run_id}",
+            "id": f"{ANSWER}{self._run_id}",
             "type": "message",
             "role": "assistant",
             "status": status,
@@ -244,7 +275,7 @@ class Translation:
         return [{"type": "url_citation", **each} for each in cited]
 
     def _encode_part(self, kind: str, **more: Any) -> bytes:
-        return self._encode(kind, item_id=f"msg_{self._run_id}", output_index=self._place, content_index=0, **more)
+        return self._encode(kind, item_id=f"{ANSWER}{self._run_id}", output_index=self._place, content_index=0, **more)
 
     def _encode(self, kind: str, **more: Any) -> bytes:
         self._number += 1

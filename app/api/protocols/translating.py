@@ -1,12 +1,16 @@
 """Translates a run's events for protocols that only add to a text, and its citations into addresses."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import orjson
 
 from domain.documents import Citation
+from domain.errors import ModelRefused
 from domain.events import Done, Event, ToolReturned
+from domain.state import CUT, Degradation
 from domain.text.markers import find_markers
+from nodes.prompting.answerers import LOCAL
 
 CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
 """Opens a corrected answer: these protocols have no way to take back what was streamed."""
@@ -24,6 +28,15 @@ def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
         # A stopped run may have written nothing that was streamed.
         return event["answer"], 0
     return "", offset
+
+
+def read_finish(degraded: Iterable[Degradation], answered_by: str) -> str:
+    """Return why an answer ended, in the words of OpenAI's protocol: as long as it may be, refused by the provider of
+    the model, or in good order."""
+    codes = {each["code"] for each in degraded if each["node"] == "generate"}
+    if CUT in codes:
+        return "length"
+    return "content_filter" if ModelRefused().code in codes and answered_by == LOCAL else "stop"
 
 
 def spell_result(result: ToolReturned) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from app.answering.cached_answers import digest
@@ -23,9 +23,9 @@ from app.api.dependencies import (
     get_caller,
     read_services,
 )
-from app.api.protocols.client_conversations import SIDES, Asked, Part, Told, ask_last, join_text
+from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Part, Told, ask_last, join_text
 from app.api.protocols.refusing import refuse_in, refuse_plainly
-from app.api.protocols.translating import END, encode_data, locate_evidence
+from app.api.protocols.translating import END, encode_data, locate_evidence, read_finish
 from app.api.schema.schemas import WorkspaceId
 from domain.events import Done, Event, data_of
 from domain.people.access import Caller
@@ -41,7 +41,7 @@ _OURS = {"dynamic": True, "providerExecuted": True}
 """Of a tool that the server runs, and that the client does not know."""
 
 
-class Message(BaseModel):
+class Message(ClientModel):
     """A message of the chat."""
 
     role: Literal["system", "user", "assistant"]
@@ -53,7 +53,7 @@ class Message(BaseModel):
         return join_text(sent, ("text",), "")
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(ClientModel):
     """A chat, and what the transport's `body` adds to it. Other fields are ignored."""
 
     id: str = Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]+$")
@@ -166,7 +166,8 @@ class Translation:
     def _finish(self, done: Done) -> dict[str, Any]:
         told = ("run_id", "thread_id", "outcome", "confidence", "cached", "warnings")
         metadata = {name: value for name, value in done.items() if name in told}
-        return {"type": "finish", "finishReason": "stop", "messageMetadata": metadata}
+        reason = read_finish(done["degraded"], done["answered_by"]).replace("_", "-")
+        return {"type": "finish", "finishReason": reason, "messageMetadata": metadata}
 
     def _cite(self, done: Done) -> list[dict[str, Any]]:
         """Return the sources: the address of each citation's evidence, each document once, and all that is known."""

@@ -75,6 +75,8 @@ class TracedCall(TypedDict):
     """The rendered prompt; empty where no language model was asked."""
     reply: str
     """The language model's reply."""
+    thoughts: str
+    """What it thought before, as far as its server tells."""
     input_tokens: int
     output_tokens: int
     cost: float | None
@@ -394,6 +396,7 @@ def _describe_call(call: Call) -> TracedCall:
         summary=_sum_up(call),
         messages=[PromptMessage(role=each["role"], content=_cut(each["content"])) for each in messages],
         reply=reply if call.reply is not None else "",
+        thoughts=_cut(call.thoughts),
         input_tokens=sum(used.input_tokens for used in call.usage),
         output_tokens=sum(used.output_tokens for used in call.usage),
         cost=None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None),

@@ -36,6 +36,8 @@ class Call:
     usage: list[ModelUsage] = field(default_factory=list)
     failures: list[FailedAttempt] = field(default_factory=list)
     """The attempts of a model's call that failed. Those before the last were repeated."""
+    thoughts: str = ""
+    """What the model thought before its reply. Only the tape has it."""
 
     def end(self, error: AskgraphError | None = None) -> None:
         """Note that the call ended, or failed with this error."""

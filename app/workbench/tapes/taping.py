@@ -179,7 +179,7 @@ class _Recording:
         self._calls.append(call)
         sink = None if method.sink is None else arguments.get(method.sink)
         try:
-            yield call, _meter(method, arguments, call.usage, call.failures)
+            yield call, _meter(method, arguments, call.usage, call)
         except AskgraphError as error:
             call.end(error)
             raise
@@ -213,7 +213,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
-            return await getattr(self._port, name)(**_meter(method, arguments, self._player.used, []))
+            return await getattr(self._port, name)(**_meter(method, arguments, self._player.used))
         _raise(call)
         return method.restore(call.reply, arguments)
 
@@ -221,7 +221,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
-            arguments = _meter(method, arguments, self._player.used, [])
+            arguments = _meter(method, arguments, self._player.used)
             async with aclosing(getattr(self._port, name)(**arguments)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -251,28 +251,34 @@ class _Playing:
 
 
 class _Meter:
-    """A sink that also adds to lists."""
+    """A sink that also adds to a list, and to the recorded call."""
 
-    def __init__(self, sink: UsageSink, usage: list[ModelUsage], failures: list[FailedAttempt]) -> None:
+    def __init__(self, sink: UsageSink, usage: list[ModelUsage], call: Call | None) -> None:
         self._sink = sink
         self._usage = usage
-        self._failures = failures
+        self._call = call
 
     def record(self, usage: ModelUsage) -> None:
         self._usage.append(usage)
         self._sink.record(usage)
 
     def record_failure(self, failure: FailedAttempt) -> None:
-        self._failures.append(failure)
+        if self._call is not None:
+            self._call.failures.append(failure)
         self._sink.record_failure(failure)
+
+    def record_thoughts(self, thoughts: str) -> None:
+        if self._call is not None:
+            self._call.thoughts += thoughts
+        self._sink.record_thoughts(thoughts)
 
 
 def _meter(
-    method: PortMethod, arguments: dict[str, Any], usage: list[ModelUsage], failures: list[FailedAttempt]
+    method: PortMethod, arguments: dict[str, Any], usage: list[ModelUsage], call: Call | None = None
 ) -> dict[str, Any]:
-    """Return the arguments with a sink, where they have one, that also adds to the lists."""
+    """Return the arguments with a sink, where they have one, that also adds to the list and to the recorded call."""
     sink = None if method.sink is None else arguments.get(method.sink)
-    return arguments if sink is None else arguments | {str(method.sink): _Meter(sink, usage, failures)}
+    return arguments if sink is None else arguments | {str(method.sink): _Meter(sink, usage, call)}
 
 
 def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:

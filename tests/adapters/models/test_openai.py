@@ -9,7 +9,7 @@ import pytest_asyncio
 from pydantic import BaseModel
 
 from app.adapters.chat.openai import OpenAIChat
-from domain.errors import AskgraphError, ModelError, ModelRefused, ModelReplyCut, ModelTimeout, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
 from domain.ports.pictures import Picture
 from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, Call, Judgement, Sink, call

@@ -1,5 +1,6 @@
 """Assistants: the modes, and those that a team has made of them. All answer with the same graph."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
@@ -10,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep
-from app.api.protocols.agent_server.protocol import PREFIX, name_assistant, route_for
+from app.api.protocols.agent_server.protocol import PREFIX, name_assistant, pick, route_for
 from app.api.schema.schemas import VersionRequest
 from app.assistants import Assistants, WorkspaceModes, unknown_assistant
 from app.drawing.diagram import read_graph
@@ -160,12 +161,18 @@ async def create_assistant(
     except NameTaken:
         if body.if_exists == "raise":
             raise
-        # What has the name may be another one.
-        try:
-            return await _read(assistants, scope, assistant_id)
-        except UnknownAssistant:
-            pass
-        raise
+        if body.assistant_id is not None:
+            # What has the name may be another one.
+            with suppress(UnknownAssistant):
+                return await _read(assistants, scope, assistant_id)
+            raise
+        # One that nobody names by its id is known by its name.
+        known = [
+            each for each in await assistants.list(scope) if (each.name, each.setup.mode) == (body.name, body.graph_id)
+        ]
+        if not known:
+            raise
+        return _describe(known[0])
 
 
 @router.post("/assistants/search")
@@ -176,9 +183,7 @@ async def search_assistants(body: AssistantSearch, assistants: AssistantsDep, sc
     headers = {"X-Pagination-Total": str(len(found))}
     if following < len(found):
         headers["X-Pagination-Next"] = str(following)
-    chosen = found[body.offset : following]
-    if body.select is not None:
-        chosen = [{name: each[name] for name in body.select if name in each} for each in chosen]
+    chosen = [pick(each, body.select) for each in found[body.offset : following]]
     return JSONResponse(chosen, headers=headers)
 
 

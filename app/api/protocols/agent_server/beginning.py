@@ -157,6 +157,11 @@ class Beginning:
         """Go on from a checkpoint in a new branch: what a replay does, and with the same right."""
         self._caller.require("debug")
         part, snapshot = await self._reader.find_state(thread, start)
+        if (snapshot.metadata or {}).get("source") == "input":
+            # The thread before a question: it is asked again.
+            asked = await self._reader.find_run(thread, str((snapshot.metadata or {}).get("run_id")))
+            self.body.input = RunInput(question=asked.request.turn["question"])
+            return await self._fork(thread, start)
         if not snapshot.next:
             raise InputError("Nothing is left to do at this checkpoint: take an earlier one, or send `input`.")
         values = await self._reader.read_values(part, snapshot)

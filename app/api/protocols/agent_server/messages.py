@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from app.answering.records import LONGEST_RESULT
+from app.api.protocols.translating import read_finish
 from domain.runs import RunStatus, ToolUse
 from domain.state import Turn, WorkRound
 
@@ -35,7 +36,10 @@ def make_human(text: Any, message_id: str) -> Message:
 
 def make_ai(text: str, run_id: str, about: Mapping[str, Any] | None = None) -> Message:
     """Make an answer's message. `about` are fields of the state; its citations and its outcome go with the message."""
-    told = {name: about[name] for name in ("outcome", "citations") if about and name in about}
+    about = about or {}
+    told = {name: about[name] for name in ("outcome", "citations") if name in about}
+    if "degraded" in about:
+        told["finish_reason"] = read_finish(about["degraded"], about.get("answered_by", ""))
     return {
         **_make("ai", text, run_id),
         "response_metadata": told,
@@ -105,8 +109,17 @@ def _make(kind: str, text: Any, message_id: str) -> Message:
 
 
 def name_question(run_id: str) -> str:
-    """Return the id of a question's message. That of the answer is the run's."""
+    """Return the id of a question's message where the client has given none. That of the answer is the run's."""
     return f"question-{run_id}"
+
+
+def name_questions(runs: Iterable[RunStatus]) -> dict[str, str]:
+    """Return the ids of the questions' messages by their runs: those of the client, each once."""
+    names: dict[str, str] = {}
+    for run in runs:
+        given, usual = run.request.noted.get("message_id"), name_question(run.request.run_id)
+        names[run.request.run_id] = given if given and given not in names.values() else usual
+    return names
 
 
 def list_turn_messages(turns: Iterable[Turn]) -> list[Message]:
@@ -123,10 +136,10 @@ def list_turn_messages(turns: Iterable[Turn]) -> list[Message]:
 
 def list_run_messages(runs: Sequence[RunStatus]) -> list[Message]:
     """Make the messages of runs in order; those of a run without an end, or with an error, are its question alone."""
-    messages = []
+    messages, names = [], name_questions(runs)
     for run in runs:
         run_id, ended = run.request.run_id, run.ended
-        messages.append(make_human(run.request.turn["question"], name_question(run_id)))
+        messages.append(make_human(run.request.turn["question"], names[run_id]))
         messages += list_work_messages(run_id, run.shown.get("tools", []) if run.shown else [])
         if ended is not None and ended["type"] == "done":
             messages.append(make_ai(ended["answer"], run_id, ended))

@@ -1,6 +1,6 @@
 """What all endpoints of the protocol share: the form of errors, and where a run is found."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -48,6 +48,11 @@ def name_graph(profile: Mapping[str, Any]) -> dict[str, str]:
     if of := profile.get("assistant"):
         return {"graph_id": of["mode"], "assistant_id": of["id"]}
     return {"graph_id": profile["name"], "assistant_id": name_assistant(profile["name"])}
+
+
+def pick(described: dict[str, Any], select: Sequence[str] | None) -> dict[str, Any]:
+    """Return only the fields that a client has selected; all where it has selected none."""
+    return described if select is None else {name: described[name] for name in select if name in described}
 
 
 def locate(thread_id: str, run_id: str, end: str = "", workspace: str | None = None) -> dict[str, str]:

@@ -19,6 +19,7 @@ from app.api.protocols.agent_server.messages import (
     make_ai,
     make_human,
     name_question,
+    name_questions,
     pick_fields,
     read_set_messages,
 )
@@ -64,7 +65,9 @@ class Conversation:
     def name_question(self, run_id: str) -> str:
         """Return the id of a question's message. It stays the same where its run is repeated."""
         is_first = not self.runs or self.runs[0].request.run_id == run_id
-        return self.first_question if self.first_question is not None and is_first else name_question(run_id)
+        if self.first_question is not None and is_first:
+            return self.first_question
+        return name_questions(self.runs).get(run_id) or name_question(run_id)
 
     def _list(self, runs: Sequence[RunStatus]) -> list[Message]:
         messages = list_run_messages(runs)

@@ -1,11 +1,20 @@
 """What clients send to begin a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+import orjson
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from app.answering.requests import Ask
 from app.api.protocols.agent_server.messages import Message, make_ai, make_human
@@ -33,6 +42,30 @@ _WHEN_BUSY: dict[str, WhenBusy] = {
 }
 
 
+def _refuse_unreadable(notes: dict[str, Any]) -> dict[str, Any]:
+    """Raises `ValueError` for what could be stored and not be sent back."""
+    try:
+        orjson.dumps(notes)
+    except TypeError as error:
+        raise ValueError("metadata has at most 250 levels, and no half of a surrogate pair") from error
+    return notes
+
+
+Notes = Annotated[
+    dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100), AfterValidator(_refuse_unreadable)
+]
+"""What a client notes of a thread or a run."""
+MOST_NOTED = 20_000
+"""Bytes of all notes of one, as JSON."""
+
+
+def check_notes(notes: Mapping[str, Any]) -> None:
+    """Raise `InputError` where there would be more notes than are kept."""
+    size = len(orjson.dumps(notes))
+    if size > MOST_NOTED:
+        raise InputError(f"The metadata may have {MOST_NOTED:,} bytes, and would have {size:,}.")
+
+
 class GivenMessage(BaseModel):
     """A message of the client. Text alone is a question."""
 
@@ -49,8 +82,15 @@ class GivenMessage(BaseModel):
                 return {"type": "human", "content": given}
             case [str() as role, content]:
                 return {"type": role, "content": content}
+            case {"lc": _, "id": [*_, str() as name], "kwargs": dict() as kwargs}:
+                # LangChain's own form of a message, as its constructors write it.
+                given = {"type": name.removesuffix("Chunk").removesuffix("Message").lower(), **kwargs}
             case {"role": str() as role, **rest} if "type" not in rest or rest["type"] == "message":
-                return {**rest, "type": role}
+                given = {**rest, "type": role}
+        if isinstance(given, dict) and (given.get("content") is None or given.get("type") not in _SIDES):
+            # A message that is not heard may hold anything, and one with calls alone nothing.
+            content = given.get("content")
+            return {**given, "content": content if isinstance(content, str) else ""}
         return given
 
     @property
@@ -95,6 +135,8 @@ class RunInput(BaseModel):
             if not before:
                 return Given([], self.question, [], None)
             said = [GivenMessage(type="human", content=self.question)]
+        if any(each.type in ("system", "developer") and each.read_text().strip() for each in said):
+            raise InputError("Instructions to the model belong into a mode or an assistant: send no system messages.")
         said = [*map(GivenMessage.model_validate, before), *said]
         heard = [(str(each.side), each.read_text(), each) for each in said if each.side is not None]
         # An answer without text is what an agent has looked up.
@@ -162,7 +204,7 @@ class RunRequest(BaseModel):
     stream_mode: StreamMode | Annotated[list[StreamMode], Field(min_length=1)] = "values"
     config: Config | None = None
     context: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Notes | None = None
     checkpoint: CheckpointPlace | None = None
     checkpoint_id: str | None = Field(None, max_length=200)
     interrupt_before: Literal["*"] | list[str] | None = None
@@ -192,6 +234,7 @@ class RunRequest(BaseModel):
             raise InputError("No run waits for a command: send `input` in place of `command`.")
         if self.webhook is not None:
             raise InputError("There are no webhooks: join the run, or stream it.")
+        check_notes(self.metadata or {})
         if self.after_seconds:
             raise InputError("Runs begin at once: leave after_seconds out.")
 
@@ -216,6 +259,12 @@ class RunRequest(BaseModel):
             limit=options.limit,
             history=turns,
             caller=caller,
+            noted={
+                "metadata": self.metadata or {},
+                "message_id": given.message and given.message["id"],
+                "multitask_strategy": self.multitask_strategy,
+                "stream_mode": self.modes,
+            },
         )
 
 

@@ -1,31 +1,40 @@
 """Runs: begin them, stream them, wait for them, and stop them."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal, cast, get_args
 
 import orjson
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import BaseModel, Field
-from starlette.responses import JSONResponse, Response
+from pydantic import Field
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.answering.manager import RunManager
-from app.api.asking.streams import GONE, work_while_connected
+from app.api.asking.streams import Leave
 from app.api.dependencies import CallerDep, RunManagerDep, begins_run, get_caller, get_run_manager, read_services
 from app.api.protocols.agent_server.beginning import Beginning, BeginningDep, Started
-from app.api.protocols.agent_server.protocol import PREFIX, locate, name_graph, route_for
+from app.api.protocols.agent_server.protocol import PREFIX, locate, name_graph, pick, route_for
 from app.api.protocols.agent_server.reading import OpenThread, ReaderDep, ThreadReader
-from app.api.protocols.agent_server.requests import RunRequest
-from app.api.protocols.agent_server.rewriting import Rewriting
+from app.api.protocols.agent_server.rewriting import Rewriting, wait_for_end
 from app.api.protocols.agent_server.streaming import read_last_event_id, respond_streaming
 from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.api.protocols.client_conversations import ClientModel
 from app.api.schema.schemas import ThreadId
-from domain.errors import Forbidden, InputError
+from app.support.cancelling import end_tasks, finish
+from domain.errors import AskgraphError, Forbidden, InputError
 from domain.execution.streams import StreamedEvent
-from domain.history.client_threads import ClientThread
+from domain.history.client_threads import ClientThread, ThreadOrder
 from domain.runs import RunState, RunStatus
 
 router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=False)
+
+ALIVE_SECONDS = 5.0
+"""Seconds between the lines that keep a connection alive on which a run is waited for."""
+CANCEL_SECONDS = 5.0
+"""Longest wait for a run to end that is cancelled."""
+MOST_THREADS = 1000
+"""Threads whose runs are cancelled at once."""
 
 CancelAction = Literal["interrupt", "rollback"]
 
@@ -49,14 +58,14 @@ async def stream_alone(beginning: BeginningDep) -> Response:
 @begins_run
 async def wait_alone(beginning: BeginningDep) -> Response:
     """Ask without a thread, and wait for the final state."""
-    return await _wait(beginning, await beginning.begin_alone())
+    return _wait(beginning, await beginning.begin_alone())
 
 
 @router.post("/runs")
 @begins_run
 async def create_alone(beginning: BeginningDep, manager: RunManagerDep) -> Response:
     """Ask without a thread, and leave the run to itself."""
-    return await _leave(manager, beginning.body, await beginning.begin_alone())
+    return await _leave(manager, await beginning.begin_alone())
 
 
 @router.post("/threads/{thread_id}/runs/stream")
@@ -70,14 +79,14 @@ async def stream_run(thread_id: ThreadId, beginning: BeginningDep) -> Response:
 @begins_run
 async def wait_for_run(thread_id: ThreadId, beginning: BeginningDep) -> Response:
     """Ask in a thread, and wait for the final state."""
-    return await _wait(beginning, await beginning.begin_in(thread_id))
+    return _wait(beginning, await beginning.begin_in(thread_id))
 
 
 @router.post("/threads/{thread_id}/runs")
 @begins_run
 async def create_run(thread_id: ThreadId, beginning: BeginningDep, manager: RunManagerDep) -> Response:
     """Ask in a thread, and leave the run to itself."""
-    return await _leave(manager, beginning.body, await beginning.begin_in(thread_id))
+    return await _leave(manager, await beginning.begin_in(thread_id))
 
 
 @router.get("/threads/{thread_id}/runs")
@@ -87,11 +96,12 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0)] = 0,
     status: str | None = None,
+    select: Annotated[list[str] | None, Query()] = None,
 ) -> list[dict[str, Any]]:
     """List the runs of a thread and its branches, the latest first."""
     described = [_describe(thread.thread_id, run) for run in reversed(await reader.list_runs(thread))]
     found = [each for each in described if status in (None, each["status"])]
-    return found[offset : offset + limit]
+    return [pick(each, select) for each in found[offset : offset + limit]]
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}")
@@ -101,12 +111,10 @@ async def get_run(run_id: str, thread: OpenThread, reader: ReaderDep) -> dict[st
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/join")
-async def join_run(
-    run_id: str, request: Request, thread: OpenThread, reader: ReaderDep, manager: RunManagerDep
-) -> Response:
+async def join_run(run_id: str, thread: OpenThread, reader: ReaderDep, manager: RunManagerDep) -> Response:
     """Wait for a run's final state."""
     joined = await _join(reader, thread, run_id, manager, [])
-    return await _respond_whole(request, *joined, locate(thread.thread_id, run_id, "join"))
+    return _respond_whole(*joined, locate(thread.thread_id, run_id, "join"))
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/stream")
@@ -121,7 +129,8 @@ async def join_stream(
     last_event_id: Annotated[str | None, Header()] = None,
     cancel_on_disconnect: bool = False,
 ) -> Response:
-    """Stream a run from its beginning, or past `Last-Event-ID`, while it runs and after it has ended."""
+    """Stream a run from its beginning, or past `Last-Event-ID`, while it runs and after it has ended; in the modes that
+    it was begun with unless others are named."""
     joined = await _join(reader, thread, run_id, manager, _read_modes(stream_mode))
 
     async def stop() -> None:
@@ -149,22 +158,36 @@ async def cancel_run(
     """Stop a run, and answer with the final state if asked to wait. What it has written so far is kept, unless the run
     is rolled back: then the thread goes on from before it. A run that has ended stays as it is."""
     await _cancel(request, thread, reader, [run_id], action)
-    return await join_run(run_id, request, thread, reader, manager) if wait else Response(status_code=202)
+    return await join_run(run_id, thread, reader, manager) if wait else Response(status_code=202)
 
 
-class RunsToCancel(BaseModel):
-    """Runs of a thread. Other fields are ignored."""
+class RunsToCancel(ClientModel):
+    """Runs of a thread by their ids, or all in a state, of a thread or of all threads that are open to the caller."""
 
-    thread_id: ThreadId
-    run_ids: list[str] = Field(max_length=100)
+    thread_id: ThreadId | None = None
+    run_ids: list[str] = Field(default_factory=list, max_length=100)
+    status: Literal["pending", "running", "all"] | None = None
 
 
 @router.post("/runs/cancel")
 async def cancel_runs(
     body: RunsToCancel, request: Request, reader: ReaderDep, action: CancelAction = "interrupt"
 ) -> Response:
-    """Stop several runs."""
-    await _cancel(request, await reader.open(body.thread_id), reader, body.run_ids, action)
+    """Stop several runs. Of those named by their state, runs that somebody else has asked go on."""
+    if body.thread_id is not None:
+        threads = [await reader.open(body.thread_id)]
+    elif body.status is not None:
+        order: ThreadOrder = "updated_at"
+        threads = await reader.client_threads.search(reader.scope, {}, None, True, MOST_THREADS, 0, order)
+    else:
+        raise InputError("Name a thread and its runs, or a status.")
+    for thread in threads:
+        run_ids = body.run_ids
+        if body.status is not None:
+            runs = [run for run in await reader.list_runs(thread) if run.ended is None]
+            mine = [run for run in runs if get_caller(request).may_change(run.request.caller)]
+            run_ids = [run.request.run_id for run in mine if body.status in ("all", _STATUS[run.state])]
+        await _cancel(request, thread, reader, run_ids, action)
     return Response(status_code=204)
 
 
@@ -175,16 +198,22 @@ async def _cancel(
     runs = [await reader.find_run(thread, run_id) for run_id in run_ids]
     for run_id in run_ids:
         await manager.cancel(get_caller(request), reader.scope, run_id)
+    # Who is answered may ask again at once. A process that does not respond is not waited for.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CANCEL_SECONDS):
+            for run_id in run_ids:
+                await wait_for_end(manager, reader.scope.workspace_id, run_id)
     if action == "rollback":
         services = read_services(request)
         await Rewriting(reader, services.runs.thread_store, services.modes).take_back(thread, runs, manager)
 
 
 async def _join(
-    reader: ThreadReader, thread: ClientThread, run_id: str, manager: RunManager, modes: Sequence[StreamMode]
+    reader: ThreadReader, thread: ClientThread, run_id: str, manager: RunManager, modes: Sequence[StreamMode] | None
 ) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
-    """Return what translates the events of a run that somebody has begun, and the events."""
+    """Return what translates the events of a run that somebody has begun, and the events. No modes are its own."""
     status = await reader.find_run(thread, run_id)
+    modes = status.request.noted.get("stream_mode") or list(get_args(StreamMode)) if modes is None else modes
     translation = await reader.translate(thread, status, modes)
     events = await manager.follow_run(reader.scope.workspace_id, run_id)
     if status.state == "queued":
@@ -201,44 +230,59 @@ def _stream(beginning: Beginning, started: Started) -> Response:
     )
 
 
-async def _wait(beginning: Beginning, started: Started) -> Response:
+def _wait(beginning: Beginning, started: Started) -> Response:
     request, body = beginning.request, beginning.body
     headers = locate(started.thread_id, started.run.run_id, "join", request.query_params.get("workspace"))
-    response = await _respond_whole(request, *started.make_translation([]), headers)
-    if response.status_code == GONE and body.on_disconnect == "cancel":
-        await started.stop()
-    return response
+    on_leave = started.stop if body.on_disconnect == "cancel" else None
+    return _respond_whole(*started.make_translation([]), headers, on_leave)
 
 
-async def _leave(manager: RunManager, body: RunRequest, started: Started) -> Response:
+async def _leave(manager: RunManager, started: Started) -> Response:
     run = started.run
     status = await manager.read_status(run.workspace_id, run.run_id)
-    described = _describe(started.thread_id, status) | {"multitask_strategy": body.multitask_strategy}
-    return JSONResponse(described, headers=locate(started.thread_id, run.run_id))
+    return JSONResponse(_describe(started.thread_id, status), headers=locate(started.thread_id, run.run_id))
 
 
-async def _respond_whole(
-    request: Request, translation: Translation, events: AsyncGenerator[StreamedEvent], headers: dict[str, str]
+def _respond_whole(
+    translation: Translation,
+    events: AsyncGenerator[StreamedEvent],
+    headers: dict[str, str],
+    on_leave: Leave | None = None,
 ) -> Response:
-    """Wait for a run's end, and answer with its final state, or with what went wrong."""
+    """Answer with a run's final state, or with what went wrong, once it has ended. Until then empty lines keep the
+    connection alive. Calls `on_leave` where the client leaves before."""
 
     async def collect() -> dict[str, Any]:
         failed: dict[str, Any] = {}
-        async with aclosing(events) as opened:
-            async for event in opened:
-                for part in translation.translate(event.event):
-                    if part.name == "error":
-                        failed = {"__error__": part.data}
+        try:
+            async with aclosing(events) as opened:
+                async for event in opened:
+                    for part in translation.translate(event.event):
+                        if part.name == "error":
+                            failed = {"__error__": part.data}
+        except AskgraphError as error:
+            failed = {"__error__": {"error": error.code, "message": error.message}}
         return failed or translation.values
 
-    values = await work_while_connected(request, collect())
-    return Response(status_code=GONE) if values is None else JSONResponse(values, headers=headers)
+    async def write() -> AsyncGenerator[bytes]:
+        collecting, ended = asyncio.create_task(collect()), False
+        try:
+            while not (await asyncio.wait({collecting}, timeout=ALIVE_SECONDS))[0]:
+                yield b"\n"
+            values, ended = collecting.result(), True
+            yield orjson.dumps(values)
+        finally:
+            await end_tasks(collecting)
+            if on_leave is not None and not ended:
+                await finish(on_leave)
+
+    return StreamingResponse(write(), headers=headers, media_type="application/json")
 
 
-def _read_modes(given: list[str] | None) -> list[StreamMode]:
-    """Read the stream modes of an address: repeated, or as a JSON list; none given: all. Raises `InputError`."""
+def _read_modes(given: list[str] | None) -> list[StreamMode] | None:
+    """Read the stream modes of an address: repeated, or as a JSON list; None where none is. Raises `InputError`."""
     if not given or given == [""]:
-        return list(get_args(StreamMode))
+        return None
     try:
         names = orjson.loads(given[0]) if given[0].startswith("[") else given
     except orjson.JSONDecodeError:
@@ -258,10 +302,10 @@ def _describe(thread_id: str, run: RunStatus) -> dict[str, Any]:
         "run_id": run.request.run_id,
         "thread_id": thread_id,
         "assistant_id": graph["assistant_id"],
-        "metadata": {"created_by": "system", **graph},
+        "metadata": {"created_by": "system", **graph, **run.request.noted.get("metadata", {})},
         "status": status,
         "kwargs": {"input": {"question": run.request.turn["question"]}},
-        "multitask_strategy": "enqueue",
+        "multitask_strategy": run.request.noted.get("multitask_strategy", "enqueue"),
         "created_at": run.accepted_at.isoformat(),
         "updated_at": (run.ended_at or run.started_at or run.accepted_at).isoformat(),
     }

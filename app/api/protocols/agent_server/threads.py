@@ -1,19 +1,17 @@
 """Threads: make and find them, and read their states."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-import orjson
 from fastapi import APIRouter, Query, Request
 from langgraph.graph import START
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerDep, RunManagerDep, read_services
-from app.api.protocols.agent_server.protocol import PREFIX, refuse, route_for
+from app.api.protocols.agent_server.protocol import PREFIX, pick, refuse, route_for
 from app.api.protocols.agent_server.reading import NO_STATE, OpenThread, ReaderDep, ThreadReader
-from app.api.protocols.agent_server.requests import CheckpointPlace, RunInput
+from app.api.protocols.agent_server.requests import CheckpointPlace, Notes, RunInput, check_notes
 from app.api.protocols.agent_server.rewriting import Rewriting, wait_for_end
 from app.api.schema.schemas import ThreadId
 from domain.errors import InputError
@@ -24,21 +22,8 @@ router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=Fal
 erasing = APIRouter(prefix=PREFIX, route_class=route_for("ask", "admin"), include_in_schema=False)
 
 
-def _refuse_unreadable(notes: dict[str, Any]) -> dict[str, Any]:
-    """Raises `ValueError` for what could be stored and not be sent back."""
-    try:
-        orjson.dumps(notes)
-    except TypeError as error:
-        raise ValueError("metadata has at most 250 levels, and no half of a surrogate pair") from error
-    return notes
-
-
-Notes = Annotated[
-    dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100), AfterValidator(_refuse_unreadable)
-]
-"""What a client notes of a thread."""
-MOST_NOTED = 20_000
-"""Bytes of all notes of a thread, as JSON."""
+MOST_LOOKED_AT = 200
+"""Threads of which it is found out whether their last run has failed."""
 
 
 class ThreadRequest(BaseModel):
@@ -70,6 +55,7 @@ class ThreadSearch(BaseModel):
     sort_by: ThreadOrder | Literal["state_updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None
+    extract: dict[str, str] | None = None
 
 
 class HistoryRequest(BaseModel):
@@ -107,7 +93,7 @@ async def create_thread(body: ThreadRequest, caller: CallerDep, reader: ReaderDe
     if body.supersteps:
         raise InputError("A thread begins empty: ask in it with the conversation so far as `input.messages`.")
     _refuse_ttl(body.ttl)
-    _check_notes(notes := body.metadata or {})
+    check_notes(notes := body.metadata or {})
     thread_id = body.thread_id or str(uuid4())
     created = await reader.client_threads.create(reader.scope.workspace_id, thread_id, notes, caller.name)
     if not created and body.if_exists == "raise":
@@ -120,9 +106,13 @@ async def search_threads(body: ThreadSearch, reader: ReaderDep) -> Response:
     """List the threads that the caller may read."""
     if body.values:
         raise InputError("Threads are found by `metadata` and `ids`, and not by `values`.")
-    if body.status in ("interrupted", "error"):
+    if body.extract is not None:
+        raise InputError("Parts of a thread's values cannot be extracted: select `values`.")
+    if body.status == "interrupted":
         return JSONResponse([])
     busy = None if body.status is None else body.status == "busy"
+    # Which thread's last run has failed is found by looking at each.
+    looks = body.status in ("idle", "error")
     # A thread's state changes with the thread.
     order = "updated_at" if body.sort_by is None or body.sort_by == "state_updated_at" else body.sort_by
     found = await reader.client_threads.search(
@@ -130,17 +120,20 @@ async def search_threads(body: ThreadSearch, reader: ReaderDep) -> Response:
         body.metadata or {},
         body.ids,
         busy,
-        body.limit + 1,
-        body.offset,
+        MOST_LOOKED_AT if looks else body.limit + 1,
+        0 if looks else body.offset,
         order,
         ascending=body.sort_order == "asc",
     )
-    headers = {"X-Pagination-Next": str(body.offset + body.limit)} if len(found) > body.limit else {}
     with_values = body.select is None or "values" in body.select
-    chosen = [await _describe(reader, thread, with_values=with_values) for thread in found[: body.limit]]
-    if body.select is not None:
-        chosen = [{name: each[name] for name in body.select if name in each} for each in chosen]
-    return JSONResponse(chosen, headers=headers)
+    described = []
+    for thread in found:
+        each = await _describe(reader, thread, with_values=with_values)
+        described += [each] if body.status in (None, each["status"]) else []
+    described = described[body.offset :] if looks else described
+    chosen = described[: body.limit]
+    headers = {"X-Pagination-Next": str(body.offset + body.limit)} if len(described) > body.limit else {}
+    return JSONResponse([pick(each, body.select) for each in chosen], headers=headers)
 
 
 @router.get("/threads/{thread_id}")
@@ -154,7 +147,7 @@ async def note_thread(body: ThreadNotes, thread: OpenThread, reader: ReaderDep) 
     """Add notes to a thread."""
     _refuse_ttl(body.ttl)
     notes = body.metadata or {}
-    _check_notes({**thread.metadata, **notes})
+    check_notes({**thread.metadata, **notes})
     await reader.client_threads.note(reader.scope.workspace_id, thread.thread_id, notes)
     return await _describe(reader, await reader.open(thread.thread_id))
 
@@ -261,13 +254,6 @@ async def search_history(body: HistoryRequest, thread: OpenThread, reader: Reade
     return await reader.list_states(thread, body.limit, before, body.metadata)
 
 
-def _check_notes(notes: Mapping[str, Any]) -> None:
-    """Raise `InputError` where a thread would have more notes than are kept."""
-    size = len(orjson.dumps(notes))
-    if size > MOST_NOTED:
-        raise InputError(f"The metadata of a thread may have {MOST_NOTED:,} bytes, and would have {size:,}.")
-
-
 def _refuse_ttl(ttl: Any) -> None:
     if ttl is not None:
         raise InputError("How long threads are kept is for the service's retention policy to say: leave ttl out.")
@@ -277,15 +263,17 @@ async def _describe(reader: ThreadReader, thread: ClientThread, *, with_values: 
     values: dict[str, Any] | None = None
     if with_values:
         values = await reader.read_last_values(thread)
+    runs = (await reader.read_conversation(thread.head)).runs
+    failed = runs[-1].ended if runs and runs[-1].state == "failed" and not thread.busy else None
     return {
         "thread_id": thread.thread_id,
         "created_at": thread.created_at.isoformat(),
         "updated_at": thread.updated_at.isoformat(),
         "state_updated_at": thread.updated_at.isoformat(),
         "metadata": thread.metadata,
-        "status": "busy" if thread.busy else "idle",
+        "status": "busy" if thread.busy else "error" if failed else "idle",
         "config": {"configurable": {}},
         "values": values,
-        "error": None,
+        "error": dict(failed) if failed else None,
         "interrupts": {},
     }

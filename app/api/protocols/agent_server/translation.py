@@ -63,7 +63,7 @@ class Translation:
         self._question = question
         self._fields: dict[str, Any] = {"question": question["content"], "mode": profile["name"]}
         self._changed: dict[str, Any] = {}
-        self._answer: str | None = None
+        self._done: Done | None = None
         self._uses: list[ToolUse] = []
         self._sent, self._offset = "", 0
         self._named = set[str]()
@@ -75,7 +75,7 @@ class Translation:
     @property
     def values(self) -> dict[str, Any]:
         """The state as far as it is known."""
-        answer = [] if self._answer is None else [make_ai(self._answer, self._run_id, self._fields)]
+        answer = [] if self._done is None else [make_ai(self._done["answer"], self._run_id, self._done)]
         work = list_work_messages(self._run_id, self._uses)
         return {"messages": [*self.before, self._question, *work, *answer], **self._fields}
 
@@ -144,9 +144,9 @@ class Translation:
         yield from self._checkpoint("loop", following, self.values)
 
     def _finish(self, done: Done) -> Iterator[Part]:
-        self._answer = done["answer"]
+        self._done = done
         self._change(**pick_fields(done))
-        self._changed["messages"] = [make_ai(done["answer"], self._run_id, self._fields)]
+        self._changed["messages"] = [make_ai(done["answer"], self._run_id, done)]
         yield from self._leave("")
         yield from self._trace("on_chain_end", output=self.values)
 

@@ -76,6 +76,7 @@ function Calls({ step, edit }) {
             <details><summary>Prompt and reply</summary>
               ${call.messages.map(({ role, content }, number) => html`<div key=${number} class="heading"><h4>${visible(role)}</h4>${edit && role === "system" && html`
                 <button type="button" class="quiet" onClick=${() => edit({ place: `node ${step.name}`, rows: [[`profile.prompts.${step.node}`, content]] })}>Edit this prompt</button>`}</div><pre tabindex="0" dir="auto">${visible(content)}</pre>`)}
+              ${call.thoughts && html`<h4>thoughts</h4><pre tabindex="0" dir="auto">${visible(call.thoughts)}</pre>`}
               <h4>reply</h4><pre tabindex="0" dir="auto">${visible(call.reply)}</pre>
             </details>`}
         </li>`)}
