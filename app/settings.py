@@ -140,6 +140,8 @@ class Settings(BaseSettings):
     """Dollars that they may cost."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
+    sources: Path | None = None
+    """A TOML file of places that LangChain has loaders for, which `askgraph sync NAME` reads; unset: none."""
     mcp_servers: Path | None = None
     """A TOML file of MCP servers whose functions the research agent of a mode may call, as far as its
     `functions.names` does; unset: none."""

@@ -89,7 +89,10 @@ def _choose_format(source: str, data: bytes, media_type: str | None) -> Format:
         raise EncryptedDocument("The Office file is protected by a password. Save it without one and try again.")
     recognised = recognise_format(data)
     foreign = describe_foreign(data) if recognised is None else None
-    declared = find_format(source) or recognised or find_format_by_media_type(media_type)
+    named, stated = find_format(source), find_format_by_media_type(media_type)
+    if named and named.recognise and not recognised and stated and stated.is_text and not stated.recognise:
+        named = stated  # the content would show what the name says
+    declared = named or recognised or stated
     if declared is None:
         suffix = find_suffix(source)
         if suffix or foreign is not None:

@@ -1,16 +1,20 @@
 """The places that `askgraph sync` keeps a workspace in step with. To add a kind of place, write a connector in
-`app/adapters/connectors/` and add its scheme to `CONNECTORS`."""
+`app/adapters/connectors/` and add its scheme to `CONNECTORS`; what LangChain has a loader for is named in a file."""
 
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.ingest.folder import Folder
 from app.settings import Settings, reveal
 from domain.errors import ConfigurationError, InputError
 from domain.ports.connectors import Connector, Opening
+
+if TYPE_CHECKING:
+    from app.adapters.connectors.loaders import Source
 
 CONNECTORS = {
     "http": "website:open_website",
@@ -23,10 +27,27 @@ CONNECTORS = {
 optional packages."""
 
 
+def find_source(place: str, settings: Settings) -> "Source | None":
+    """Return what the file of sources has under this name. Raises `ConfigurationError`."""
+    if settings.sources is None:
+        return None
+    from app.adapters.connectors.loaders import read_source
+
+    return read_source(settings.sources, place)
+
+
 @asynccontextmanager
-async def open_connector(place: str, settings: Settings, *, max_pages: int) -> AsyncIterator[Connector]:
-    """Open a folder, or what the address names. Raises `InputError` and `ConfigurationError`."""
+async def open_connector(
+    place: str, settings: Settings, *, max_pages: int, source: "Source | None" = None
+) -> AsyncIterator[Connector]:
+    """Open a source, a folder, or what the address names. Raises `InputError` and `ConfigurationError`."""
     max_bytes = settings.max_document_mb * 1_000_000
+    if source is not None:
+        from app.adapters.connectors.loaders import open_loader
+
+        async with open_loader(place, source, Opening(max_bytes=max_bytes)) as loader:
+            yield loader
+        return
     if not (scheme := re.match(r"([a-z][a-z0-9+.-]*)://([^/?#]*)", place)):
         yield Folder(Path(place), max_bytes)
         return

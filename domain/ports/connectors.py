@@ -44,6 +44,8 @@ class Content:
     """Stands in for a version that the entry does not have."""
     media_type: str | None = None
     metadata: Metadata = field(default_factory=dict)
+    groups: Sequence[str] | None = None
+    """Who may read a new document; None: as the library decides."""
 
 
 class Connector(Protocol):

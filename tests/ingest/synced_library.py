@@ -22,7 +22,7 @@ class _Library:
         self._count()
         return await self.ingestion.add(
             workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
-            moved_from=moved_from,
+            groups=content.groups, moved_from=moved_from,
         )  # fmt: skip
 
     async def delete(self, workspace_id: str, document_id: str) -> None:

@@ -2,8 +2,12 @@
 
 import asyncio
 import errno
+import json
+import logging
 import os
 import shutil
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +15,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from langchain_core.document_loaders import BaseLoader
+from langchain_core.documents import Document
 
 from app.ingest.folder import Folder
 from app.ingest.syncing import watch
+from app.settings import read_settings
+from app.wiring.connectors import find_source, open_connector
 from app.wiring.services import Services
-from domain.errors import InputError
+from domain.errors import ConfigurationError, InputError
 from domain.library.synced import SyncAction
 from domain.scope import Scope
 from tests.ingest.synced_library import list_names, name_within, sync_into
@@ -449,3 +457,112 @@ async def test_a_name_that_cannot_be_stored_is_told_and_the_rest_is_brought_in(f
     [told] = report.failed
     assert "Rename the file or folder" in (told.error or "")
     assert "Pr\\udcfcfung" in told.source
+
+
+class WikiLoader(BaseLoader):
+    """Gives the pages in a file. It fails where the file says so."""
+
+    def __init__(self, file: str, token: str = "") -> None:
+        self._file, self._token = file, token
+
+    def lazy_load(self) -> Iterator[Document]:
+        print("Loading")
+        for page in json.loads(Path(self._file).read_text()):
+            match page:
+                case str():
+                    raise ConnectionError(f"{page} {self._token}")
+                case {"warn": words}:
+                    logging.getLogger(f"{__name__}.pages").warning(words)
+                case {"wait": seconds}:
+                    time.sleep(seconds)
+                case {"text": text, **metadata}:
+                    yield Document(text, metadata=metadata)
+
+
+@dataclass
+class Wiki:
+    """A source that is synced."""
+
+    folder: Path
+    services: Services
+
+    async def sync(self, *pages: Any, more: str = "") -> tuple[list[tuple[SyncAction, str]], str | None]:
+        (self.folder / "pages.json").write_text(json.dumps(pages))
+        (self.folder / "sources.toml").write_text(f"""
+            [wiki]
+            loader = "tests.ingest.test_syncing.WikiLoader"
+            arguments.file = "{self.folder / "pages.json"}"
+            variables.token = "WIKI_TOKEN"
+            {more}
+        """)
+        source = find_source("wiki", read_settings(sources=self.folder / "sources.toml"))
+        assert source is not None
+        async with open_connector("wiki", read_settings(), max_pages=1, source=source) as place:
+            gap = (await place.list()).gap
+            return await sync_into(self.services, place), gap
+
+
+@pytest.fixture
+def wiki(tmp_path: Path, services: Services, monkeypatch: pytest.MonkeyPatch) -> Wiki:
+    monkeypatch.setenv("WIKI_TOKEN", "s3cret")
+    return Wiki(tmp_path, services)
+
+
+APPLES = {"text": "The apples are red.", "source": "https://wiki.example/apples.html", "lastmod": "2024-05-01"}
+BEANS = [{"text": f"Beans, page {page}.", "source": "beans.pdf", "page": page} for page in (1, 2)]
+CORN = {"text": "# Corn\n\nCorn is *yellow*.", "id": 7, "tags": ["crop"]}
+
+
+async def test_what_a_loader_gives_is_brought_in_changed_and_removed_by_its_ids(wiki: Wiki) -> None:
+    place = "https://wiki.example/apples.html"
+    done, gap = await wiki.sync(APPLES, *BEANS, CORN, more='groups = ["farm"]')
+    assert (done, gap) == ([("added", place), ("added", "wiki/beans.pdf"), ("added", "wiki/7")], None)
+    assert await wiki.sync(APPLES, *BEANS, CORN) == ([], None)
+    stored = {each.source: each for each in await wiki.services.library.documents.list("default")}
+    assert {each.groups for each in stored.values()} == {("farm",)}
+    assert stored[place].metadata["date"] == "2024-05-01"
+    assert stored["wiki/7"].metadata["tags"] == ["crop"]
+    done, _ = await wiki.sync(APPLES | {"text": "They are green."}, *BEANS)
+    assert done == [("changed", place), ("removed", "wiki/7")]
+
+
+@pytest.mark.parametrize(
+    ("end", "says"),
+    [
+        ("The server hung up", "ConnectionError: The server hung up …"),
+        ({"warn": "Page 7 skipped"}, "The loader said: Page 7 skipped."),
+        ({"text": "nameless"}, "no id"),
+        ({"wait": 30}, "more than 0.5 seconds"),
+    ],
+)
+async def test_what_a_loader_did_not_give_is_not_gone(wiki: Wiki, end: Any, says: str) -> None:
+    await wiki.sync(APPLES, *BEANS, CORN)
+    done, gap = await wiki.sync(APPLES, *BEANS, end, more="seconds = 0.5")
+    assert done == [("failed", "")]
+    assert says in (gap or "")
+    assert len(await wiki.services.library.documents.list("default")) == 3
+
+
+async def test_the_text_of_a_loader_is_of_the_type_that_is_stated_or_shown(wiki: Wiki) -> None:
+    page = "<html><body><h1>Dill</h1></body></html>"
+    await wiki.sync(CORN, *BEANS, {"text": page, "source": "dill.html"}, more='media_type = "text/markdown"')
+    types = {each.source: each.media_type for each in await wiki.services.library.documents.list("default")}
+    assert types == {"wiki/7": "text/markdown", "wiki/beans.pdf": "text/markdown", "wiki/dill.html": "text/html"}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('loaders = "x"', "loaders: "),
+        ("[other]\nloader = 'json.loads'", None),
+        ('variables.key = "NOT_SET"', "NOT_SET"),
+    ],
+)
+async def test_a_wrong_source_is_said(wiki: Wiki, more: str, says: str | None) -> None:
+    if says is None:
+        await wiki.sync(CORN, more=more)
+        with pytest.raises(ConfigurationError, match=r"\[other\] loader: "):
+            find_source("other", read_settings(sources=wiki.folder / "sources.toml"))
+    else:
+        with pytest.raises(ConfigurationError, match=says):
+            await wiki.sync(CORN, more=more)

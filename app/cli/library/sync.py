@@ -18,7 +18,7 @@ from app.ingest.syncing import sync as sync_place
 from app.ingest.syncing import watch as watch_place
 from app.settings import Settings, read_settings
 from app.support.terminal import count, err, escape, out
-from app.wiring.connectors import open_connector
+from app.wiring.connectors import find_source, open_connector
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport
 from domain.errors import InputError, NotFound
@@ -41,7 +41,10 @@ cli = new_cli()
 @as_command
 async def sync(
     place: Annotated[
-        str, typer.Argument(help="A folder, or the address of a website (https://), bucket (s3://) or WebDAV folder.")
+        str,
+        typer.Argument(
+            help="A folder, the address of a website (https://), bucket (s3://) or WebDAV folder, or a source's name."
+        ),
     ],
     watch: Annotated[bool, typer.Option("--watch", help="Follow what changes in a folder, until Ctrl-C.")] = False,
     delete: Annotated[
@@ -56,7 +59,7 @@ async def sync(
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> int:
-    """Keep the documents in step with a folder, website, bucket or WebDAV folder.
+    """Keep the documents in step with a folder, website, bucket, WebDAV folder or a source of ASKGRAPH_SOURCES.
 
     Files that were added, changed, moved or removed are brought up to date; the rest is not even read. It may be
     interrupted at any time, and goes on when it is called again. Only documents that came from this place are deleted.
@@ -96,7 +99,9 @@ async def sync(
         return int(failed)
 
     settings = read_settings()
-    async with open_connector(place, settings, max_pages=pages) as connector:
+    source = find_source(place, settings)
+    workspace = source.workspace if source else workspace
+    async with open_connector(place, settings, max_pages=pages, source=source) as connector:
         if watch and not isinstance(connector, Folder):
             raise InputError("--watch follows a folder. Call this for an address now and then, such as by cron.")
         server = ServerClient.find(settings)
@@ -125,7 +130,7 @@ class _Here:
     async def add(self, workspace_id: str, source: str, content: Content, moved_from: str | None) -> DocumentReport:
         report = await self.ingestion.add(
             workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
-            moved_from=moved_from,
+            groups=content.groups, moved_from=moved_from,
         )  # fmt: skip
         await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
         return report
@@ -149,7 +154,7 @@ class _OnServer:
         max_bytes = self.settings.max_document_mb * 1_000_000
         status = await hand_over_content(
             self.queue, self.workers, workspace_id, source, content,
-            moved_from=moved_from, max_bytes=max_bytes,
+            groups=content.groups, moved_from=moved_from, max_bytes=max_bytes,
         )  # fmt: skip
         is_refused = isinstance(status, DocumentReport)
         await record_command(self.audit, "sync", workspace_id, [source], failed=is_refused)
