@@ -17,7 +17,7 @@ from app.ingest.recognition import (
     is_html,
     is_mail,
     is_manual,
-    is_opendocument_text,
+    is_opendocument,
     is_pdf,
     is_rtf,
     starts_with,
@@ -177,15 +177,18 @@ FORMATS = [
         f"{_R}.csv:read_csv",
         "a table (CSV)",
     ),
-    Format(
-        "ODT",
-        ("odt",),
-        ("application/vnd.oasis.opendocument.text",),
-        f"{_R}.odt:read_odt",
-        "an OpenDocument text (ODT)",
-        is_opendocument_text,
-        is_text=False,
-        metadata_reader=f"{_R}.dates:read_opendocument_date",
+    *(
+        Format(
+            name,
+            (name.lower(),),
+            (f"application/vnd.oasis.opendocument.{kind}",),
+            f"{_R}.odt:read_opendocument",
+            f"an OpenDocument {kind} ({name})",
+            is_opendocument(kind.encode()),
+            is_text=False,
+            metadata_reader=f"{_R}.dates:read_opendocument_date",
+        )
+        for name, kind in (("ODT", "text"), ("ODS", "spreadsheet"), ("ODP", "presentation"))
     ),
     Format(
         "RTF",
@@ -228,7 +231,7 @@ FORMATS = [
     _read_by_pandoc("AsciiDoc", "adoc asciidoc", "text/asciidoc", "asciidoc"),
     _read_by_pandoc("MediaWiki", "mediawiki wiki", "text/x-wiki", "mediawiki"),
     _read_by_pandoc("LaTeX", "tex latex", "text/x-tex", "latex"),
-    _read_by_pandoc("Jupyter", "ipynb", "application/x-ipynb+json", "ipynb", description="a Jupyter notebook"),
+    Format("Jupyter", ("ipynb",), ("application/x-ipynb+json",), f"{_R}.notebook:read_notebook", "a Jupyter notebook"),
     _read_by_pandoc("DocBook", "dbk docbook", "application/docbook+xml", "docbook"),
     _read_by_pandoc("OPML", "opml", "text/x-opml", "opml", description="an outline (OPML)"),
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 _ZIP = b"PK\x03\x04"
 _RTF = b"{\\rtf"
-_OPENDOCUMENT_TEXT = b"application/vnd.oasis.opendocument.text"
+_OPENDOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument."
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PICTURES = {
     "PNG": (b"\x89PNG\r\n\x1a\n",),
@@ -30,7 +30,7 @@ _SIGNATURES = (
 )
 _PARTS = (
     ("xl/workbook.bin", "a binary Excel workbook; save it as XLSX"),
-    ("content.xml", "an OpenDocument file other than a text; save it as PPTX or XLSX"),
+    ("content.xml", "an OpenDocument file other than a text, a presentation or a sheet"),
 )
 # Possessive quantifiers: leading comments match in one way only, so a file full of them cannot cause backtracking.
 _HTML_START = re.compile(
@@ -80,9 +80,9 @@ def is_manual(data: bytes) -> bool:
     return data.lstrip()[:1] in (b".", b"'") and _MANUAL.search(data[:65536]) is not None
 
 
-def is_opendocument_text(data: bytes) -> bool:
-    """True for an OpenDocument text, which names its type in its first part."""
-    return data.startswith(_ZIP) and data.startswith(b"mimetype" + _OPENDOCUMENT_TEXT + b"PK", 30)
+def is_opendocument(kind: bytes) -> Callable[[bytes], bool]:
+    """Make a test for OpenDocument files of this kind, which they name in their first part."""
+    return lambda data: data.startswith(_ZIP) and data.startswith(_OPENDOCUMENT + kind + b"PK", 30)
 
 
 def has_part(name: str) -> Callable[[bytes], bool]:

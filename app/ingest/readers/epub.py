@@ -40,10 +40,13 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
         path, package = _read_package(archive)
         assembly = Assembly()
         for chapter in _list_chapters(package, posixpath.dirname(path)):
-            if chapter in archive.NameToInfo:
+            try:
                 page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, chapter, _NAME)))
-                check_nesting(page)
-                add_html(assembly, LexborHTMLParser(page))
+            except UnreadableDocument:
+                assembly.skip("file", f"{posixpath.basename(chapter)}, which is damaged or missing")
+                continue
+            check_nesting(page)
+            add_html(assembly, LexborHTMLParser(page))
     return replace(assembly.finish(_read_property(package, "title"), source), metadata=_describe(package))
 
 

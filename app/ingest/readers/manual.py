@@ -8,13 +8,17 @@ from app.ingest.readers.assembly import clean
 from app.ingest.readers.pandoc import Node, Walk, parse
 from domain.documents import ParsedDocument
 
+_GOES_ON = re.compile(r"(?<!\\)\\\n")
+"""A line that goes on in the next; in a table, pandoc refuses it."""
 _MDOC = re.compile(r"^\.Dd[ \t]", re.MULTILINE)
 
 
 def read_manual(source: str, data: bytes) -> ParsedDocument:
     """Read the source of a manual page; each option is a term with its meaning. Raises what `parse` does."""
-    text = clean(decode(data))
-    return _Walk().read(parse(text.encode(), "mdoc" if _MDOC.search(text) else "man"), source)
+    walk = _Walk()
+    text = walk.leave_out_files(clean(decode(data)), "man")
+    text = _GOES_ON.sub("", text)
+    return walk.read(parse(text.encode(), "mdoc" if _MDOC.search(text) else "man"), source)
 
 
 class _Walk(Walk):

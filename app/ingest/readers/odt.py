@@ -1,4 +1,4 @@
-"""OpenDocument texts."""
+"""OpenDocument texts, presentations and sheets."""
 
 import io
 import re
@@ -8,13 +8,13 @@ from copy import deepcopy
 from lxml import etree
 
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
-from app.ingest.readers.assembly import UNSEEN_LETTERS, squeeze
-from app.ingest.readers.grids import check_cells
+from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, squeeze
+from app.ingest.readers.grids import add_grid, check_cells
 from app.ingest.readers.pandoc import Walk, parse
 from domain.documents import ParsedDocument
 from domain.errors import EncryptedDocument
 
-_NAME = "ODT file"
+_NAME = "OpenDocument file"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -22,6 +22,9 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+
+_PRESENTATION = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
+_HREF = "{http://www.w3.org/1999/xlink}href"
 
 _NO_TEXT = frozenset(
     {f"{_TEXT}{name}" for name in ("tracked-changes", "table-of-content", "alphabetical-index")}
@@ -48,28 +51,36 @@ _MOST_REPEATS = 100
 _NO_STYLES = b'<o:document-styles xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"/>'
 
 
-def read_odt(source: str, data: bytes) -> ParsedDocument:
-    """Read an OpenDocument text, without what is hidden.
+def read_opendocument(source: str, data: bytes) -> ParsedDocument:
+    """Read an OpenDocument text, presentation or sheet, without what is hidden.
 
     Raises `EncryptedDocument`, what `open_archive` and `parse` raise, and lxml's errors for malformed parts.
     """
     with open_archive(data, _NAME) as archive:
         if b"manifest:encryption-data" in read_part(archive, "META-INF/manifest.xml", _NAME):
-            raise EncryptedDocument("The ODT file is protected by a password. Save it without one and try again.")
+            raise EncryptedDocument(
+                "The OpenDocument file is protected by a password. Save it without one and try again."
+            )
         parts = {
             name: parse_xml(read_part(archive, name, _NAME) if name in archive.NameToInfo else _NO_STYLES)
             for name in ("content.xml", "styles.xml", "meta.xml")
         }
-    walk = Walk()
-    walk.quotes = False
-    walk.assembly.expect("".join(map(str, parts["content.xml"].itertext())))
-    _leave_out(walk, parts["content.xml"], _find_hidden_styles([parts["content.xml"], parts["styles.xml"]]))
-    title = "".join(map(_prepare, parts["content.xml"].iter(f"{_OFFICE}text"))) or parts["meta.xml"].findtext(
-        f".//{_DC}title"
-    )
-    if parts["content.xml"].find(f"{_OFFICE}automatic-styles") is None:
+        content = parts["content.xml"]
+        walk = Walk()
+        walk.quotes = False
+        parts |= _read_equations(walk.assembly, archive, content)
+    walk.assembly.expect("".join(map(str, content.itertext())))
+    _leave_out(walk, content, _find_hidden_styles([content, parts["styles.xml"]]))
+    stated = parts["meta.xml"].findtext(f".//{_DC}title")
+    for body in [*content.iter(f"{_OFFICE}spreadsheet")]:
+        _add_sheets(walk.assembly, body)
+        return walk.assembly.finish(stated, source)
+    for body in [*content.iter(f"{_OFFICE}presentation")]:
+        _join_slides(body)
+    title = "".join(map(_prepare, content.iter(f"{_OFFICE}text"))) or stated
+    if content.find(f"{_OFFICE}automatic-styles") is None:
         # pandoc refuses a text that has no styles at all.
-        parts["content.xml"].insert(0, etree.Element(f"{_OFFICE}automatic-styles"))
+        content.insert(0, etree.Element(f"{_OFFICE}automatic-styles"))
     return walk.read(parse(_pack(parts), "odt"), source, title)
 
 
@@ -84,7 +95,7 @@ def _find_hidden_styles(styles: list[etree._Element]) -> set[str]:
         for part in styles
         for style in part.iter(f"{_STYLE}style")
         for properties in style.iter(f"{_STYLE}text-properties")
-        if properties.get(f"{_TEXT}display") == "none"
+        if "none" in (properties.get(f"{_TEXT}display"), properties.get(f"{_TABLE}display"))
         or (on_white and properties.get(f"{_FO}color", "").lower() == "#ffffff")
         or _is_tiny(properties.get(f"{_FO}font-size", ""))
     }
@@ -104,6 +115,8 @@ def _leave_out(walk: Walk, content: etree._Element, hidden: set[str]) -> None:
         if is_unseen or (element.tag == f"{_TEXT}section" and element.get(f"{_TEXT}display") == "none"):
             walk.assembly.leave_out("".join(map(str, element.itertext())), UNSEEN_LETTERS)
         elif element.tag in _NO_TEXT:
+            walk.assembly.skip("comment", number=int(element.tag == f"{_OFFICE}annotation"))
+            walk.assembly.skip("deletion", "tracked", sum(1 for _ in element.iter(f"{_TEXT}deletion")))
             walk.assembly.pass_over("".join(map(str, element.itertext())))
         else:
             continue
@@ -120,6 +133,79 @@ def _remove(element: etree._Element) -> None:
     if parent is not None and before is not None:
         before.tail = (before.tail or "") + (element.tail or "")
         parent.remove(element)
+
+
+def _read_equations(assembly: Assembly, archive: zipfile.ZipFile, content: etree._Element) -> dict[str, etree._Element]:
+    """Return the parts that are equations by their paths, and count other objects and pictures."""
+    equations: dict[str, etree._Element] = {}
+    for frame in content.iter(f"{_DRAW}frame"):
+        for thing in frame.findall(f"{_DRAW}object") or frame.findall(f"{_DRAW}image")[:1]:
+            path = f"{thing.get(_HREF, '').removeprefix('./')}/content.xml"
+            if not thing.tag.endswith("object"):
+                assembly.skip("picture")
+            elif path not in archive.NameToInfo:
+                assembly.skip("attachment")
+            elif (part := parse_xml(read_part(archive, path, _NAME))).tag.endswith("}math"):
+                equations[path] = part
+            else:
+                is_chart = next(part.iter(f"{_OFFICE}chart"), None) is not None
+                assembly.skip("chart" if is_chart else "attachment")
+    return equations
+
+
+def _join_slides(body: etree._Element) -> None:
+    """Make one text of all slides, each below its title."""
+    text = etree.Element(f"{_OFFICE}text")
+    for number, page in enumerate(body.iter(f"{_DRAW}page"), start=1):
+        titles = [each for each in page.iter() if each.get(f"{_PRESENTATION}class") == "title"]
+        heading = etree.SubElement(text, f"{_TEXT}h", {f"{_TEXT}outline-level": "1"})
+        heading.text = squeeze(" ".join("".join(map(str, each.itertext())) for each in titles)) or f"Slide {number}"
+        for block in [*page.iter(*_BLOCKS, f"{_TABLE}table")]:
+            around = [*block.iterancestors()]
+            if not any(each.tag in _BLOCKS or each.tag == f"{_TABLE}table" or each in titles for each in around):
+                text.append(block)
+    parent = body.getparent()
+    assert parent is not None
+    parent.replace(body, text)
+
+
+def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
+    """Add each sheet as a section. Cells show what they show in the sheet; one over several rows is said in each."""
+    count = 0
+    for table in body.iterchildren(f"{_TABLE}table"):
+        assembly.add_heading(1, table.get(f"{_TABLE}name", ""))
+        rows: list[list[str]] = []
+        spanned: dict[int, tuple[int, str]] = {}
+        for row in table.iter(f"{_TABLE}table-row"):
+            if row.get(f"{_TABLE}visibility") in ("collapse", "filter"):
+                assembly.leave_out("".join(map(str, row.itertext())), "in a hidden row")
+                continue
+            cells: list[str] = []
+            for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
+                shown = squeeze(" ".join("".join(map(str, each.itertext())) for each in cell.iterchildren(f"{_TEXT}p")))
+                times = _read_number(cell, _REPEATED)
+                check_cells(count + times if shown else 0)
+                for _ in range(times if shown else min(times, _MOST_REPEATS)):
+                    left, said = spanned.pop(len(cells), (0, ""))
+                    said = shown or said
+                    if not shown and left > 1:
+                        spanned[len(cells)] = left - 1, said
+                    elif (over := _read_number(cell, f"{_TABLE}number-rows-spanned")) > 1:
+                        spanned[len(cells)] = over - 1, said
+                    cells.append(said)
+            times = _read_number(row, f"{_TABLE}number-rows-repeated")
+            times = times if any(cells) else 1
+            count += len(cells) * times
+            check_cells(count)
+            rows += [cells] * times
+        width = max((place + 1 for cells in rows for place, cell in enumerate(cells) if cell), default=0)
+        add_grid(assembly, [[*cells[:width], *[""] * (width - len(cells))] for cells in rows])
+
+
+def _read_number(element: etree._Element, name: str) -> int:
+    """Return how often something is repeated or how far it goes."""
+    stated = element.get(name, "1")
+    return int(stated) if re.fullmatch(r"\d{1,9}", stated) else 1
 
 
 def _prepare(body: etree._Element) -> str:
@@ -139,8 +225,8 @@ def _prepare(body: etree._Element) -> str:
             element.tag = f"{_TEXT}h"
             element.set(f"{_TEXT}outline-level", "1")
         elif element.tag == f"{_TABLE}table-cell":
-            repeated = element.attrib.pop(_REPEATED, "1")
-            times = min(int(repeated), _MOST_REPEATS) if re.fullmatch(r"\d{1,9}", repeated) else 1
+            times = min(_read_number(element, _REPEATED), _MOST_REPEATS)
+            element.attrib.pop(_REPEATED, "")
             count += times
             check_cells(count)
             for _ in range(times - 1):

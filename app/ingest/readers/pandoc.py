@@ -43,6 +43,8 @@ Node = dict[str, Any]
 
 MEMORY_MB = 640
 """Memory that pandoc may take. 5 MB of reStructuredText take 500 MB."""
+_LONGEST_LOG = 2**20
+_MOST_NESTED = 5
 MAX_TREE = 128 * 2**20
 """Largest tree in bytes of JSON, which is ten to twenty times as long as the text."""
 _HEAP_IS_FULL = 251
@@ -50,21 +52,55 @@ _HEAP_IS_FULL = 251
 _STATED = {"author": "author", "lang": "language", "keywords": "keywords", "description": "description"}
 """What a file says about itself, with the name under which it is kept."""
 _DECIMAL = frozenset({"DefaultStyle", "Decimal", "Example"})
+_FILES = {
+    dialect: re.compile(pattern, re.MULTILINE | re.IGNORECASE)
+    for dialect, pattern in {
+        "asciidoc": r"^include::([^\[\n]+)\[.*\]$",
+        "docbook": r"<xi:include\b[^<>]*?\bhref=[\"']([^\"'<>]+)[^<>]*>",
+        "latex": r"\\(?:input|include)\{([^{}\n]+)\}",
+        "man": r"^\.so[ \t]+(\S+)",
+        "mediawiki": r"\{\{([^{}|]+)\|?([^{}]*)\}\}",
+        "org": r"^#\+include:[ \t]*\"?([^\"\n]+)\"?.*",
+        "rst": r"^[ \t]*\.\. (?:include|literalinclude)::[ \t]*(?=(\S+))|^[ \t]+:(?:file|url):[ \t]*(\S+)\n",
+    }.items()
+}
+"""How each format includes another file. None is read."""
+_ARGUMENT = re.compile(r"\|(?![^\[\]]*\]\])")
+_ASCIIDOC_CONDITION = re.compile(r"^(?:ifn?def::[^\[\n]*\[(.*)\]|(?:ifeval|endif)::.*\[.*\])$", re.MULTILINE)
+_ASCIIDOC_ATTRIBUTE = re.compile(r"^:!?[\w-]+!?:.*\n", re.MULTILINE)
+_LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
+_LATEX_TABS = re.compile(r"\\begin\{tabbing\}.*?\\end\{tabbing\}", re.DOTALL)
+_SKIPPED = re.compile(r"Skipped '(.*?)' at")
+_ADMONITIONS = frozenset({"note", "tip", "important", "warning", "caution"})
 _TAG = re.compile(f"<(?P<end>/?)(?P<name>{'|'.join(MARKS)})>")
 _QUOTES = {"SingleQuote": "‘{}’", "DoubleQuote": "“{}”"}
 
 
 def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
     """Read a text in a format that pandoc calls `dialect`. Raises what `parse` does."""
-    return Walk().read(parse(clean(decode(data)).encode(), dialect), source)
+    walk = Walk()
+    text = walk.leave_out_files(clean(decode(data)), dialect)
+    match dialect:
+        case "asciidoc":  # pandoc takes attributes at the head alone
+            text = _ASCIIDOC_CONDITION.sub(r"\1", text)
+            head, blank, body = text.partition("\n\n")
+            if stated := "".join(_ASCIIDOC_ATTRIBUTE.findall(body)):
+                text = f"{head}\n{stated}{blank}{_ASCIIDOC_ATTRIBUTE.sub('', body)}"
+        case "latex":
+            text = _LATEX_TABLE.sub(r"\\\1{tabular}", text)
+            text = _LATEX_TABS.sub(lambda tabs: re.sub(r"\\[=>]", " ", tabs[0]), text)
+        case "org":
+            text = f"#+OPTIONS: p:t\n{text}"  # when tasks are planned
+    return walk.read(walk.parse(text.encode(), dialect), source)
 
 
-def parse(data: bytes, dialect: str) -> Node:
-    """Return the tree that pandoc makes of a file.
+def parse(data: bytes, dialect: str, skipped: list[str] | None = None) -> Node:
+    """Return the tree that pandoc makes of a file. What it says to skip is added to `skipped`.
 
     Raises `CostlyDocument`, `OversizedDocument`, `UnreadableDocument`, and `RecursionError` for one that is too deep.
     """
-    command = [find_program(), "+RTS", f"-M{MEMORY_MB}m", "-RTS", "--sandbox", "--quiet", "-f", dialect, "-t", "json"]
+    command = [find_program(), "+RTS", f"-M{MEMORY_MB}m", "-RTS", "--sandbox", "-f", dialect, "-t", "json"]
+    command.append("--quiet" if skipped is None else "--verbose")
     with TemporaryFile() as file, TemporaryFile() as said:
         file.write(data)
         file.seek(0)
@@ -81,17 +117,20 @@ def parse(data: bytes, dialect: str) -> Node:
                 process.kill()
                 raise OversizedDocument("The file's text has more parts than this service reads. Split it.")
         said.seek(0)
-        reason = squeeze(said.read(300).decode(errors="replace"))
+        log = said.read(_LONGEST_LOG).decode(errors="replace")
     if process.returncode == _HEAP_IS_FULL:
         raise CostlyDocument(f"Reading the file took more than {MEMORY_MB} MB. Split it, or save it in a simpler form.")
     if process.returncode in (-SIGXCPU, -SIGKILL):
         raise CostlyDocument("Reading the file took too much time. Split it, or save it in a simpler form.")
     if process.returncode:
+        reason = squeeze("\n".join(line for line in log.split("\n") if not line.startswith("[INFO]"))[:300])
         raise UnreadableDocument(f"The file cannot be read ({reason}). Save it again and retry.")
     try:
         found: Node = orjson.loads(tree)
     except orjson.JSONDecodeError as error:  # pandoc writes nothing that is not JSON
         raise RecursionError from error
+    if skipped is not None:
+        skipped += _SKIPPED.findall(log)
     return found
 
 
@@ -113,6 +152,34 @@ class Walk:
         self.assembly = Assembly()
         self._above = 0
         """Headings that stand above all of the text: title and subtitle."""
+
+    def parse(self, data: bytes, dialect: str) -> Node:
+        """Return the tree, and count what pandoc does not know. Raises what `parse` does."""
+        skipped: list[str] = []
+        tree = parse(data, dialect, skipped)
+        for each in skipped:
+            words = "".join(part for part in re.findall(r"\{([^{}]*)\}", each) if describes(part))
+            if re.match(r"\\begin\{(?:tikz|pspicture|picture)", each):
+                self.assembly.skip("drawing")
+            elif words:
+                self.assembly.skip("character", "of the file's own text", sum(map(str.isalnum, words)))
+        return tree
+
+    def leave_out_files(self, text: str, dialect: str) -> str:
+        """Return a text without what it includes from other files, and count these."""
+
+        def count(found: re.Match[str]) -> str:
+            path = found[1] or found[2]
+            self.assembly.skip("file", "templates" if dialect == "mediawiki" else squeeze(path))
+            if dialect == "mediawiki":  # what it is given stays
+                given = [squeeze(part.replace("=", ": ", 1)) for part in _ARGUMENT.split(found[2])]
+                is_block = text[found.start() - 1 : found.start()] in ("", "\n")
+                return f"{(', ' if '=' in found[2] else ' ').join(given)}{chr(10) * is_block}"
+            return found[0] if dialect == "rst" and found[1] else ""
+
+        for _ in range(_MOST_NESTED if dialect == "mediawiki" else 1):
+            text = _FILES[dialect].sub(count, text) if dialect in _FILES else text
+        return text
 
     def read(self, tree: Node, source: str, title: str | None = None) -> ParsedDocument:
         """Return the document that the tree is of. `title` names it where that stands outside the tree."""
@@ -139,8 +206,11 @@ class Walk:
     def add_div(self, classes: Sequence[str], blocks: Sequence[Node]) -> None:
         """Add blocks that the format puts together, such as a note with its title."""
         if "title" in classes:
-            self.assembly.label(self.spell_blocks(blocks))
+            if blocks:
+                self.assembly.label(self.spell_blocks(blocks))
         else:
+            if _ADMONITIONS.intersection(classes) and not (blocks[:1] and _is_title(blocks[0])):
+                self.assembly.label(classes[0].capitalize())
             self.add(blocks)
 
     def add_code(self, code: str, classes: Sequence[str], attributes: dict[str, str]) -> None:
@@ -275,7 +345,10 @@ class Walk:
                 return self.assembly.link(self.spell(inlines), "" if address.startswith("#") else address)
             case "Image", (_, inlines, _):
                 words = self.spell(inlines)
-                return words if describes(words) else ""
+                if describes(words):
+                    return words
+                self.assembly.skip("picture")
+                return ""
             case "Note", blocks:
                 return f" ({self.spell_blocks(blocks)})"
             case _:
@@ -298,6 +371,10 @@ class Walk:
                 yield unlink(self.spell_blocks(blocks))
             case {"t": "MetaString", "c": text}:
                 yield squeeze(text)
+
+
+def _is_title(block: Node) -> bool:
+    return block["t"] == "Div" and "title" in block["c"][0][1] and len(block["c"][1]) > 0
 
 
 def _list_rows(head: list[Any], bodies: list[list[Any]], foot: list[Any]) -> Iterator[tuple[list[Any], bool]]:

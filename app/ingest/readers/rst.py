@@ -64,11 +64,13 @@ _TITLED = re.compile(r"(.+?)<([^<>]*)>", re.DOTALL)
 def read_rst(source: str, data: bytes) -> ParsedDocument:
     """Read reStructuredText. Directives that neither pandoc nor this reader knows keep their text. No other file is
     read, and raw HTML is left out. Raises what `parse` does."""
-    text = _DIRECTIVE.sub(_mark, clean(decode(data)).expandtabs())
+    walk = _Walk()
+    text = walk.leave_out_files(clean(decode(data)).expandtabs(), "rst")
+    text = _DIRECTIVE.sub(_mark, text)
     text = _DOCTEST.sub(
         lambda found: f"{found[1]}.. code-block:: {_PYTHON}\n\n{textwrap.indent(found[0], '   ')}", text
     )
-    return _Walk().read(parse(text.encode(), "rst"), source)
+    return walk.read(parse(text.encode(), "rst"), source)
 
 
 def _mark(found: re.Match[str]) -> str:

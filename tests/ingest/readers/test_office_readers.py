@@ -27,7 +27,7 @@ from app.ingest.readers import grids
 from app.ingest.readers.assembly import MOST_UNSEEN
 from app.ingest.readers.number_formats import show_value
 from app.ingest.reading import read_document, read_own_metadata
-from domain.documents import name_unread
+from domain.documents import Unread, name_unread
 from domain.errors import DocumentError, EmptyDocument, EncryptedDocument, OversizedDocument, UnreadableDocument
 from tests.ingest.readers.strict import make_strict
 
@@ -495,6 +495,13 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
     assert (document.title, document.metadata) == ("Winter", {"author": "E. F. Benson"})
 
 
+def test_a_book_without_a_chapter_is_read_and_says_so() -> None:
+    book = make_book(**{"OPS__book.opf": PACKAGE.replace("b%20two", "c")})
+    document = read_document("book.epub", book)
+    assert "It is white." in document.text
+    assert document.unread == (Unread(kind="file", number=1, where="c.xhtml, which is damaged or missing"),)
+
+
 def test_a_protected_book_is_refused() -> None:
     listed = (
         '<encryption xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:CipherReference URI="OPS/a.xhtml"/></encryption>'
@@ -713,6 +720,80 @@ def test_an_opendocument_text_leaves_out_white_and_tiny_letters(properties: str,
     declared = 'xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
     document = read_document("a.odt", make_odt(ODT_BODY.replace('text:display="none"', f"{declared} {properties}")))
     assert ("secret" not in document.text, document.unseen_words) == (bool(unseen), unseen)
+
+
+def test_an_opendocument_text_keeps_equations_and_counts_what_is_not_read() -> None:
+    equation = '<math xmlns="http://www.w3.org/1998/Math/MathML"><msup><mi>x</mi><mn>2</mn></msup></math>'
+    frames = "".join(
+        f'<draw:frame><draw:{kind} xlink:href="{path}"/></draw:frame>'
+        for kind, path in (("object", "./Object 1"), ("object", "./Object 2"), ("image", "Pictures/a.png"))
+    )
+    body = ODT_BODY.replace("Twice.", f"{frames}<office:annotation><text:p>Why?</text:p></office:annotation>")
+    names = 'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    body = body.replace("<office:document-content", f"<office:document-content {names}")
+    parts: dict[str, bytes | str] = {
+        "content.xml": body.replace("deleted", "<text:deletion>deleted</text:deletion>"),
+        "Object 1/content.xml": equation,
+        "Object 2/content.xml": '<o:chart xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"/>',
+    }
+    with zipfile.ZipFile(io.BytesIO(make_odt())) as made:
+        document = read_document("a.odt", pack({**{name: made.read(name) for name in made.namelist()}, **parts}))
+    assert "$x^{2}$" in document.text
+    kinds = sorted(each["kind"] for each in document.unread)
+    assert kinds == ["chart", "comment", "deletion", "hidden word", "picture"]
+
+
+def make_opendocument(kind: str, body: str) -> bytes:
+    around, end = ODT_BODY.split("<office:text>")[0], "</office:body></office:document-content>"
+    around = around.replace(
+        "<office:automatic",
+        'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:p='
+        '"urn:oasis:names:tc:opendocument:xmlns:presentation:1.0"><office:automatic',
+        1,
+    ).replace('style:1.0">', 'style:1.0" ', 1)
+    content = f"{around}<office:{kind}>{body}</office:{kind}>{end}"
+    mimetype = f"application/vnd.oasis.opendocument.{kind}"
+    return pack({"mimetype": mimetype, "META-INF/manifest.xml": "<manifest/>", "content.xml": content})
+
+
+def test_an_opendocument_sheet_shows_its_cells() -> None:
+    def write(*cells: str, **marks: str) -> str:
+        said = "".join(
+            f"<table:table-cell {cell.partition('|')[2]}><text:p>{cell.partition('|')[0]}</text:p></table:table-cell>"
+            for cell in cells
+        )
+        return f"<table:table-row {' '.join(f'table:{name}={value!r}' for name, value in marks.items())}>{said}</table:table-row>"
+
+    rows = [
+        write("Pump", "Part", "mm"),
+        write('P-7|table:number-rows-spanned="2"', "Belt", "1,5"),
+        write("", "Valve", "2"),
+        write("secret", visibility="collapse"),
+        write('|table:number-columns-repeated="1000"', **{"number-rows-repeated": "1000000"}),
+        write("Town", "People", "mm"),
+        write("Kiel", "246 601", "3", **{"number-rows-repeated": "150"}),
+    ]
+    document = read_document(
+        "a.ods", make_opendocument("spreadsheet", f'<table:table table:name="May">{"".join(rows)}</table:table>')
+    )
+    assert document.text.split("\n\n") == [
+        "# May",
+        "Pump | Part | mm\n--- | --- | ---\nP-7 | Belt | 1,5\nP-7 | Valve | 2",
+        "Town | People | mm\n--- | --- | ---" + "\nKiel | 246 601 | 3" * 150,
+    ]
+    assert document.unseen_words == 1
+
+
+def test_a_slide_of_an_opendocument_presentation_is_a_section() -> None:
+    title = 'p:class="title"'
+    box = "<draw:frame {}><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
+    slides = (
+        f"<draw:page>{box.format(title, 'Why')}{box.format('', 'Four euros.')}<p:notes>"
+        f"{box.format('', 'Ask.')}</p:notes></draw:page><draw:page><draw:custom-shape><text:p>End</text:p></draw:custom-shape>"
+        "</draw:page>"
+    )
+    document = read_document("a.odp", make_opendocument("presentation", slides))
+    assert document.text.split("\n\n") == ["# Why", "Four euros.", "Ask.", "# Slide 2", "End"]
 
 
 def bomb(of: bytes, part: str) -> bytes:

@@ -13,6 +13,7 @@ from app.ingest.parser_workers import ParserWorkers
 from app.ingest.readers import pandoc
 from app.ingest.readers.pandoc import Walk, find_program, parse
 from app.ingest.reading import read_document
+from domain.documents import name_unread
 from domain.errors import CostlyDocument, OversizedDocument, UnreadableDocument
 
 WRITTEN = """\
@@ -120,6 +121,85 @@ def test_a_notebook_shows_its_cells_and_what_they_printed() -> None:
     kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
     file = orjson.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
     assert read_document("a.ipynb", file).text == "# Rain\n\nSee $x^2$.\n\n```python\nprint(1)\n```\n\n```\n1\n```"
+
+
+def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> None:
+    page = "<table><thead><tr><th></th><th>mm</th></tr></thead><tbody><tr><th>May</th><td>12</td></tr></tbody></table>"
+    bundles = [
+        {"text/html": [page], "text/plain": "   mm"},
+        {"text/markdown": "*wet*, ~~dry~~", "text/plain": "<Markdown object>"},
+        {"text/latex": "$$x^2$$", "text/plain": "x**2"},
+        {"image/png": "iVBO" * 50_000, "text/plain": "<Figure>"},
+        {"application/vnd.jupyter.widget-view+json": {"model_id": "1"}},
+    ]
+    code = {
+        "cell_type": "code",
+        "metadata": {},
+        "execution_count": 1,
+        "source": "show()",
+        "outputs": [{"output_type": "display_data", "metadata": {}, "data": each} for each in bundles],
+    }
+    raw = {"cell_type": "raw", "metadata": {}, "source": "as it is"}
+    file = orjson.dumps({"cells": [code, raw], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    document = read_document("a.ipynb", file)
+    assert document.text.split("\n\n") == [
+        "```python\nshow()\n```",
+        "| | mm |\n--- | ---\nMay | 12",
+        "wet, ~~dry~~",
+        "$$x^2$$",
+        "```\nas it is\n```",
+    ]
+    assert name_unread(document.unread) == "1 picture"
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "read", "unread"),
+    [
+        ("a.adoc", "= T\n\ninclude::b.adoc[]\n\nDry.\n", "# T\n\nDry.", "1 file (b.adoc)"),
+        ("a.adoc", "= T\n\n:mm: 12\n\nifdef::x[]\n{mm} mm\nendif::[]\n", "# T\n\n12 mm", ""),
+        ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
+        ("a.org", "* Rinse\n  DEADLINE: <2024-05-01 Wed>\n", "# Rinse\n\nDEADLINE: <2024-05-01 Wed>", ""),
+        ("a.rst", "Dry.\n\n.. include:: b.txt\n", "Dry.", "1 file (b.txt)"),
+        ("a.rst", ".. csv-table:: mm\n   :file: b.csv\n   :header-rows: 1\n\nDry.\n", "mm\n\nDry.", "1 file (b.csv)"),
+        ("a.rst", "Dry.\n\n.. image:: b.png\n", "Dry.", "1 picture"),
+        ("a.tex", "\\section{Dry} \\input{b}\nWet.", "# Dry\n\nWet.", "1 file (b)"),
+        (
+            "a.tex",
+            "\\begin{supertabular}{ll}a & b \\\\ \\hline 1 & 2 \\\\\\end{supertabular}"
+            "\\begin{tabbing}c \\= d \\\\ \\> e\\end{tabbing}",
+            "a | b\n--- | ---\n1 | 2\n\nc d\ne",
+            "",
+        ),
+        (
+            "a.tex",
+            "Dry. \\boxed2{two words} \\begin{tikzpicture}\\draw (0,0);\\end{tikzpicture} \\vspace{1em}",
+            "Dry.",
+            "8 characters (of the file's own text), 1 drawing",
+        ),
+        (
+            "a.wiki",
+            "{{Pump|name=P-7|flow=[[Litre|45 l]]}}\nIt is {{convert|5|{{unit|km}}}} away.\n",
+            "name: P-7, flow: 45 l\n\nIt is 5 km away.",
+            "3 files (templates)",
+        ),
+        (
+            "a.dbk",
+            '<article><note><para>Dry.</para></note><xi:include href="b.xml" xmlns:xi="x"/></article>',
+            "Note: Dry.",
+            "1 file (b.xml)",
+        ),
+        (
+            "a.1",
+            ".TH A 1\n.SH B\n.so b.1\n.TS\ntab(;);\nl l.\none \\\nword;2\n.TE\n",
+            "## B\n\none word | 2",
+            "1 file (b.1)",
+        ),
+    ],
+)
+def test_what_is_not_read_does_not_vanish_in_silence(name: str, written: str, read: str, unread: str) -> None:
+    document = read_document(name, written.encode())
+    assert document.text.removeprefix("# A(1)\n\n") == read
+    assert name_unread(document.unread) == unread
 
 
 MANUAL = r"""'\" t
