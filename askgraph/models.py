@@ -114,7 +114,8 @@ class Verification(Model):
     """The verdicts on the claims; `status` is `skipped` where the mode does not verify."""
 
     status: str
-    """`supported`, `quoted` where it is passages that no model judged, `unsupported`, `reconciled` where what did not hold was taken out, or `skipped`."""
+    """`supported`, `quoted` where it is passages that no model judged, `unsupported`, `reconciled` where what did not
+    hold was taken out, or `skipped`."""
     claims: list[Claim]
     score: float | None = None
 
