@@ -32,7 +32,9 @@ def draw_page(data: bytes, number: int, dpi: int, kind: PictureFormat) -> bytes:
     try:
         if is_picture(data):
             data, number = wrap_picture(data, number), 1
-        page = pypdfium2.PdfDocument(data)[number - 1]
+        document = pypdfium2.PdfDocument(data)
+        document.init_forms()  # else the fields of a form are drawn empty
+        page = document[number - 1]
         width, height = page.get_size()
         scale = dpi / 72
         pixels = width * height * scale**2
@@ -78,7 +80,7 @@ def draw_figures(pdf: bytes, numbers: Sequence[int], most: int) -> dict[int, Fig
     drawn: dict[int, Figure] = {}
     try:
         document = pypdfium2.PdfDocument(pdf)
-        document.init_forms()  # else the fields of a form are drawn empty
+        document.init_forms()
         for number in numbers:
             if number <= len(document) and len(drawn) < most and _shows_figure(page := document[number - 1]):
                 image = page.render(scale=SIDE / max(page.get_size())).to_pil().convert("RGB")

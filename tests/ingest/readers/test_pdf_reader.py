@@ -6,11 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fpdf import FPDF
+from PIL import Image
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import RectangleObject
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    NameObject,
+    NumberObject,
+    PdfObject,
+    RectangleObject,
+    TextStringObject,
+)
 
+from app.ingest.page_picture import draw_page
 from app.ingest.reading import read_document
-from domain.documents import Box, Line, ParsedDocument
+from domain.documents import Box, Line, ParsedDocument, name_unread
+from domain.errors import ScannedDocument, UnreadableDocument
 
 WIDTH, HEIGHT = 600.0, 800.0
 """Points."""
@@ -533,3 +544,216 @@ def test_several_threads_may_read_at_once() -> None:
         texts = list(pool.map(lambda data: read_document("a.pdf", data).text, files * 3))
     for number, text in enumerate(texts):
         assert text.count(f"File {number % 4} page") == 20
+
+
+def rewrite(data: bytes, change: Callable[[PdfWriter], object]) -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    change(writer)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+ROWS = [(f"Depot {name}", f"{n}.5", f"{n * 3}") for n, name in enumerate("ABCDEFGH", start=11)]
+NAMES = ("Depot", "Lorries", "Drivers")
+
+
+@pytest.mark.parametrize("again", [[], [NAMES]], ids=["without a header overleaf", "with its header again"])
+@pytest.mark.parametrize("other", ["", "Page"], ids=["nothing between", "running lines between"])
+def test_a_table_that_goes_on_overleaf_is_one(again: list[tuple[str, ...]], other: str) -> None:
+    def page(number: int, rows: list[tuple[str, ...]]) -> Callable[[FPDF], None]:
+        foot = [write(300, 780, f"{other} {number}")] if other else []
+        return draw_all(*draw_cells(rows, (60, 240, 420), 100), *foot)
+
+    document = read_pages(page(1, [NAMES, *ROWS[:4]]), page(2, [*again, *ROWS[4:]]))
+    table = "\n".join(" | ".join(row) for row in (NAMES, ("---",) * 3, *ROWS))
+    assert document.text.startswith(table)
+    assert document.text[len(table) :].split() == (["Page", "1", "Page", "2"] if other else [])
+    check_lines(document)
+    assert find(document, "Depot H").page == 2
+    assert not document.unread
+    held = "".join(document.text[section.start : section.end] for section in document.sections)
+    assert "Page 1" not in held
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        [("Site", "Gauges", "Rulers"), ("Harbour", "1.5", "2.5")],
+        [("Harbour", "1.5")],
+        [("Harbour", "by hand", "by scale"), ("Summit", "by night", "by day")],
+    ],
+    ids=["another header", "other columns", "no figures"],
+)
+def test_another_table_overleaf_is_another(second: list[tuple[str, ...]]) -> None:
+    document = read_pages(*(draw_all(*draw_cells(rows, (60, 240, 420), 100)) for rows in ([NAMES, *ROWS], second)))
+    assert "\n\n" in document.text
+
+
+def test_a_sentence_goes_on_overleaf() -> None:
+    document = read_pages(write(60, 700, "The gauge holds four litres and is"), write(60, 60, "emptied on Mondays."))
+    assert document.text == "The gauge holds four litres and is emptied on Mondays."
+
+
+LEFT = [
+    "The warranty for gauges is two",
+    "years from the day of sale. It",
+    "covers defects of the glass, but",
+    "not damage by frost.",
+]
+RIGHT = ["Returns are accepted within", "thirty days if the seal of the", "box is whole. The buyer pays for", "the parcel."]  # fmt: skip
+
+
+def test_columns_that_are_written_line_by_line_across_are_read_one_after_the_other() -> None:
+    text = read_page(*draw_cells([*zip(LEFT, RIGHT, strict=True)], (60, 320), 100, pitch=14)).text
+    assert text.split() == " ".join([*LEFT, *RIGHT]).split()
+
+
+def test_cells_that_are_no_sentences_stay_in_their_rows() -> None:
+    rows = [(f"Gauge of station {n}", f"Emptied by hand on day {n}") for n in range(1, 5)]
+    assert read_page(*draw_cells(rows, (60, 320), 100)).text.split("\n") == [" | ".join(row) for row in rows]
+
+
+def test_what_stands_above_comes_first_whenever_it_was_written() -> None:
+    text = read_page(*draw_cells(ROWS, (60, 240, 420), 200), write(60, 100, "What each depot has:")).text
+    assert text.startswith("What each depot has:\n\nDepot A | 11.5")
+
+
+def test_a_table_that_was_written_column_by_column_in_a_frame_has_rows() -> None:
+    def frame(pdf: FPDF) -> None:
+        for x, width in ((50, 180), (230, 180), (410, 100)):
+            pdf.rect(x, 60, width, 20)
+            pdf.rect(x, 80, width, 200)
+
+    columns = [[(cell,) for cell in column] for column in zip(*ROWS, strict=True)]
+    steps = [step for x, cells in zip((60, 240, 420), columns, strict=True) for step in draw_cells(cells, (x,), 95)]
+    text = read_page(frame, *draw_cells([NAMES], (60, 240, 420), 75), *steps).text
+    assert text.split("\n") == [" | ".join(row) for row in (NAMES, ("---",) * 3, *ROWS)]
+
+
+@pytest.mark.parametrize(
+    ("base", "rise", "text"),
+    [("The allowance is 45", 5, "The allowance is 45² euros."), ("Water is H", -3, "Water is H₂ euros.")],
+)
+def test_raised_and_lowered_digits_are_told_from_others(base: str, rise: float, text: str) -> None:
+    width = measure(base)
+    steps = [write(60, 100, base), write(60 + width, 100 - rise, "2", 7), write(60 + width + 4, 100, " euros.")]
+    assert read_page(*steps).text == text
+
+
+def test_dots_lead_to_a_figure_and_are_no_part_of_a_label() -> None:
+    rows = [("Rain . . . . . . . . . .", "1.5", "2.5"), ("Snow . . . . . . . . .", "3.5", "4.5")]
+    assert read_page(*draw_cells(rows, (60, 160, 300), 100)).text == "Rain | 1.5 | 2.5\nSnow | 3.5 | 4.5"
+
+
+def test_words_with_a_line_through_them_are_marked() -> None:
+    def strike(pdf: FPDF) -> None:
+        pdf.line(60 + measure("Use the "), 96, 60 + measure("Use the old gauge"), 96)
+        pdf.line(60, 102, 60 + measure("Use the"), 102)
+
+    assert read_page(write(60, 100, "Use the old gauge on Mondays."), strike).text == (
+        "Use the ~~old gauge~~ on Mondays."
+    )
+
+
+def wrap(value: object) -> PdfObject:
+    """Return the object of a PDF: a text that begins with a slash is a name."""
+    if isinstance(value, PdfObject):
+        return value
+    if isinstance(value, dict):
+        return DictionaryObject({NameObject(f"/{key}"): wrap(held) for key, held in value.items()})
+    if isinstance(value, tuple):
+        return ArrayObject(map(wrap, value))
+    if isinstance(value, str):
+        return NameObject(value) if value.startswith("/") else TextStringObject(value)
+    assert isinstance(value, int)
+    return NumberObject(value)
+
+
+def note(kind: str, box: tuple[int, ...], **values: object) -> PdfObject:
+    return wrap({"Type": "/Annot", "Subtype": f"/{kind}", "Rect": box, **values})
+
+
+def annotate(*notes: PdfObject, **form: object) -> Callable[[PdfWriter], None]:
+    def change(writer: PdfWriter) -> None:
+        placed = tuple(writer._add_object(each) for each in notes)
+        writer.pages[0][NameObject("/Annots")] = wrap(placed)
+        fields = tuple(each for each in placed if "/FT" in repr(each.get_object()))
+        writer.root_object[NameObject("/AcroForm")] = wrap({"Fields": fields, **form})
+
+    return change
+
+
+def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted() -> None:
+    page = draw_all(
+        write(60, 100, "Licence plate:"), write(60, 140, "Electric car:"), write(60, 300, "Return this form.")
+    )
+    states: dict[str, object] = {"N": {"On": {}, "Off": {}}}
+    data = rewrite(
+        make_pdf(page),
+        annotate(
+            note("Widget", (200, 698, 400, 712), FT="/Tx", T="plate", V="BS-48213"),
+            note("Widget", (200, 655, 212, 667), FT="/Btn", T="car", V="/On", AS="/On", AP=states),
+            note("Widget", (200, 615, 400, 632), FT="/Tx", T="colour"),
+            note("FreeText", (60, 560, 300, 580), Contents="Out of order in June."),
+            note("Text", (500, 500, 520, 520), Contents="Is this so?"),
+            note("Text", (500, 500, 520, 520), Contents="Nobody sees this.", F=2),
+            note("FileAttachment", (500, 400, 520, 420)),
+        ),
+    )  # fmt: skip
+    document = read_document("a.pdf", data)
+    assert document.text.split("\n\n") == [
+        "Licence plate: BS-48213", "Electric car: ☒", "Out of order in June.", "Return this form.",
+    ]  # fmt: skip
+    check_box(find(document, "BS-48213").box, 60, 100, 340)
+    assert name_unread(document.unread) == (
+        "1 form field (without a value on page 1), 1 comment (on page 1), 1 attachment (on page 1)"
+    )
+    empty = Image.open(io.BytesIO(draw_page(make_pdf(page), 1, 72, "png")))
+    assert Image.open(io.BytesIO(draw_page(data, 1, 72, "png"))).tobytes() != empty.tobytes()
+
+
+def test_a_form_that_only_one_program_shows_is_refused() -> None:
+    waits = make_pdf(write(60, 100, "Please wait. Your program cannot show this form."))
+    form = ("template",)
+    with pytest.raises(UnreadableDocument, match="XFA"):
+        read_document("a.pdf", rewrite(waits, annotate(XFA=form)))
+    field = note("Widget", (60, 400, 300, 420), FT="/Tx", T="plate", V="BS-48213")
+    assert "BS-48213" in read_document("a.pdf", rewrite(waits, annotate(field, XFA=form))).text
+
+
+def test_files_in_a_file_and_pictures_are_counted() -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (40, 40), "red").save(picture, "PNG")
+
+    def show(pdf: FPDF) -> None:
+        pdf.image(picture, 100, 200, 300, 300)
+        pdf.image(picture, 10, 10, 20, 20)  # a logo
+
+    data = rewrite(make_pdf(write(60, 100, "One"), show), lambda writer: writer.add_attachment("a.txt", b"a"))
+    assert name_unread(read_document("a.pdf", data).unread) == "1 attachment, 1 picture (on page 2)"
+
+
+def test_signs_that_are_no_letters_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a font of glyph numbers that has no map to Unicode."""
+    monkeypatch.setattr("app.ingest.readers.pdf.reader.can_recognise", lambda: False)
+
+    def unmap(writer: PdfWriter) -> None:
+        system = {"Registry": "Adobe", "Ordering": "Identity", "Supplement": 0}
+        named = {"Type": "/Font", "BaseFont": "/Secret"}
+        child = wrap({**named, "Subtype": "/CIDFontType2", "DW": 600, "CIDSystemInfo": system})
+        parts = (writer._add_object(child),)
+        font = wrap({**named, "Subtype": "/Type0", "Encoding": "/Identity-H", "DescendantFonts": parts})
+        fonts = writer.pages[0]["/Resources"].get_object()["/Font"].get_object()  # type: ignore[index]
+        fonts[NameObject("/F1")] = writer._add_object(font)
+
+    def ask(pdf: FPDF) -> None:
+        pdf.set_font("courier")
+        pdf.text(60, 100, "Ask the porter.")
+
+    page = write(60, 100, "The key is with the porter of the house.")
+    with pytest.raises(ScannedDocument, match="letters"):
+        read_document("a.pdf", rewrite(make_pdf(page), unmap))
+    document = read_document("a.pdf", rewrite(make_pdf(page, ask), unmap))
+    assert document.text == "Ask the porter."
+    assert name_unread(document.unread) == "1 font (without a mapping on page 1)"

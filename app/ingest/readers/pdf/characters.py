@@ -6,15 +6,16 @@ the baseline changes. That order is kept because it is right for columns.
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.assembly import squeeze
-from app.ingest.readers.pdf.page import Piece, Run
-from app.ingest.readers.pdf.tables import NARROW_GAP, WIDE_GAP
+from app.ingest.readers.pdf.page import Edges, Piece, Run
+from app.ingest.readers.pdf.tables import NARROW_GAP, WIDE_GAP, shift
 from domain.documents import Box
 from domain.text.storable import make_storable
 
@@ -22,6 +23,7 @@ _HYPHEN = "\x02"
 """PDFium's code for a hyphen at the end of a line; it omits the line break after it."""
 _LINE = re.compile(r"[^\r\n\x02]+\x02?|\x02")
 _WORD = re.compile(r"[^\s\x02]+")
+_SIGNS = re.compile(r"(?:(?!\r\n)[^ ])+")
 _AMOUNT = re.compile(r"[\d)%] [$€£¥]")
 """The beginning of an amount after another figure, which is another cell's however small the gap."""
 _DEVICE_SIZE = 10_000_000
@@ -30,6 +32,10 @@ _BOLD_FONT = re.compile(rb"bold|black|heavy|semi|demi|cmbx", re.IGNORECASE)
 """Names of bold fonts. The weight that PDFium reports is no guide: where the file does not state it, PDFium guesses it
 from the width of the stems, and italics come out bolder than bold."""
 _LONGEST_FONT_NAME = 100
+_UPRIGHT, _SHORT = 0.8, 3
+"""Width of a word as a share of its height, from which it is no word that runs up the page, and its characters."""
+_EVEN = 1.0
+"""Points by which the edges of characters of a word may differ that are no raised or lowered part."""
 
 
 class View:
@@ -47,7 +53,7 @@ class View:
         raw.FPDF_PageToDevice(page, 0, 0, _DEVICE_SIZE, _DEVICE_SIZE, 0, x, y, across, down)
         return across.value / _DEVICE_SIZE * self.width, down.value / _DEVICE_SIZE * self.height
 
-    def show(self, box: raw.FS_RECTF) -> tuple[float, float, float, float]:
+    def show(self, box: raw.FS_RECTF) -> Edges:
         """Return left, top, right and bottom of a box in page coordinates."""
         x1 = self._x + self._xx * box.left + self._yx * box.bottom
         x2 = self._x + self._xx * box.right + self._yx * box.top
@@ -63,58 +69,114 @@ class View:
 
 
 def read_characters(text_page: raw.FPDF_TEXTPAGE) -> str:
-    """Return the page's characters in PDFium's order: its index of a character is that in this text."""
+    """Return the page's characters in PDFium's order: its index of a character is that in this text. Words in a font
+    that does not say which letters its signs are have U+FFFD for each."""
     read_code = raw.FPDFText_GetUnicode
     codes = [read_code(text_page, index) for index in range(raw.FPDFText_CountChars(text_page))]
-    return "".join([chr(code) if code < 0x110000 else "�" for code in codes])
+    characters = "".join([chr(code) if code < 0x110000 else "�" for code in codes])
+
+    def replace(word: re.Match[str]) -> str:
+        is_mapped = raw.FPDFText_HasUnicodeMapError(text_page, word.start()) != 1
+        return word[0] if is_mapped else "�" * len(word[0])
+
+    return _SIGNS.sub(replace, characters)
 
 
 def read_runs(
-    characters: str, text_page: raw.FPDF_TEXTPAGE, view: View, is_parted: Callable[[float, float, float], bool]
+    characters: str,
+    text_page: raw.FPDF_TEXTPAGE,
+    view: View,
+    is_parted: Callable[[float, float, float], bool],
+    is_struck: Callable[[Piece, Run], bool],
 ) -> list[Run]:
     """Return the characters of `read_characters`, cut where PDFium breaks the line. `is_parted` tells whether a rule
-    stands between two words: right edge of one, left edge of the other, and a height that both share."""
-    read_box = raw.FPDFText_GetLooseCharBox
-    box = raw.FS_RECTF()
-    reference = ctypes.byref(box)
+    stands between two words: right edge of one, left edge of the other, and a height that both share. `is_struck` tells
+    whether a line goes through a word of a run."""
+
+    def measure(index: int) -> Piece | None:
+        box = raw.FS_RECTF()
+        if raw.FPDFText_GetLooseCharBox(text_page, index, ctypes.byref(box)):
+            return Piece(characters[index], *view.show(box))
+        return None
+
     runs: list[Run] = []
     for line in _LINE.finditer(characters):
         if line[0].isspace():
             continue
         run: Run | None = None
         starts: list[int] = []
-        for word in _WORD.finditer(characters, line.start(), line.end()):
-            # The first and last characters of its words enclose a line; asking for every box would take twice as long.
-            for index in (word.start(), word.end() - 1) if len(word[0]) > 1 else (word.start(),):
-                if not read_box(text_page, index, reference):
-                    continue
-                left, top, right, bottom = view.show(box)
-                gap = (left - run.right) / (bottom - top) if run is not None and bottom > top else 0.0
+        words: list[tuple[int, Piece]] = []
+        for match in _WORD.finditer(characters, line.start(), line.end()):
+            for start, word in _measure_word(match, measure):
+                height = word.bottom - word.top
+                gap = (word.left - run.right) / height if run is not None and height > 0 else 0.0
                 if run is None:
-                    run = Run("", left, top, right, bottom, pieces=[Piece("", left, top, right, bottom)])
+                    run = Run("", *word[1:5], pieces=[word._replace(text="")])
                     starts = [line.start()]
-                elif index == word.start() and (
+                elif start == match.start() and (
                     gap > NARROW_GAP
-                    or _AMOUNT.match(characters, index - 2)
-                    or is_parted(run.right, left, (top + bottom) / 2)
+                    or _AMOUNT.match(characters, start - 2)
+                    or is_parted(run.right, word.left, (word.top + word.bottom) / 2)
                 ):
                     run.tabular |= gap > WIDE_GAP
-                    run.pieces.append(Piece("", left, top, right, bottom, gap))
-                    starts.append(index)
-                run.pieces[-1] = run.pieces[-1].join(Piece("", left, top, right, bottom))
-                run.left, run.top = min(run.left, left), min(run.top, top)
-                run.right, run.bottom = max(run.right, right), max(run.bottom, bottom)
-                run.heights.append(bottom - top)
+                    run.pieces.append(word._replace(text="", gap=gap))
+                    starts.append(start)
+                words.append((start, word))
+                run.pieces[-1] = run.pieces[-1].join(word._replace(text=""))
+                run.left, run.top = min(run.left, word.left), min(run.top, word.top)
+                run.right, run.bottom = max(run.right, word.right), max(run.bottom, word.bottom)
+                run.heights += [height, height] if len(word.text) > 1 else [height]
         if run is None:
             continue
-        texts = [_tidy(characters[start:end]) for start, end in pairwise([*starts, line.end()])]
+        marked = list(line[0])
+        base = _find_base(words)
+        for start, word in words:
+            at = start - line.start()
+            if base is not None:
+                adjoins = at > 0 and not marked[at - 1].isspace()
+                marked[at : at + len(word.text)] = shift(word.text, word, base, adjoins=adjoins)
+            if is_struck(word, run):
+                marked[at] = f"~~{marked[at]}"
+                marked[at + len(word.text) - 1] += "~~"
+        edges = [start - line.start() for start in (*starts, line.end())]
+        texts = [_tidy("".join(marked[start:end])) for start, end in pairwise(edges)]
         run.pieces = [piece._replace(text=text) for text, piece in zip(texts, run.pieces, strict=True) if text]
         run.text = " ".join(piece.text for piece in run.pieces)
         if run.text:
-            ends_of_line = (next(_WORD.finditer(characters, line.start(), line.end())).start(), word.end() - 1)
-            run.bold = all(_is_bold(text_page, index) for index in ends_of_line)
+            run.bold = all(_is_bold(text_page, index) for index in (words[0][0], match.end() - 1))
             runs.append(run)
     return runs
+
+
+def _measure_word(word: re.Match[str], measure: Callable[[int], Piece | None]) -> Iterator[tuple[int, Piece]]:
+    """Yield the word, or the parts of it that are as high each, with their places. The first and last characters
+    enclose it; asking for every box would take twice as long."""
+    first, last = measure(word.start()), measure(word.end() - 1)
+    if first is None or last is None or abs(first.bottom - last.bottom) + abs(first.top - last.top) < _EVEN:
+        if whole := (first.join(last) if first and last else first or last):
+            yield word.start(), whole._replace(text=word[0])
+        return
+    start, part = word.start(), first
+    for index in range(word.start() + 1, word.end()):
+        if (each := measure(index)) is None:
+            continue
+        if abs(each.bottom - part.bottom) + abs(each.top - part.top) < _EVEN:
+            part = part.join(each)
+        else:
+            yield start, part._replace(text=word[0][start - word.start() : index - word.start()])
+            start, part = index, each
+    yield start, part._replace(text=word[0][start - word.start() :])
+
+
+def _find_base(words: Sequence[tuple[int, Piece]]) -> Piece | None:
+    """Return the longest word in the type that most of a line is set in; none where all is as high, or upright."""
+    heights = Counter[int]()
+    for _, word in words:
+        heights[round(word.bottom - word.top)] += len(word.text)
+    [(usual, _)] = heights.most_common(1)
+    base = max((w for _, w in words if round(w.bottom - w.top) == usual), key=lambda word: len(word.text))
+    is_upright = base.right - base.left > _UPRIGHT * usual or len(base.text) < _SHORT
+    return base if len(heights) > 1 and is_upright else None
 
 
 def _is_bold(text_page: raw.FPDF_TEXTPAGE, index: int) -> bool:
@@ -124,4 +186,4 @@ def _is_bold(text_page: raw.FPDF_TEXTPAGE, index: int) -> bool:
 
 
 def _tidy(characters: str) -> str:
-    return squeeze(make_storable(characters.replace(_HYPHEN, "-")))
+    return squeeze(make_storable(characters.replace(_HYPHEN, "-").replace("~~ ~~", " ")))

@@ -48,6 +48,7 @@ def align_tables(runs: Sequence[Run]) -> list[Run]:
             if sum(map(bool, split_cells(header.text.split("\n")[0])[1:])) * 2 >= len(named) - 1:
                 first = min(first, *lines)
                 columns, headers[first] = named, header
+                header.columns = [(column.left, column.right) for column in columns]
                 free -= lines
         _join_labels(runs, free, body, columns)
         _join_cells(runs, free, body, columns)
@@ -57,6 +58,7 @@ def align_tables(runs: Sequence[Run]) -> list[Run]:
         for row in rows:
             if len(set(_find_places(row.cells, columns))) == len(row.cells):
                 row.text = join_cells(_place(row.cells, columns))
+                row.columns = [(column.left, column.right) for column in columns]
     kept = free.union(*bodies)
     aligned: list[Run] = []
     for i, run in enumerate(runs):

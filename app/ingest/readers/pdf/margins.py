@@ -40,11 +40,9 @@ class RunningLines:
             }
         )
 
-    def holds(self, lines: Sequence[PageLine], index: int, page: int) -> bool:
+    def holds(self, lines: Sequence[PageLine], index: int, page: int, often: int = _OFTEN) -> bool:
         """Return True if the line at `index` is a running title or a page number. `page` counts from 1."""
-        return _is_at_margin(lines, index) and any(
-            self._counts[key] >= _OFTEN for key in _make_keys(lines[index], page)
-        )
+        return _is_at_margin(lines, index) and any(self._counts[key] >= often for key in _make_keys(lines[index], page))
 
 
 def find_contents(pages: Sequence[Page]) -> list[range]:

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from domain.documents import Box
+from domain.documents import Box, UnreadKind
+
+Edges = tuple[float, float, float, float]
+"""Left, top, right and bottom, in points from the top left of the page as shown."""
+Skipped = tuple[UnreadKind, str, int]
+"""What is not read of a page: kind, what is to say of it, and number."""
 
 
 class Piece(NamedTuple):
@@ -18,10 +23,10 @@ class Piece(NamedTuple):
     gap: float = 0.0
     """Width of the gap before it, in heights of the type."""
 
-    def join(self, other: "Piece") -> "Piece":
+    def join(self, other: "Piece", glue: str = " ") -> "Piece":
         """Return both as one."""
         return Piece(
-            f"{self.text} {other.text}".strip(),
+            f"{self.text}{glue}{other.text}".strip(),
             min(self.left, other.left),
             min(self.top, other.top),
             max(self.right, other.right),
@@ -51,6 +56,10 @@ class Run:
     """True if it begins and ends in bold type."""
     confidence: float | None = None
     """How sure text recognition is of it, 0-1; None where the file has the text."""
+    is_entered: bool = False
+    """True for what is entered in a form."""
+    columns: Sequence[tuple[float, float]] = ()
+    """Left and right edges of the columns, if it is the row of a table."""
 
     @property
     def height(self) -> float:
@@ -75,6 +84,8 @@ class PageLine:
     """Separator from the line before: a space where the paragraph goes on, a line break in tables and lists, an empty
     line before a paragraph, nothing after a hyphen."""
     box: Box
+    columns: Sequence[tuple[float, float]] = ()
+    """Left and right edges of the columns, in points, if it is the row of a table."""
 
     @property
     def has_cells(self) -> bool:
@@ -89,6 +100,12 @@ class Page:
     lines: list[PageLine]
     is_picture: bool
     """True if it has an image and hardly any text."""
+    skipped: Sequence[Skipped] = ()
+    own: str = ""
+    """The characters of its content, as the file has them."""
+    is_mute: bool = False
+    """True if its fonts do not say which letters their signs are."""
+    has_fields: bool = False
     unseen: Sequence[str] = ()
     """Words that nobody sees, which are not among the lines."""
     is_scan: bool = False

@@ -49,13 +49,15 @@ def _break_lines(block: Sequence[Run], view: View) -> list[PageLine]:
             gap = ""
         else:
             gap = " " if _continues_sentence(before, run, margin) else "\n"
-        lines.append(PageLine(run.text, run.height, run.bold, gap, view.measure(run)))
+        lines.append(PageLine(run.text, run.height, run.bold, gap, view.measure(run), run.columns))
     return lines
 
 
 def _continues_sentence(before: Run, run: Run, margin: float) -> bool:
     """Return True if the line before was full, so that the next word did not fit on it."""
-    if before.tabular or run.tabular or _ITEM.match(run.text) or abs(before.height - run.height) > 0.1 * run.height:
+    if any(each.tabular or each.is_entered for each in (before, run)) or _ITEM.match(run.text):
+        return False
+    if abs(before.height - run.height) > 0.1 * run.height:
         return False
     if before.bold and not run.bold and reads_like_heading(before.text):
         return False

@@ -10,14 +10,17 @@ from pypdfium2 import raw
 from app.ingest.metadata.dates import state_day
 from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
+from app.ingest.readers.pdf.annotations import place_entered, read_annotations
 from app.ingest.readers.pdf.characters import View, read_characters, read_runs
 from app.ingest.readers.pdf.columns import align_tables
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
-from app.ingest.readers.pdf.margins import RunningLines, find_contents, leave_out
+from app.ingest.readers.pdf.margins import find_contents, leave_out
+from app.ingest.readers.pdf.order import join_figures, put_in_order
+from app.ingest.readers.pdf.overleaf import join_pages
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.paragraphs import lay_out
-from app.ingest.readers.pdf.rules import fill_grids, find_grids
-from app.ingest.readers.pdf.scans import can_recognise, describe_scans, is_scan, recognise, refuse_many
+from app.ingest.readers.pdf.rules import Drawn, fill_grids, find_grids
+from app.ingest.readers.pdf.scans import can_recognise, describe_scans, recognise, refuse_many
 from app.ingest.readers.pdf.tables import join_rows, separate_cells
 from app.ingest.readers.pdf.visibility import Visibility
 from app.ingest.reading_progress import note_pages
@@ -37,6 +40,11 @@ _DEEPEST = 6
 
 _SPARSE = 15
 """Characters per page. A file of pictures with less text than that is a scan with stamps or page numbers on it."""
+_FEW = 100
+"""Characters: a scan may have a stamp or a page number as text. Chosen."""
+_COVERED = 0.5
+"""Share of the page that a scan's pictures cover. Chosen."""
+_XFA = (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
 
 
 def read_pdf(source: str, data: bytes) -> ParsedDocument:
@@ -49,7 +57,9 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
     """
     with _PDFIUM:
         document = _open(data)
-        count = len(document)
+        document.init_forms()
+        count, attached = len(document), raw.FPDFDoc_GetAttachmentCount(document)
+        is_xfa = document.get_formtype() in _XFA
         metadata = squeeze(document.get_metadata_value("Title"))
     try:
         if count > MAX_PAGES:
@@ -64,7 +74,9 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
     finally:
         with _PDFIUM:
             document.close()
-    return _assemble(source, _check_scans(pages), metadata)
+    if is_xfa and not any(page.has_fields for page in pages):
+        raise UnreadableDocument("The PDF is a form that only Adobe Reader shows (XFA). Print it there to a new PDF.")
+    return _assemble(source, _check_scans(pages), metadata, attached)
 
 
 def read_picture(source: str, data: bytes) -> ParsedDocument:
@@ -82,7 +94,7 @@ def read_picture(source: str, data: bytes) -> ParsedDocument:
             pages.append(_read_page(document, 0))
             document.close()
         note_pages(number, count)
-    return _assemble(source, _check_scans(pages), "")
+    return _assemble(source, _check_scans(pages))
 
 
 def _check_scans(pages: list[Page]) -> list[Page]:
@@ -91,6 +103,11 @@ def _check_scans(pages: list[Page]) -> list[Page]:
     if characters < _SPARSE * len(pages) and sum(page.is_picture for page in pages) * 2 > len(pages):
         if can_recognise():
             raise ScannedDocument("The pages are pictures in which text recognition (OCR) finds no text.")
+        if any(page.is_mute for page in pages):
+            raise ScannedDocument(
+                "The PDF does not say which letters its signs are. Save it again from the program that it comes from, "
+                'or have the pages recognised: pip install "askgraph[ocr]".'
+            )
         raise ScannedDocument
     return pages
 
@@ -122,64 +139,79 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         raise UnreadableDocument(f"Page {index + 1} of the PDF is damaged. Print it to a new PDF and retry.") from error
     try:
         view = View(page)
-        seen, unseen = Visibility(page, text_page.raw, view).blank_unseen(read_characters(text_page.raw))
-        grids = find_grids(page, view)
-        read = read_runs(seen, text_page.raw, view, lambda *place: any(grid.parts(*place) for grid in grids))
-        runs = join_rows(fill_grids(read, grids))
+        drawn = Drawn(page, view)
+        grids = find_grids(drawn.lines)
+        own = read_characters(text_page.raw)
+        entered, skipped = read_annotations(page, view)
+        skipped += drawn.skipped()
+        has_fields = bool(entered) or any(kind == "form field" for kind, _, _ in skipped)
+        unmapped, signs = own.count("�"), len("".join(own.split()))
+        if is_mute := unmapped * 2 > signs:
+            skipped.append(("font", "without a mapping", 1))
+            own = ""
+        elif unmapped:
+            skipped.append(("character", "of a font without a mapping", unmapped))
+        seen, unseen = Visibility(page, text_page.raw, view, drawn.pictures).blank_unseen(own)
+        read = read_runs(
+            seen, text_page.raw, view, lambda *place: any(grid.parts(*place) for grid in grids), drawn.strikes
+        )
+        runs = put_in_order(join_rows(join_figures(fill_grids(place_entered(read, entered), grids))))
         characters = sum(len(run.text) for run in runs)
-        is_picture = characters < _SPARSE and _has_image(page)
-        scanned, doubtful = is_scan(page, characters), 0
+        is_picture = characters < _SPARSE and (bool(drawn.pictures) or is_mute)
+        scanned, doubtful = is_mute or (characters < _FEW and drawn.covered >= _COVERED), 0
         if scanned and can_recognise():
             scan = recognise(page)
             doubtful = scan.doubtful
             if sum(len(run.text) for run in scan.runs) > characters:
-                runs, view = join_rows(scan.runs), scan.view
+                runs, view, skipped, own = join_rows(scan.runs), scan.view, [], ""
         separate_cells(runs)
         runs = align_tables(runs)
-        return Page(lay_out(runs, view), is_picture, unseen, scanned, doubtful)
+        return Page(lay_out(runs, view), is_picture, skipped, own, is_mute, has_fields, unseen, scanned, doubtful)
     finally:
         text_page.close()
         page.close()
 
 
-def _has_image(page: pypdfium2.PdfPage) -> bool:
-    return any(True for _ in page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3))
-
-
-def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
-    """Join the pages into one text with sections; `metadata` is the title that the file states."""
+def _assemble(source: str, pages: list[Page], metadata: str = "", attached: int = 0) -> ParsedDocument:
+    """Join the pages into one text with sections. `metadata` is the title that the file states, and `attached` the
+    number of files in it."""
     assembly = Assembly()
+    assembly.skip("attachment", number=attached)
     placed: list[Line] = []
     words = _collect_words(pages)
     levels = rank_headings(pages)
-    running = RunningLines(pages)
-    contents = find_contents(pages)
     margins: list[tuple[int, int]] = []
-    for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
-        heading, opened = "", 0
-        level: int | None = None
-        for index, (line, following) in enumerate(zip(page.lines, [*page.lines[1:], None], strict=False)):
-            before, level = level, found.get(index)
-            continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
-            text = _BULLET.sub("- ", _rejoin_word(line.text, following, words))
-            mark, gap = "", line.gap
-            if level is not None and not continued:
-                mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
-            elif level is not None:
-                gap = " " if gap else gap
-            elif before is not None:
-                gap = "\n\n"
-            start = assembly.add_block(mark + text, gap=gap)
-            end = start + len(mark) + len(text)
-            # With its mark, or the page would begin behind it and a chunk hold nothing else.
-            placed.append(Line(start, end, number, line.box))
-            if index in contents[number - 1] or running.holds(page.lines, index, number):
-                margins.append((start, end))
-            if level is not None:
-                heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
-                assembly.open_section(level, heading, opened)
-    for number, page in enumerate(pages, start=1):
-        assembly.leave_out(" ".join(page.unseen), f"hidden on page {number}")
+    lines, repeated = join_pages(pages, find_contents(pages))
+    assembly.pass_over(" ".join(repeated))
+    heading, opened = "", 0
+    level: int | None = None
+    for (page, index, line, is_margin), following in zip(
+        lines, [*(each.line for each in lines[1:]), None], strict=True
+    ):
+        before, level = level if index else None, levels[page - 1].get(index)
+        continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
+        text = _BULLET.sub("- ", _rejoin_word(line.text, following, words))
+        mark, gap = "", line.gap
+        if level is not None and not continued:
+            mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
+        elif level is not None:
+            gap = " " if gap else gap
+        elif before is not None:
+            gap = "\n\n"
+        start = assembly.add_block(mark + text, gap=gap)
+        end = start + len(mark) + len(text)
+        # With its mark, or the page would begin behind it and a chunk hold nothing else.
+        placed.append(Line(start, end, page, line.box))
+        if is_margin:
+            margins.append((start, end))
+        if level is not None:
+            heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
+            assembly.open_section(level, heading, opened)
+    for number, each in enumerate(pages, start=1):
+        assembly.expect(each.own)
+        assembly.leave_out(" ".join(each.unseen), f"hidden on page {number}")
+        for kind, what, count in each.skipped:
+            assembly.skip(kind, f"{what} on page {number}".strip(), count)
     # Without a stated title, the file's name beats the largest line, which is often "Form 10-K" or a logo.
     document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source)
     sections = tuple(part for section in document.sections for part in leave_out(section, margins))

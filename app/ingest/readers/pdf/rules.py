@@ -3,14 +3,15 @@
 import ctypes
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import islice, pairwise, takewhile
+from typing import Any, NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.pdf.characters import View
-from app.ingest.readers.pdf.page import Piece, Run
+from app.ingest.readers.pdf.page import Edges, Piece, Run, Skipped
+from app.ingest.readers.pdf.tables import FIGURE
 from domain.text.tables import join_cells, write_rule
 
 _NEAR = 2.0
@@ -21,6 +22,14 @@ _LONGEST_CELL = 1500
 """Characters of a cell. A longer one is a column of text in a frame. Chosen."""
 _MOST = 3000
 """Lines that are drawn on a page. One with more is a picture."""
+_LARGE = 0.04
+"""Share of the page that a picture needs to be no logo. Chosen."""
+_MIDDLE = (0.35, 0.75)
+"""Part of a word's height, from its top, in which a line that goes through it lies. Chosen."""
+_SIDES = 5
+"""Steps in which a rectangle is drawn."""
+_SHAPES = 10
+"""Shapes other than lines and rectangles that make a drawing. Chosen."""
 
 
 class _Rule(NamedTuple):
@@ -56,11 +65,97 @@ class Grid:
         return row, column
 
 
-def find_grids(page: pypdfium2.PdfPage, view: View) -> list[Grid]:
+class Drawn:
+    """What is drawn on a page besides its text. Asks PDFium, so hold its lock."""
+
+    def __init__(self, page: pypdfium2.PdfPage, view: View) -> None:
+        self.pictures: list[Edges] = []
+        self._shapes = 0
+        self._paper: float = view.width * view.height
+        self.lines = list(islice(self._read_lines(page, view), _MOST))
+        across = (line for line in self.lines if line[3] - line[1] <= _NEAR and line[2] - line[0] > _SHORTEST)
+        self._across = sorted(across, key=lambda line: line[1])
+
+    @property
+    def covered(self) -> float:
+        """Return the share of the page that pictures cover."""
+        return sum(map(_measure, self.pictures)) / self._paper
+
+    def strikes(self, word: Piece, run: Run) -> bool:
+        """Return True if a line goes through a word that is no longer than the run of the word."""
+        height = word.bottom - word.top
+        first = bisect(self._across, word.top + _MIDDLE[0] * height, key=lambda line: line[1])
+        return any(
+            run.left - _NEAR <= line[0] <= word.left + _NEAR and word.right - _NEAR <= line[2] <= run.right + _NEAR
+            for line in takewhile(lambda line: line[3] < word.top + _MIDDLE[1] * height, self._across[first:])
+        )
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield what is drawn and not read."""
+        if large := sum(_measure(each) >= _LARGE * self._paper for each in self.pictures):
+            yield "picture", "", large
+        if self._shapes >= _SHAPES:
+            yield "drawing", "", 1
+
+    def _read_lines(self, page: pypdfium2.PdfPage, view: View) -> Iterator[Edges]:
+        """Yield the straight lines that are drawn, and rectangles that are as thin, as boxes on the page as shown.
+
+        Asks PDFium itself, because most objects are text, for which the package's would be made too.
+        """
+        box = [ctypes.c_float() for _ in range(4)]
+        x, y, fill, stroke = ctypes.c_float(), ctypes.c_float(), ctypes.c_int(), ctypes.c_int()
+        placed = raw.FS_MATRIX()
+        for number in range(raw.FPDFPage_CountObjects(page)):
+            each = raw.FPDFPage_GetObject(page, number)
+            kind = raw.FPDFPageObj_GetType(each)
+            if kind == raw.FPDF_PAGEOBJ_TEXT or not raw.FPDFPageObj_GetBounds(each, *box):
+                continue
+            left, bottom, right, top = (edge.value for edge in box)
+            edges = view.show(raw.FS_RECTF(left, top, right, bottom))
+            if _is_picture(each, kind):
+                self.pictures.append(edges)
+            if kind != raw.FPDF_PAGEOBJ_PATH:
+                continue
+            if min(right - left, top - bottom) <= _NEAR:
+                yield edges
+                continue
+            count = min(raw.FPDFPath_CountSegments(each), _MOST)
+            self._shapes += count > _SIDES
+            raw.FPDFPath_GetDrawMode(each, fill, stroke)
+            raw.FPDFPageObj_GetMatrix(each, placed)
+            matrix = pypdfium2.PdfMatrix.from_raw(placed)
+            start = last = (0.0, 0.0)
+            for index in range(count if stroke.value else 0):
+                segment = raw.FPDFPath_GetPathSegment(each, index)
+                raw.FPDFPathSegment_GetPoint(segment, x, y)
+                point = matrix.on_point(x.value, y.value)
+                drawn = raw.FPDFPathSegment_GetType(segment)
+                start = point if drawn == raw.FPDF_SEGMENT_MOVETO else start
+                if drawn == raw.FPDF_SEGMENT_LINETO:
+                    yield view.show(raw.FS_RECTF(*last, *point))
+                if raw.FPDFPathSegment_GetClose(segment):
+                    yield view.show(raw.FS_RECTF(*point, *start))
+                last = point
+
+
+def _is_picture(drawn: Any, kind: int, depth: int = 3) -> bool:
+    """Return True for a picture, and for what holds one."""
+    if kind != raw.FPDF_PAGEOBJ_FORM or not depth:
+        return bool(kind == raw.FPDF_PAGEOBJ_IMAGE)
+    parts = (raw.FPDFFormObj_GetObject(drawn, i) for i in range(min(raw.FPDFFormObj_CountObjects(drawn), _MOST)))
+    return any(_is_picture(part, raw.FPDFPageObj_GetType(part), depth - 1) for part in parts)
+
+
+def _measure(edges: Edges) -> float:
+    left, top, right, bottom = edges
+    return (right - left) * (bottom - top)
+
+
+def find_grids(lines: Iterable[Edges]) -> list[Grid]:
     """Return the grids of rules of a page, which have two rows and columns at least."""
     across: list[_Rule] = []
     down: list[_Rule] = []
-    for left, top, right, bottom in islice(_read_lines(page, view), _MOST):
+    for left, top, right, bottom in lines:
         if bottom - top <= _NEAR and right - left > _SHORTEST:
             across.append(_Rule((top + bottom) / 2, left, right))
         elif right - left <= _NEAR and bottom - top > _SHORTEST:
@@ -96,13 +191,15 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
                 rows.setdefault(row, {}).setdefault(column, []).append(piece)
                 plain.update(() if run.bold else (row,))
         lengths = [sum(len(piece.text) for piece in held) for cells in rows.values() for held in cells.values()]
-        if sum(len(cells) > 1 for cells in rows.values()) < 2 or max(lengths) > _LONGEST_CELL:
+        stacked = any(_is_stacked(held) for cells in rows.values() for held in cells.values())
+        if stacked or sum(len(cells) > 1 for cells in rows.values()) < 2 or max(lengths) > _LONGEST_CELL:
             continue
         columns = sorted({column for cells in rows.values() for column in cells})
         made = []
         for row, cells in sorted(rows.items()):
             texts = [" ".join(piece.text for piece in cells.get(column, ())) for column in columns]
-            made.append(_make_row(join_cells(texts), [piece for held in cells.values() for piece in held]))
+            edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
+            made.append(_make_row(edges, join_cells(texts), [piece for held in cells.values() for piece in held]))
             if plain and row == max((other for other in rows if other < min(plain)), default=None):
                 made[-1].text += "\n" + write_rule(len(columns))
         first = filled.index(inside[0])
@@ -111,44 +208,20 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
     return filled
 
 
-def _make_row(text: str, pieces: Sequence[Piece]) -> Run:
+def _is_stacked(pieces: Sequence[Piece]) -> bool:
+    """Return True for figures that stand below each other, each of a row that no rule parts from the next."""
+    figures = [piece for piece in pieces if FIGURE.fullmatch(piece.text)]
+    below = sum(after.top >= before.bottom - _NEAR for before, after in pairwise(figures))
+    return below > 1 and len(figures) * 2 > len(pieces)
+
+
+def _make_row(columns: Sequence[tuple[float, float]], text: str, pieces: Sequence[Piece]) -> Run:
     left, top = min(piece.left for piece in pieces), min(piece.top for piece in pieces)
     right, bottom = max(piece.right for piece in pieces), max(piece.bottom for piece in pieces)
     heights = [piece.bottom - piece.top for piece in pieces]
-    return Run(text, left, top, right, bottom, heights, [Piece(text, left, top, right, bottom)], tabular=True)
-
-
-def _read_lines(page: pypdfium2.PdfPage, view: View) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the straight lines that are drawn, and rectangles that are as thin, as boxes on the page as shown.
-
-    Asks PDFium itself, because most objects are text, for which the package's would be made too.
-    """
-    box = [ctypes.c_float() for _ in range(4)]
-    x, y, fill, stroke = ctypes.c_float(), ctypes.c_float(), ctypes.c_int(), ctypes.c_int()
-    placed = raw.FS_MATRIX()
-    for number in range(raw.FPDFPage_CountObjects(page)):
-        path = raw.FPDFPage_GetObject(page, number)
-        if raw.FPDFPageObj_GetType(path) != raw.FPDF_PAGEOBJ_PATH or not raw.FPDFPageObj_GetBounds(path, *box):
-            continue
-        left, bottom, right, top = (edge.value for edge in box)
-        if min(right - left, top - bottom) <= _NEAR:
-            yield view.show(raw.FS_RECTF(left, top, right, bottom))
-            continue
-        raw.FPDFPath_GetDrawMode(path, fill, stroke)
-        raw.FPDFPageObj_GetMatrix(path, placed)
-        matrix = pypdfium2.PdfMatrix.from_raw(placed)
-        start = last = (0.0, 0.0)
-        for index in range(min(raw.FPDFPath_CountSegments(path), _MOST) if stroke.value else 0):
-            segment = raw.FPDFPath_GetPathSegment(path, index)
-            raw.FPDFPathSegment_GetPoint(segment, x, y)
-            point = matrix.on_point(x.value, y.value)
-            kind = raw.FPDFPathSegment_GetType(segment)
-            start = point if kind == raw.FPDF_SEGMENT_MOVETO else start
-            if kind == raw.FPDF_SEGMENT_LINETO:
-                yield view.show(raw.FS_RECTF(*last, *point))
-            if raw.FPDFPathSegment_GetClose(segment):
-                yield view.show(raw.FS_RECTF(*point, *start))
-            last = point
+    return Run(
+        text, left, top, right, bottom, heights, [Piece(text, left, top, right, bottom)], tabular=True, columns=columns
+    )
 
 
 def _join(rules: Iterable[_Rule]) -> list[_Rule]:

@@ -9,14 +9,12 @@ import resource
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
 import pypdfium2
-from pypdfium2 import raw
 
 from app.ingest.readers.assembly import squeeze
 from app.ingest.readers.pdf.characters import View
@@ -37,11 +35,6 @@ _DETECTED_SIDE = 1280
 _PAGE_SECONDS = 20
 """Computing time that a worker gets for each page, on top of the file's."""
 
-_FEW = 100
-"""Characters: a scan may have a stamp or a page number as text. Chosen."""
-_COVERED = 0.5
-"""Share of the page that a scan's pictures cover. Chosen."""
-_MOST_PICTURES = 1000
 _STEP = 1.4
 """Sizes of type nearer than this are taken for the same: recognised lines are as high as their letters happen to be."""
 _PROSE = 25
@@ -83,17 +76,6 @@ class TiltedView(View):
 def can_recognise() -> bool:
     """Return True if the extra is installed."""
     return find_spec(PACKAGE) is not None
-
-
-def is_scan(page: pypdfium2.PdfPage, characters: int) -> bool:
-    """Return True if pictures cover the page and it has hardly any text. Asks PDFium, so hold its lock."""
-    if characters >= _FEW:
-        return False
-    width, height = page.get_size()
-    pictures = islice(page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3), _MOST_PICTURES)
-    bounds = (picture.get_bounds() for picture in pictures)
-    covered = sum((right - left) * (top - bottom) for left, bottom, right, top in bounds)
-    return bool(covered >= _COVERED * width * height)
 
 
 def recognise(page: pypdfium2.PdfPage) -> Scan:

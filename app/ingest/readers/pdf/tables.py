@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from app.ingest.readers.assembly import lower, raise_up
 from app.ingest.readers.pdf.page import Piece, Run
 from domain.text.tables import is_value
 
@@ -19,7 +20,17 @@ _OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
 """End of a cell that continues after the gap: a currency sign, a bracket, a leader."""
 _CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
 """Start of text that belongs to the cell before the gap."""
-_FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:(?=[.,/:]*\d)[\d.,/:]*+\s*+[%)\]]*+|[—–-])")
+_LEADER = re.compile(r"\s*(?:[.…·_]\s*){3,}$")
+"""Dots that lead from a label to its figure."""
+FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:(?=[.,/:]*\d)[\d.,/:]*+\s*+[%)\]]*+|[—–-])[⁰¹²³⁴-⁹]*")
+_SHIFTED = re.compile(r"\S[⁰¹²³⁴-⁹₀-₉]$")
+_ADJOINING = 0.15
+"""Gap in heights of the type below which no blank stands between a letter and a raised one."""
+_LONGEST_MARK = 4
+"""Characters that are raised or lowered together. Chosen."""
+_SMALLER, _HIGHER, _DEEPER = 0.85, 0.2, 0.02
+"""Shares of the height of a line's type: digits are raised or lowered that are lower than the first, and have their
+foot as much above or below that of the line."""
 
 
 def join_rows(runs: Iterable[Run]) -> list[Run]:
@@ -29,23 +40,46 @@ def join_rows(runs: Iterable[Run]) -> list[Run]:
         if rows and _continues(rows[-1], run):
             row = rows[-1]
             gap = (run.left - row.right) / max(run.height, 1)
+            if run.is_entered and not row.is_entered:
+                gap = 0.0  # it belongs to its label, however far
+            first, *others = run.pieces
+            glue = " "
+            adjoins = gap < _ADJOINING
+            if (raised := shift(run.text, run, row, adjoins=adjoins)) != run.text:
+                first, glue = first._replace(text=raised), "" if adjoins else " "
+            elif (raised := shift(row.text, row, run, adjoins=False)) != row.text:
+                row.text, row.pieces[0] = raised, row.pieces[0]._replace(text=raised)
+            elif adjoins and _SHIFTED.search(row.text):
+                glue = ""
             row.joined |= gap > WIDE_GAP
             row.tabular |= run.tabular or gap > WIDE_GAP
             row.bold &= run.bold
             row.confidence = min(filter(None, (row.confidence, run.confidence)), default=None)
-            row.text += " " + run.text
-            first, *others = run.pieces
-            if gap > NARROW_GAP:
+            row.text += glue + " ".join(piece.text for piece in (first, *others))
+            if gap > NARROW_GAP or _LEADER.search(row.text):
                 row.pieces.append(first._replace(gap=gap))
             else:
-                row.pieces[-1] = row.pieces[-1].join(first)
+                row.pieces[-1] = row.pieces[-1].join(first, glue)
             row.pieces += others
             row.left, row.top = min(row.left, run.left), min(row.top, run.top)
             row.right, row.bottom = max(row.right, run.right), max(row.bottom, run.bottom)
             row.heights += run.heights
+            row.is_entered = run.is_entered
         else:
             rows.append(run)
     return rows
+
+
+def shift(text: str, small: Run | Piece, line: Run | Piece, *, adjoins: bool) -> str:
+    """Return the text of a part with its digits raised or lowered, if it stands so beside the rest of its line. What is
+    lowered adjoins a letter."""
+    height = line.bottom - line.top
+    is_mark = len(text) <= _LONGEST_MARK and any(map(str.isdigit, text))
+    if not is_mark or small.bottom - small.top >= _SMALLER * height:
+        return text
+    if line.bottom - small.bottom > _HIGHER * height:
+        return raise_up(text) if len(raise_up(text)) == len(text) else text
+    return lower(text) if adjoins and small.bottom - line.bottom > _DEEPER * height else text
 
 
 def separate_cells(runs: Sequence[Run]) -> None:
@@ -70,7 +104,7 @@ def separate_cells(runs: Sequence[Run]) -> None:
         if len(cells) > 1 and (
             any(len(rows[k]) > 1 for k in near[i])
             or len(wide[i]) > 2
-            or sum(_FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
+            or sum(FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
         ):
             run.cells, run.tabular = cells, True
             run.text = " | ".join(cell.text for cell in cells)
@@ -79,12 +113,29 @@ def separate_cells(runs: Sequence[Run]) -> None:
 def part_joined(run: Run) -> list[Run]:
     """Return what was joined to one line and is no row of a table, such as the captions of figures side by side."""
     cells = _find_cells(run, frozenset()) if run.joined and not run.cells else []
-    if len(cells) < 2:
-        return [run]
-    return [
-        Run(cell.text, cell.left, cell.top, cell.right, cell.bottom, run.heights, [cell], bold=run.bold)
-        for cell in cells
-    ]
+    return [make_run([cell], run) for cell in cells] if len(cells) > 1 else [run]
+
+
+def cut_run(run: Run, place: float) -> tuple[Run | None, Run | None]:
+    """Return what of a run stands left of a place, and what right."""
+    sides = ([each for each in run.pieces if (each.left < place) == is_left] for is_left in (True, False))
+    left, right = (make_run(side, run) if side else None for side in sides)
+    return left, right
+
+
+def make_run(pieces: Sequence[Piece], run: Run) -> Run:
+    """Return pieces of a run as one of its own."""
+    return Run(
+        " ".join(piece.text for piece in pieces),
+        min(piece.left for piece in pieces),
+        min(piece.top for piece in pieces),
+        max(piece.right for piece in pieces),
+        max(piece.bottom for piece in pieces),
+        run.heights,
+        list(pieces),
+        bold=run.bold,
+        confidence=run.confidence,
+    )
 
 
 def _continues(row: Run, run: Run) -> bool:
@@ -108,19 +159,20 @@ def _find_cells(run: Run, columns: frozenset[int]) -> list[Piece]:
     """
     cells = run.pieces[:1]
     for piece in run.pieces[1:]:
-        is_after_figure = piece.text[0] in "$€£¥(0123456789—–" and _FIGURE.fullmatch(cells[-1].text) is not None
+        is_after_figure = piece.text[0] in "$€£¥(0123456789—–" and FIGURE.fullmatch(cells[-1].text) is not None
         begins = round(piece.left) in columns or piece.text[0] in "$€£¥"
-        separate = piece.gap > WIDE_GAP or is_after_figure or (piece.gap > NARROW_GAP and begins)
+        is_led = _LEADER.search(cells[-1].text) and FIGURE.fullmatch(piece.text)
+        separate = piece.gap > WIDE_GAP or is_after_figure or is_led or (piece.gap > NARROW_GAP and begins)
         if not separate or _is_same_cell(cells, piece, run):
             cells[-1] = cells[-1].join(piece)
         else:
             cells.append(piece)
-    return cells
+    return [cell._replace(text=_LEADER.sub("", cell.text)) for cell in cells] if len(cells) > 1 else cells
 
 
 def is_figure(text: str) -> bool:
     """Return True if a cell is a figure. Years and dates are none, because they stand in headers."""
-    return _FIGURE.fullmatch(text) is not None and is_value(text)
+    return FIGURE.fullmatch(text) is not None and is_value(text)
 
 
 def has_figures(run: Run) -> bool:

@@ -5,6 +5,7 @@ Text recognition lays its words without ink over the picture of a page: those ar
 
 import ctypes
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pypdfium2
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from pypdfium2 import raw
 
 from app.ingest.readers.pdf.characters import View
+from app.ingest.readers.pdf.page import Edges
 
 _WORD = re.compile(r"[^\s\x02]+")
 _SMALLEST = 1.0
@@ -21,17 +23,17 @@ _WHITE = 250
 _OPAQUE = 5
 """Opacity below which a colour leaves no ink, of 255."""
 
-_Rectangle = tuple[float, float, float, float]
-
 
 class Visibility:
     """Tells which words of a page are seen. Asks PDFium, so hold its lock."""
 
-    def __init__(self, page: pypdfium2.PdfPage, text_page: raw.FPDF_TEXTPAGE, view: View) -> None:
+    def __init__(
+        self, page: pypdfium2.PdfPage, text_page: raw.FPDF_TEXTPAGE, view: View, pictures: Sequence[Edges]
+    ) -> None:
         self._page = page
         self._text_page = text_page
         self._view = view
-        self._pictures: list[_Rectangle] | None = None
+        self._pictures = pictures
         self._shown: NDArray[np.uint8] | None = None
 
     def blank_unseen(self, characters: str) -> tuple[str, list[str]]:
@@ -58,20 +60,17 @@ class Visibility:
             return True
         text = raw.FPDFText_GetTextObject(self._text_page, index)
         if text and raw.FPDFTextObj_GetTextRenderMode(text) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
-            return not self._is_on_picture(box)
+            return not self._is_on_picture(left, top, right, bottom)
         red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
         if not raw.FPDFText_GetFillColor(self._text_page, index, red, green, blue, alpha):
             return False
         if alpha.value < _OPAQUE:
-            return not self._is_on_picture(box)
+            return not self._is_on_picture(left, top, right, bottom)
         return min(red.value, green.value, blue.value) >= _WHITE and self._is_blank(left, top, right, bottom)
 
-    def _is_on_picture(self, box: raw.FS_RECTF) -> bool:
-        if self._pictures is None:
-            images = self._page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3)
-            self._pictures = [image.get_bounds() for image in images]
-        x, y = (box.left + box.right) / 2, (box.bottom + box.top) / 2
-        return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in self._pictures)
+    def _is_on_picture(self, left: float, top: float, right: float, bottom: float) -> bool:
+        x, y = (left + right) / 2, (top + bottom) / 2
+        return any(x1 <= x <= x2 and y1 <= y <= y2 for x1, y1, x2, y2 in self._pictures)
 
     def _is_blank(self, left: float, top: float, right: float, bottom: float) -> bool:
         """Return True if the page is white there, as it is drawn: white letters on a colour leave some of that."""

@@ -1,0 +1,98 @@
+"""What stands on a page besides its content: values of form fields, typewriter notes, comments and attached files."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import pypdfium2
+from pypdfium2 import raw
+
+from app.ingest.readers.assembly import squeeze
+from app.ingest.readers.pdf.characters import View
+from app.ingest.readers.pdf.page import Piece, Run, Skipped
+
+_MOST = 2000
+"""Annotations of a page that are looked at. Chosen."""
+_TYPE = 12.0
+"""Height in points of what is entered where its box is higher. Chosen."""
+_LONGEST = 20_000
+"""Bytes of a value or a note. Chosen: a page is full of less."""
+_UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+_WITHOUT_TEXT = (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP)
+_FILES = (raw.FPDF_ANNOT_FILEATTACHMENT, raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_MOVIE, raw.FPDF_ANNOT_RICHMEDIA)
+_DRAWN = (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_INK)
+_BUTTONS = (raw.FPDF_FORMFIELD_UNKNOWN, raw.FPDF_FORMFIELD_PUSHBUTTON)
+_BOXES = (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)
+
+
+def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], list[Skipped]]:
+    """Return what is entered on the page, from top to bottom, and what is not read. Asks PDFium, so hold its lock."""
+    entered: list[Run] = []
+    skipped: list[Skipped] = []
+    box = raw.FS_RECTF()
+    for place in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST)):
+        each = raw.FPDFPage_GetAnnot(page, place)
+        kind, text = raw.FPDFAnnot_GetSubtype(each), ""
+        if kind in _WITHOUT_TEXT or raw.FPDFAnnot_GetFlags(each) & _UNSEEN:
+            pass
+        elif kind == raw.FPDF_ANNOT_WIDGET:
+            text = _read_field(page.formenv, each, skipped)
+        elif kind == raw.FPDF_ANNOT_FREETEXT:
+            text = _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents")
+        elif kind in _FILES:
+            skipped.append(("attachment", "", 1))
+        elif _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents"):
+            skipped.append(("comment", "", 1))
+        elif kind in _DRAWN:
+            skipped.append(("drawing", "", 1))
+        if text and raw.FPDFAnnot_GetRect(each, ctypes.byref(box)):
+            edges = view.show(box)
+            height = max(1.0, min(_TYPE, edges[3] - edges[1]))
+            entered.append(Run(text, *edges, [height], [Piece(text, *edges)], is_entered=True))
+        raw.FPDFPage_CloseAnnot(each)
+    return sorted(entered, key=lambda run: (run.top, run.left)), skipped
+
+
+def _read_field(form: Any, field: Any, skipped: list[Skipped]) -> str:
+    kind = raw.FPDFAnnot_GetFormFieldType(form, field) if form else raw.FPDF_FORMFIELD_UNKNOWN
+    if kind in _BOXES:
+        return "☒" if raw.FPDFAnnot_IsChecked(form, field) else "☐"
+    text = "" if kind in _BUTTONS else _read_text(raw.FPDFAnnot_GetFormFieldValue, form, field)
+    if not text and kind != raw.FPDF_FORMFIELD_PUSHBUTTON:
+        skipped.append(("form field", "without a value", 1))
+    return text
+
+
+def _read_text(ask: Callable[..., int], *about: object) -> str:
+    """Return a text of UTF-16 that PDFium writes into a buffer."""
+    size = min(ask(*about, None, 0), _LONGEST)
+    buffer = ctypes.create_string_buffer(size + 2)
+    ask(*about, ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), size)
+    return squeeze(buffer.raw[:size].decode("utf-16-le", "replace").rstrip("\0"))
+
+
+def place_entered(runs: list[Run], entered: list[Run]) -> list[Run]:
+    """Return the runs, with what is entered behind what stands left of it, or else before what stands right of it, or
+    else below what it stands under."""
+    placed = list(runs)
+    for run in entered:
+        level = [i for i, other in enumerate(placed) if _is_level(run, other)]
+        before = [i for i in level if placed[i].left < run.left]
+        above = [i for i, other in enumerate(placed) if other.bottom <= run.top and _overlap(run, other)]
+        if before:
+            at = max(before, key=lambda i: placed[i].right) + 1
+        elif level:
+            at = min(level, key=lambda i: placed[i].left)
+        else:
+            at = max(above, key=lambda i: placed[i].bottom) + 1 if above else 0
+        placed.insert(at, run)
+    return placed
+
+
+def _is_level(run: Run, other: Run) -> bool:
+    shared = min(run.bottom, other.bottom) - max(run.top, other.top)
+    return shared > min(run.bottom - run.top, other.bottom - other.top) / 2 and not other.sideways
+
+
+def _overlap(run: Run, other: Run) -> bool:
+    return min(run.right, other.right) > max(run.left, other.left)

@@ -1,0 +1,98 @@
+"""What goes on overleaf: a table or a sentence is one, and the running lines between its parts come after it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import NamedTuple
+
+from app.ingest.readers.pdf.margins import RunningLines
+from app.ingest.readers.pdf.page import Page, PageLine
+from app.ingest.readers.pdf.tables import is_figure
+from domain.text.tables import split_cells
+
+_TWICE = 2
+"""Pages that must repeat a line at their margins for it to stand between the parts of what goes on."""
+_HEADER = 4
+"""Lines of a table in which its header is looked for."""
+
+
+class Placed(NamedTuple):
+    """A line of the document."""
+
+    page: int
+    """Counts from 1."""
+    number: int
+    """Its place among the lines of the page."""
+    line: PageLine
+    is_margin: bool
+
+
+def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Placed], list[str]]:
+    """Return the lines of all pages in the order of the text, and the headers that pages repeat, which are not among
+    them. `contents` are the lines of tables of contents."""
+    running = RunningLines(pages)
+    ordered: list[Placed] = []
+    header: list[str] = []
+    repeated: list[str] = []
+
+    def is_between(each: Placed) -> bool:
+        return each.is_margin or running.holds(pages[each.page - 1].lines, each.number, each.page, _TWICE)
+
+    for number, page in enumerate(pages, start=1):
+        lines = [
+            Placed(number, i, line, i in contents[number - 1] or running.holds(page.lines, i, number))
+            for i, line in enumerate(page.lines)
+        ]
+        between = [*takewhile(is_between, reversed(ordered))][::-1]
+        kept = len(ordered) - len(between)
+        head = [*takewhile(is_between, lines)]
+        lower = lines[len(head) :]
+        last = ordered[kept - 1] if kept else None
+        gap = _find_gap(last.line, lower[0].line) if last and lower else None
+        if last and gap == "\n":
+            header = _find_header(ordered[max(0, kept - len(pages[last.page - 1].lines)) : kept]) or header
+            again = next((i for i, each in enumerate(lower) if each.line.text not in header), 0)
+            if _may_follow(last.line, lower[again].line):
+                repeated += [each.line.text for each in lower[:again]]
+                del lower[:again]
+            else:
+                gap = None
+        if gap is None:
+            ordered += lines
+            continue
+        lower[0] = lower[0]._replace(line=replace(lower[0].line, gap=gap))
+        cut = next((i for i, each in enumerate(lower) if i and each.line.gap == "\n\n"), len(lower))
+        between = [each._replace(is_margin=True) for each in [*between, *head]]
+        ordered[kept:] = [*lower[:cut], *between, *lower[cut:]]
+    return ordered, repeated
+
+
+def _find_gap(before: PageLine, line: PageLine) -> str | None:
+    """Return what separates two lines if the second, on the next page, goes on with what the first is of."""
+    if before.columns and line.columns:
+        is_same = len(before.columns) == len(line.columns) and all(
+            min(right, other[1]) > max(left, other[0])
+            for (left, right), other in zip(before.columns, line.columns, strict=True)
+        )
+        return "\n" if is_same else None
+    alike = before.bold == line.bold and abs(before.height - line.height) <= 0.1 * line.height
+    if not alike or before.has_cells or line.has_cells or before.text[-1] in ".!?:;" or not line.text[0].islower():
+        return None
+    return "" if re.search(r"\w-$", before.text) else " "
+
+
+def _may_follow(before: PageLine, line: PageLine) -> bool:
+    """Return True unless a row is a header, of another table."""
+    return "\n" not in line.text and _has_figures(before) <= _has_figures(line)
+
+
+def _has_figures(line: PageLine) -> bool:
+    return any(map(is_figure, split_cells(line.text)[1:]))
+
+
+def _find_header(lines: Sequence[Placed]) -> list[str]:
+    """Return the lines of the header of the table that ends there; none if it begins before."""
+    starts = [i for i, each in enumerate(lines) if each.line.gap == "\n\n"]
+    first = [each.line.text for each in lines[starts[-1] :][:_HEADER]] if starts else []
+    return first[: next((i for i, text in enumerate(first) if "\n" in text), 0) + 1]
