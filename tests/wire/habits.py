@@ -6,6 +6,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -125,6 +126,18 @@ def _split_thinking(message: Json) -> Json:
         if message.get("content")
         else message
     )
+
+
+def _end_with_words(lines: list[bytes]) -> list[bytes]:
+    *before, words, end = lines[:-2]
+    last = json.loads(words[6:])
+    last["choices"][0]["finish_reason"] = json.loads(end[6:])["choices"][0]["finish_reason"]
+    return [*before, b"data: " + json.dumps(last).encode() + b"\n\n", *lines[-2:]]
+
+
+def _refuse_history(body: Json, pattern: str, says: str) -> str | None:
+    ids = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or []]
+    return None if all(re.fullmatch(pattern, each) for each in ids) else says
 
 
 _ROLES = "conversation roles must alternate user and assistant roles except for tool calls and results"
@@ -319,6 +332,26 @@ HABITS = (
         "Ollama",
         refuses=lambda body: "gemma does not support tools" if _has(body, "tools") else None,
     ),
+    Habit(
+        "tools-404",
+        "no tools, said with status 404",
+        "OpenRouter",
+        status=404,
+        refuses=lambda body: "No endpoints found that support tool use." if _has(body, "tools") else None,
+    ),
+    Habit(
+        "signatures",
+        "calls that come back without their signature",
+        "others",
+        refuses=lambda body: _refuse_history(body, "signed", "Function call is missing a thought_signature"),
+    ),
+    Habit(
+        "ids-of-nine",
+        "calls whose ids are not of nine letters",
+        "vLLM LiteLLM",
+        refuses=lambda body: _refuse_history(body, "[a-zA-Z0-9]{9}", "Tool call id was c but must have a length of 9"),
+    ),
+    Habit("end-with-words", "the last words beside the finish reason", "vLLM", lines=_end_with_words),
     Habit(
         "no-stream_options",
         "no `stream_options`",

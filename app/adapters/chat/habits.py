@@ -43,9 +43,11 @@ _PAIRS = ({"json_schema", "json_object"}, {"minimal", "reasoning_effort"}, {"max
 """One takes the place of the other."""
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|max(imum)?\b.{0,40}(input|prompt|sequence)"
-    r"|exceed.{0,60}(token|length|limit)|n_ctx",
+    r"|exceed.{0,60}(token|length|limit)|longer than|n_ctx",
     re.IGNORECASE,
 )
+_ELSEWHERE = (404, 405, 415, 501)
+"""Statuses of gateways that find no server for what is in a request. They also mean a wrong name or address."""
 _BREAKING = {"json_schema", "json_object", "tools"}
 """What some servers answer with status 500."""
 _FILTERED = ("content_filter", "content_policy_violation")
@@ -125,12 +127,13 @@ class Habits:
 
     def is_refusal(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> bool:
         """Return True where the request may be answered without something that is in it."""
-        if error.status_code in (500, 501):
+        is_named = any(self._names(error, name) for name in used)
+        if error.status_code == 500:
             self.broken += not tried
-            return self.broken % _BROKEN == 0 or any(self._names(error, name) for name in used)
-        if error.status_code not in (400, 422) or error.code in _FILTERED:
-            return False
-        return not is_too_long(error) or any(self._names(error, name) for name in used)
+            return self.broken % _BROKEN == 0 or is_named
+        if error.status_code not in (400, 422):
+            return is_named and error.status_code in _ELSEWHERE
+        return error.code not in _FILTERED and (is_named or not is_too_long(error))
 
     def find_next(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> str | None:
         """Return what to leave out next: what the refusal names, or what was never answered; None if there is none."""
