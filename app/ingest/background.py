@@ -14,6 +14,7 @@ from domain.documents import DocumentReport
 from domain.errors import DocumentError, MetadataError
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata
+from domain.people.names import spell_name
 from domain.ports.connectors import Content
 from domain.ports.ingestions import IngestionQueue
 
@@ -85,6 +86,7 @@ async def hand_over_content(
 ) -> IngestionStatus | DocumentReport:
     """Have a file read by whichever worker has time; where it can be seen at once to be no document, return the report
     that says so. Raises `DatabaseUnavailable`."""
+    source = spell_name(source)
     if refused := report_bad_name(source):
         return refused
     data, media_type = content.data, content.media_type

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.ingest.formats import is_read_from_folders, list_formats
+from app.ingest.formats import find_suffix, is_read_from_folders, list_formats
 from app.ingest.metadata.sidecars import is_sidecar
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, UnsupportedDocument
@@ -15,6 +15,8 @@ from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, 
 MAX_NAME, MAX_NAME_BYTES = 1024, 2500
 """Longest path or name in characters and in bytes: a database index holds 2,700 bytes, with the workspace's name."""
 
+_START = 4096
+"""Bytes by which a file is known whose name tells nothing."""
 _REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 """Bidirectional classes of the invisible characters that change the order in which text is shown."""
 
@@ -109,11 +111,22 @@ def look_through(root: Path) -> FoundFiles:
                 note(error)
                 continue
             # What a link leads to may be anything that this process can read, and nobody has named it.
-            if not is_file or not is_read_from_folders(name) or not (whole := resolve(file)).is_relative_to(root):
-                found.passed_over.append(file)
-            else:
+            whole = resolve(file)
+            if (
+                is_file
+                and whole.is_relative_to(root)
+                and is_read_from_folders(name, b"" if find_suffix(name) else _load_start(whole))
+            ):
                 found.files.append(whole)
+            else:
+                found.passed_over.append(file)
     return found
+
+
+def _load_start(file: Path) -> bytes:
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(_START)
+    return b""
 
 
 def show_name(source: str) -> str:

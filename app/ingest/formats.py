@@ -11,9 +11,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from app.ingest.decoding import decode
 from app.ingest.recognition import (
     PICTURES,
+    describe_foreign,
     has_part,
+    is_binary,
     is_html,
     is_mail,
     is_manual,
@@ -100,14 +103,21 @@ _R = "app.ingest.readers"
 FORMATS = [
     Format(
         "Markdown",
-        ("md", "markdown"),
+        ("md", "markdown", "mdx", "mdown", "mkd"),
         ("text/markdown", "text/x-markdown"),
         f"{_R}.markdown:read_markdown",
         "Markdown",
         metadata_reader=f"{_R}.markdown:read_front_matter",
     ),
     Format("reStructuredText", ("rst", "rest"), ("text/x-rst",), f"{_R}.rst:read_rst", "reStructuredText"),
-    Format("plain text", ("txt", "text"), ("text/plain",), f"{_R}.plain:read_plain", "plain text"),
+    Format(
+        "plain text",
+        ("txt", "text", "log", "conf", "cfg", "ini"),
+        ("text/plain",),
+        f"{_R}.plain:read_plain",
+        "plain text",
+        metadata_reader=f"{_R}.dates:read_text_date",
+    ),
     Format(
         "HTML",
         ("html", "htm", "xhtml"),
@@ -257,9 +267,16 @@ def find_format(source: str) -> Format | None:
     return next((each for each in FORMATS if suffix in each.suffixes), None)
 
 
-def is_read_from_folders(source: str) -> bool:
-    """True for a file of a supported format for which all that it needs is installed."""
+def is_read_from_folders(source: str, start: bytes | None = None) -> bool:
+    """True for a file of a supported format for which all that it needs is installed. Where its name tells nothing, its
+    `start` does; where that is not known, it may be one."""
     found = find_format(source)
+    if found is None and not find_suffix(source):
+        if start is None:
+            return True
+        found = recognise_format(start)
+        if found is None:
+            return describe_foreign(start) is None and not is_binary(decode(start))
     return found is not None and found.is_installed
 
 
@@ -275,8 +292,9 @@ def recognise_format(data: bytes) -> Format | None:
 
 
 def find_suffix(source: str) -> str:
-    """The extension of a path, file name or address in lower case, without the dot; empty where there is none."""
+    """The extension of a path, file name or address in lower case, without the dot; empty where there is none. What
+    follows the last dot of "sync.1" or "Minutes of 3.5. in Rome" is none."""
     path = re.sub(r"^[^/]*://[^/?#]*|[?#].*", "", source) if "://" in source else source  # a host has no extension
     name = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
     stem, dot, suffix = name.rpartition(".")
-    return suffix.lower() if stem and dot else ""
+    return suffix.lower() if stem and dot and re.fullmatch(r"[A-Za-z]\w*+", suffix) else ""

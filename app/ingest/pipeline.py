@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,7 @@ from domain.library.ingestions import IngestionProgress
 from domain.library.metadata import Metadata
 from domain.library.storage import UNLIMITED, Incoming, StorageLimit
 from domain.people.access import KEY_PREFIX
+from domain.people.names import spell_name
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.keys import KeyStore
@@ -110,6 +112,7 @@ class Ingestion:
 
         Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `Draining`.
         """
+        source = spell_name(source)
         if refused := report_bad_name(source):
             return refused
         content_hash = hashlib.sha256(data).hexdigest()
@@ -117,6 +120,10 @@ class Ingestion:
         sidecar = sidecar or {}
         try:
             existing = await self._store.find(workspace_id, source, asking=asking, groups=groups)
+            if existing is None and moved_from is None and (written := unicodedata.normalize("NFD", source)) != source:
+                # As 1.0.0 kept names that come from macOS.
+                older = await self._store.find(workspace_id, written, asking=asking, groups=groups)
+                moved_from = older.id if older else None
             if existing is None and moved_from is not None:
                 existing = await self._store.get(workspace_id, moved_from)
             elif existing is not None and existing.content_hash == content_hash:
@@ -252,9 +259,6 @@ class Ingestion:
         groups: Sequence[str] | None,
     ) -> DocumentReport | None:
         """Return the report of content that `known` has already; None where the file has to be read after all."""
-        if "file_date" in metadata and "file_date" in known.metadata:
-            # The same content is as old as it was: a file's time changes with every copy of a repository.
-            metadata = metadata | {"file_date": known.metadata["file_date"]}
         report = DocumentReport(
             known.source, "unchanged", known.id, known.title, known.pages, known.chunks, unread=known.unread
         )

@@ -15,6 +15,7 @@ from app.ingest.formats import (
     list_formats,
     recognise_format,
 )
+from app.ingest.metadata.dates import find_day
 from app.ingest.recognition import describe_foreign, is_binary, is_encrypted_office
 from domain.documents import ParsedDocument, name_unread
 from domain.errors import (
@@ -63,7 +64,7 @@ def read_document(
             f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."
         )
     # Most readers leave to this what a file says about itself.
-    metadata = document.metadata or found.read_metadata(data)
+    metadata = find_day(source) | (document.metadata or found.read_metadata(data))
     guess = note_guess(data) if is_one_text else ""
     notes = (*document.notes, guess) if guess else document.notes
     return replace(document, media_type=found.media_type, metadata=metadata, notes=notes)
@@ -71,7 +72,7 @@ def read_document(
 
 def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -> Metadata:
     """Return the metadata that a file has in itself, such as front matter and its date, without reading its text."""
-    return _choose_format(source, data, media_type).read_metadata(data)
+    return find_day(source) | _choose_format(source, data, media_type).read_metadata(data)
 
 
 def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> None:
@@ -94,9 +95,13 @@ def _choose_format(source: str, data: bytes, media_type: str | None) -> Format:
         named = stated  # the content would show what the name says
     declared = named or recognised or stated
     if declared is None:
-        suffix = find_suffix(source)
-        if suffix or foreign is not None:
-            what = f"It is {foreign}." if foreign else f"“.{suffix}” is not a type this service reads."
+        if foreign is not None or is_binary(decode(data)):
+            suffix = find_suffix(source)
+            what = (
+                f"It is {foreign or 'no text'}."
+                if foreign or not suffix
+                else f"“.{suffix}” is not a type this service reads."
+            )
             hint = " If it is a manual page, unpack it first." if _MANUAL_PAGE.search(source) else ""
             raise UnsupportedDocument(f"{what}{hint} Supported formats: {list_formats()}.")
         declared = get_format(FALLBACK)

@@ -11,14 +11,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from app.ingest.files import report_bad_name
+from app.ingest.files import report_bad_name, report_failure
+from app.ingest.formats import find_suffix
 from app.ingest.identity import Vanished
 from app.ingest.parser_workers import ParserWorkers
 from domain.documents import DocumentReport
-from domain.errors import DocumentError, InputError, MetadataError, NotFound
+from domain.errors import DocumentError, InputError, MetadataError, NotFound, UnreadableDocument
 from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
+from domain.people.names import spell_name
 from domain.ports.connectors import Connector, Content, Listing
 from domain.ports.documents import DocumentCatalog
+
+_TWIN = UnreadableDocument("Another file beside it has the same name. Rename one.")
 
 
 class Library(Protocol):
@@ -75,10 +79,13 @@ async def sync(
     listing = await place.list()
     stored = {document.id: document for document in await documents.list(workspace_id)}
     refused = {entry.source: bad for entry in listing.entries if (bad := report_bad_name(entry.source))}
-    found = {entry.source for entry in listing.entries} - refused.keys()
+    written = {entry.source for entry in listing.entries} - refused.keys()
+    found = {spell_name(source) for source in written}
+    # A folder can hold both forms of a name, which people cannot tell apart.
+    refused |= {source: report_failure(source, _TWIN) for source in written - found if spell_name(source) in written}
     known = await files.list(workspace_id, place.address, found)
     gone = {} if listing.gap else {source: file for source, file in known.items() if source not in found}
-    unread = dict(listing.unread)
+    unread = {spell_name(part): why for part, why in listing.unread.items()}
     if not delete:
         away = {file.mount for file in gone.values() if file.mount and file.mount not in listing.mounts}
         unread |= dict.fromkeys(sorted(away), "It is not mounted. If it is gone for good, add --delete.")
@@ -96,10 +103,11 @@ async def sync(
     for part, why in unread.items():
         note("failed", part, why)
     for entry in entries:
-        source, before = entry.source, known.get(entry.source)
-        if bad := refused.get(source):
+        if bad := refused.get(entry.source):
             note("failed", bad.source, bad.error or "")
             continue
+        source = spell_name(entry.source)
+        before = known.get(source)
         is_current = before is not None and (before.document_id is None or before.document_id in stored)
         stamp = before.stamp if before and is_current else None
         if stamp is not None and stamp == entry.version:
@@ -140,7 +148,9 @@ async def sync(
             continue
         moved_from = was.id if was else None if before else await documents.find_deleted(workspace_id, content_hash)
         added = await library.add(workspace_id, source, content, moved_from)
-        if added.status == "failed":
+        if added.code == "unsupported_document" and not find_suffix(source):
+            result.passed_over += 1
+        elif added.status == "failed":
             note("failed", source, added.error or "")
         elif before and added.status == "unchanged":
             result.unchanged += 1

@@ -5,6 +5,7 @@ from typing import Any
 
 from domain.errors import MetadataError
 from domain.library.where import LARGEST_INTEGER, MAX_CHOICES, MAX_KEY, MAX_VALUE, Scalar, is_key, is_text, read_value
+from domain.people.names import spell_name
 
 Metadata = dict[str, Scalar | list[Scalar]]
 """By key, the value or values that a document has. What was nested has a dotted key, such as `author.name`."""
@@ -69,9 +70,13 @@ def _flatten(value: Mapping[Any, Any], prefix: str, depth: int = 1) -> Iterator[
 def _keep(value: object) -> Scalar | list[Scalar] | None:
     """The value, or those values of a list, that can be stored; None where nothing can."""
     if isinstance(value, list):
-        kept = [each for each in value[:MAX_CHOICES] if _is_scalar(each)]
+        kept = [_spell(each) for each in value[:MAX_CHOICES] if _is_scalar(each)]
         return kept or None
-    return value if _is_scalar(value) else None  # type: ignore[return-value]
+    return _spell(value) if _is_scalar(value) else None
+
+
+def _spell(value: Any) -> Scalar:
+    return spell_name(value) if isinstance(value, str) else value
 
 
 def _is_scalar(value: object) -> bool:

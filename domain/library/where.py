@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
 from domain.errors import FilterError
+from domain.people.names import spell_name
 
 Scalar = str | int | float | bool
 """A value of a document's metadata."""
@@ -191,7 +192,7 @@ def _check_scalar(key: str, value: object) -> Scalar:
     if isinstance(value, str):
         if not is_text(value):
             raise _refuse(f"{key!r} has a value that is not text, or is longer than {MAX_VALUE} characters")
-        return value
+        return spell_name(value)
     if isinstance(value, int | float):
         if not abs(value) <= LARGEST_INTEGER:  # nor is NaN
             raise _refuse(f"{key!r} has a number that is too large")

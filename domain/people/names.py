@@ -14,6 +14,11 @@ THREAD_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 """Pattern of a thread's id."""
 
 
+def spell_name(name: str) -> str:
+    """Return the form in which names of files are kept: macOS and Linux write the same accents in two ways."""
+    return unicodedata.normalize("NFC", name)
+
+
 def fold_name(name: str) -> str:
     """Return the form in which names are compared: full-width letters and ligatures taken apart, without case."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

@@ -45,18 +45,19 @@ class ConnectorContract:
 
     async def test_a_workspace_follows_a_place(self, place: Place, services: Services) -> None:
         await place.write("a.md", "The apple is here.")
-        await place.write("deep/er/b_ü.md", "The banana is here.")
+        await place.write("deep/er/b_u\u0308.md", "The banana is here.")
         await place.write("deep/picture.gif", "not for us")
         async with opened(place.address) as connector:
             assert [action for action, _ in await sync_into(services, connector)] == ["added", "added"]
             [first, second] = await list_names(services, connector)
             assert first == "a.md"
             assert second.startswith("deep/er/b_")
+            assert "\u0308" not in second
             assert await sync_into(services, connector, calls=0) == []
             await place.write("a.md", "The apricot is here, and is not an apple.")
             await place.write("c.md", "The cherry is here.")
             assert set(await sync_into(services, connector)) == {("changed", "a.md"), ("added", "c.md")}
-            await place.remove("deep/er/b_ü.md")
+            await place.remove("deep/er/b_u\u0308.md")
             assert await sync_into(services, connector) == [("removed", second)]
             assert await list_names(services, connector) == ["a.md", "c.md"]
 
@@ -222,7 +223,7 @@ class TestWebsite(ConnectorContract):
         async with opened(site.address) as connector:
             await sync_into(services, connector)
             [apple, _] = await services.library.documents.list("default")
-            assert (apple.title, apple.metadata["file_date"]) == ("Apple", "2024-05-01")
+            assert (apple.title, apple.metadata) == ("Apple", {})
             site.asked.clear()
             assert await sync_into(services, connector, calls=0) == []
             assert [each for each in site.asked if "html" in each] == ["/b.html 304"]

@@ -1,4 +1,4 @@
-"""The date of a document: what its file states, else when the file was changed last."""
+"""The date of a document: what its file states, or its path."""
 
 import io
 import os
@@ -14,7 +14,6 @@ import pptx
 import pytest
 from fpdf import FPDF
 
-from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.reading import read_document, read_own_metadata
 from app.wiring.services import Services
 from domain.scope import Scope
@@ -102,14 +101,24 @@ RTF = rb"{\rtf1{\info{\creatim\yr2023\mo4\dy5\hr9}{\revtim\yr2024\mo2\dy3\hr9}}F
         ("a.pdf", make_pdf(datetime(2093, 1, 1, tzinfo=UTC)), None),
         ("a.odt", pack({name: part for name, part in ODT.items() if name != "meta.xml"}), None),
         ("a.txt", b"Dated 2024-02-03.", None),
+        ("a.txt", b"Minutes\n\nDate: 3 February 2024\n\nWe met.", "2024-02-03"),
+        ("a.txt", b"Due: 2024-02-03\nFebruary 2024", None),
+        ("a.log", b"2024-02-03 10:00:00 started\n", None),
+        ("a.md", b"---\ntitle: A\n---\n# A\n\n**Stand:** 03.02.2024\n", "2024-02-03"),
+        ("a.md", b"---\nlastmod: 2024-02-03\n---\n# A\n", "2024-02-03"),
+        ("a.md", b"+++\ndate = 2024-02-03T09:00:00Z\n+++\n# A\n", "2024-02-03 09:00:00+00:00"),
+        ("notes_20240203.txt", b"We met.", "2024-02-03"),
+        ("blog/2024/02/03/rain.html", b"<html><p>Four litres.", "2024-02-03"),
+        ("backup-2024-02-03/rain-20241399.txt", b"Four litres.", None),
     ],
 )
 def test_a_file_states_its_date_or_none_is_known(name: str, data: bytes, day: str | None) -> None:
-    expected = {} if day is None else {"date": day}
-    assert read_document(name, data).metadata == read_own_metadata(name, data) == expected
+    metadata = read_document(name, data).metadata
+    assert metadata == read_own_metadata(name, data)
+    assert metadata.get("date") == day
 
 
-async def test_the_model_reads_the_documents_own_date_and_else_the_files(services: Services, tmp_path: Path) -> None:
+async def test_the_model_reads_the_documents_own_date_and_never_the_files(services: Services, tmp_path: Path) -> None:
     stated, plain = tmp_path / "stated.pdf", tmp_path / "plain.txt"
     stated.write_bytes(make_pdf())
     plain.write_bytes(b"The mast is painted in May.")
@@ -117,18 +126,9 @@ async def test_the_model_reads_the_documents_own_date_and_else_the_files(service
         os.utime(path, (MARCH, MARCH))
     ingestion, store = services.library.ingestion, services.library.search
     await ingestion.add_paths("w", [tmp_path])
-    await ingestion.add("w", "upload.txt", b"Nobody knows from when this is.")
     days = {}
     for document in await services.library.documents.list("w"):
         [passage] = await store.read_outline(Scope("w"), document.id, 1)
         [shown] = show_sources([make_source(1, passage, score=1)]).splitlines()[:1]
         days[document.source.rpartition("/")[2]] = shown.partition(' date="')[2].strip('">')
-    assert days == {"stated.pdf": "2023-04-05", "plain.txt": "2021-03-09", "upload.txt": ""}
-
-    os.utime(plain)  # copied anew, as with a clone of a repository
-    assert [each.status for each in (await ingestion.add_paths("w", [plain])).documents] == ["unchanged"]
-    plain.write_bytes(b"The mast is painted in June.")
-    await ingestion.add_paths("w", [plain])
-    found = await services.library.documents.find("w", str(plain))
-    assert found is not None
-    assert found.metadata == read_sidecar(plain) != {"file_date": "2021-03-09"}
+    assert days == {"stated.pdf": "2023-04-05", "plain.txt": ""}

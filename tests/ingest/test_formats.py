@@ -34,11 +34,24 @@ def test_an_added_format_is_read_and_listed(toy: Format, tmp_path: Path) -> None
     (tmp_path / "sheet.xls").write_text("rain")
     assert find_files(tmp_path) == ([tmp_path / "garden.toy"], [tmp_path / "sheet.xls"])
     with pytest.raises(UnsupportedDocument, match=r"Supported formats: Markdown, .* and TOY"):
-        read_document("sheet.xls", b"rain")
+        read_document("sheet.xls", b"rain\0")
     (tmp_path / "garden.toy").unlink()
     [report], _ = find_files(tmp_path)
     assert isinstance(report, DocumentReport)
     assert "and TOY" in (report.error or "")
+
+
+def test_a_file_whose_name_tells_nothing_is_read_by_what_it_is(tmp_path: Path) -> None:
+    manual = b".TH RAIN 1\n.SH NAME\nrain \\- falls\n"
+    read = {"rlm_eap": b"rain = 4\n", "rain.1": manual, "Plan of 5.1_ May": b"Rain.", "LICENSE": b"%PDF-1.7\n"}
+    for name, data in (read | {"tool": b"\x7fELF\0", "blob": b"\0\1\2", "rain.py": b"rain = 4"}).items():
+        (tmp_path / name).write_bytes(data)
+    found, passed_over = find_files(tmp_path)
+    assert {path.name for path in found if isinstance(path, Path)} == read.keys()
+    assert {path.name for path in passed_over} == {"tool", "blob", "rain.py"}
+    assert read_document("rain.1", manual).media_type == "text/troff"
+    # Who names a file means it.
+    assert read_document("rain.py", b"rain = 4").text == "rain = 4"
 
 
 def test_the_command_line_and_the_api_list_an_added_format() -> None:

@@ -1,7 +1,6 @@
 """Metadata from front matter, sidecars and the caller, as ingestion stores it."""
 
 import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from domain.library.metadata import Metadata
 from domain.library.where import Where
 from tests.asking import refuse_run
 
-TODAY = datetime.now(UTC).date().isoformat()
 GUIDE = b"---\ntitle: Field guide\nteam: hr\nyear: 2023\n---\n# Guide\n\nThe mast is oiled in March.\n"
 
 
@@ -40,8 +38,8 @@ async def test_the_caller_outweighs_the_sidecar_and_the_sidecar_front_matter(
     assert not report.passed_over
     expected: Metadata = {"title": "Field guide", "team": "hr", "year": 2024, "region": ["eu", "us"], "draft": False}
     document = await read(services, str(guide))
-    assert (document.title, document.metadata) == ("Field guide", expected | {"file_date": TODAY})
-    assert (await read(services, str(plain))).metadata == {"draft": False, "file_date": TODAY}
+    assert (document.title, document.metadata) == ("Field guide", expected)
+    assert (await read(services, str(plain))).metadata == {"draft": False}
     text = await services.library.documents.get_text("w", document.id)
     assert text == "# Guide\n\nThe mast is oiled in March."
     assert await find(services, "region=us") == [str(guide)]
@@ -123,5 +121,4 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
         "year": 2023,
         "region": "eu",
         "draft": True,
-        "file_date": TODAY,
     }

@@ -269,7 +269,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
     (tmp_path / "a.md").write_text("# A\n\nText of a.")
     (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7 broken")
     (tmp_path / "deep" / "er" / "c.TXT").write_text("Text of c.")
-    (tmp_path / "deep" / "table.xyz").write_text("1,2")
+    (tmp_path / "deep" / "table.xyz").write_bytes(b"\0\1\2")
     (tmp_path / ".hidden.md").write_text("hidden")
     (tmp_path / ".git" / "d.md").write_text("hidden")
     os.mkfifo(tmp_path / "pipe.txt")

@@ -25,6 +25,7 @@ from app.wiring.connectors import find_source, open_connector
 from app.wiring.services import Services
 from domain.errors import ConfigurationError, InputError
 from domain.library.synced import SyncAction
+from domain.library.where import Where
 from domain.scope import Scope
 from tests.ingest.synced_library import list_names, name_within, sync_into
 
@@ -58,6 +59,20 @@ def folder(tmp_path: Path, services: Services) -> Team:
     made.write("a.md", "apple")
     made.write("b.md", "banana")
     return made
+
+
+async def test_names_that_look_the_same_are_one_name(folder: Team) -> None:
+    decomposed = "U\u0308bersicht.md"
+    folder.write(decomposed, "overview")
+    assert await folder.sync() == [("added", "Übersicht.md"), ("added", "a.md"), ("added", "b.md")]
+    (folder.path / decomposed).rename(folder.path / "Übersicht.md")
+    assert await folder.sync() == []
+    folder.write(decomposed, "other")
+    assert await folder.sync() == [("failed", decomposed)]
+    await folder.services.library.ingestion.add("w", decomposed, b"# One")
+    await folder.services.library.ingestion.add("w", "Übersicht.md", b"# Two")
+    where = Where.parse(f'path="{decomposed}"')
+    assert [each.title for each in await folder.services.library.documents.list("w", where)] == ["Two"]
 
 
 async def test_what_was_added_changed_moved_or_removed_is_brought_up_to_date(folder: Team) -> None:

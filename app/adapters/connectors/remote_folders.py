@@ -8,9 +8,10 @@ from datetime import datetime
 from urllib.parse import quote, unquote
 
 from app.ingest.formats import is_read_from_folders
-from app.ingest.metadata.dates import state_day
 from app.ingest.metadata.sidecars import MAX_BYTES, SUFFIX, is_sidecar, read_metadata
 from domain.errors import Unavailable
+from domain.library.metadata import Metadata
+from domain.people.names import spell_name
 from domain.ports.connectors import Content, Entry, Listing
 
 MOST_FILES = 100_000
@@ -39,6 +40,8 @@ class RemoteFolder(ABC):
         self._root, self._prefix, self._max_bytes = root, prefix, max_bytes
         self._found: dict[str, File] = {}
         """The latest listing, by name."""
+        self._written: dict[str, str] = {}
+        """The names as the server writes them."""
         self.address = self._address_of(prefix)
 
     async def list(self) -> Listing:
@@ -50,7 +53,8 @@ class RemoteFolder(ABC):
                     if len(self._found) == MOST_FILES:
                         gap = f"Only {MOST_FILES:,} files were looked at."
                         break
-                    self._found[name] = file
+                    self._written[spell_name(name)] = name
+                    self._found[spell_name(name)] = file
         except (Unavailable, TimeoutError) as error:
             why = error.message if isinstance(error, Unavailable) else "Listing takes more than an hour."
             if not self._found:
@@ -65,11 +69,10 @@ class RemoteFolder(ABC):
 
     async def read(self, entry: Entry, known: str | None) -> Content:
         name = self._name_of(entry.source)
-        changed = self._found[name].changed
-        metadata = state_day(changed.isoformat(), key="file_date") if changed else {}
+        metadata: Metadata = {}
         if (sidecar := name + SUFFIX) in self._found:
-            metadata |= read_metadata(await self._load(sidecar, MAX_BYTES), sidecar)
-        return Content(await self._load(name, self._max_bytes), metadata=metadata)
+            metadata = read_metadata(await self._load(self._written[sidecar], MAX_BYTES), sidecar)
+        return Content(await self._load(self._written[name], self._max_bytes), metadata=metadata)
 
     def _stamp(self, name: str) -> str:
         """Return the version of a file, with its sidecar's."""

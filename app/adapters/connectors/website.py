@@ -23,7 +23,6 @@ from selectolax.lexbor import LexborHTMLParser
 from app.adapters.fetching import AGENT, GONE, Answer, Fetcher, is_within, new_client, normalise
 from app.ingest.decoding import decode
 from app.ingest.formats import find_format, find_format_by_media_type
-from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import parse_xml
 from app.ingest.readers.html import check_nesting
 from domain.errors import DocumentError, InputError, NotFound, Unavailable, UnreadableDocument
@@ -94,8 +93,7 @@ class Website:
         version = _find_version(answer)
         if entry.version is None and version == known:
             return None
-        day = state_day(entry.version or "", key="file_date")
-        return Content(answer.body, version, answer.headers.get("content-type"), day)
+        return Content(answer.body, version, answer.headers.get("content-type"))
 
     async def _read_robots(self) -> None:
         self._robots = Protego.parse("")

@@ -59,6 +59,7 @@ from domain.errors import (
 from domain.library.ingestions import IngestionStatus
 from domain.library.storage import Incoming
 from domain.library.where import Where
+from domain.people.names import spell_name
 from domain.ports.documents import DocumentStore
 from domain.scope import Scope
 from domain.text.storable import make_storable
@@ -111,7 +112,7 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
-    names = [PurePath((file.filename or "").replace("\\", "/")).name for file in files]
+    names = [spell_name(PurePath((file.filename or "").replace("\\", "/")).name) for file in files]
     request.state.targets = names
     scope, groups = Scope(workspace, groups=caller.groups), check_groups(groups)
     caller.check_groups(groups or ())

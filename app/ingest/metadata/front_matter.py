@@ -1,9 +1,11 @@
-"""Front matter: the YAML block at the beginning of a Markdown file, read as metadata.
+"""Front matter: the block of YAML, TOML or JSON at the beginning of a Markdown file, read as metadata.
 
 Files are hostile, so the block is bounded, its lines are walked once, and YAML is read as a stream of events: nothing
 recurses, and aliases, which can stand for far more than they say, count as malformed.
 """
 
+import json
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,24 +27,26 @@ def split_front_matter(text: str) -> tuple[Metadata, str]:
     block = _find_block(text)
     if block is None:
         return {}, text
-    written, rest = block
+    mark, written, rest = block
     try:
-        found = _read_yaml(written)
-    except (yaml.YAMLError, _Malformed):
-        found = dict(_read_lines(written))
+        found = _READERS[mark](written)
+    except (ValueError, RecursionError, yaml.YAMLError, _Malformed):
+        found = dict(_read_lines(written, "=" if mark == "+++" else ":"))
     return (select_metadata(found), rest) if found else ({}, text)
 
 
-def _find_block(text: str) -> tuple[str, str] | None:
-    """The lines between `---` and `---` or `...`, and what follows; None where the text does not begin so."""
+def _find_block(text: str) -> tuple[str, str, str] | None:
+    """The mark of the kind, the lines between `---` and `---` or `...`, `+++` and `+++`, or `{` and `}`, and what
+    follows; None where the text does not begin so."""
     start = len(text) - len(text.lstrip())
     opening, newline, _ = text[start : start + MAX_CHARACTERS].partition("\n")
-    if not newline or opening.rstrip() != "---":
+    mark = opening.rstrip()
+    if not newline or mark not in _READERS:
         return None
     begin = at = start + len(opening) + 1
     for line in text[begin : begin + MAX_CHARACTERS].splitlines(keepends=True):
-        if line.rstrip() in ("---", "..."):
-            return text[begin:at], text[at + len(line) :]
+        if line.rstrip() in _ENDS[mark]:
+            return mark, text[begin:at], text[at + len(line) :]
         at += len(line)
     return None
 
@@ -96,9 +100,23 @@ def _read_scalar(event: yaml.ScalarEvent) -> Scalar | None:
     return read_value(value.lower() if value in ("True", "TRUE", "False", "FALSE") else value)
 
 
-def _read_lines(written: str) -> Iterator[tuple[str, Scalar]]:
-    """The lines `key: value` of a block that is no YAML, as with a colon in a title."""
+def _read_toml(written: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(tomllib.loads(written), default=str))  # dates become text
+    return found
+
+
+def _read_json(written: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(f"{{{written}}}")
+    return found
+
+
+def _read_lines(written: str, sign: str) -> Iterator[tuple[str, Scalar]]:
+    """The lines `key: value` of a block that is malformed, as YAML is with a colon in a title."""
     for line in written.splitlines():
-        key, colon, value = line.partition(":")
+        key, colon, value = line.partition(sign)
         if colon and key and not key[0].isspace() and value.strip():
             yield key.rstrip(), read_value(value.strip().strip("\"'"))
+
+
+_READERS = {"---": _read_yaml, "+++": _read_toml, "{": _read_json}
+_ENDS = {"---": ("---", "..."), "+++": ("+++",), "{": ("}",)}

@@ -1,11 +1,10 @@
-"""What is known of a file from beside it: its sidecar, `report.pdf.meta.json` for `report.pdf`, and its time."""
+"""What is known of a file from beside it: its sidecar, `report.pdf.meta.json` for `report.pdf`."""
 
 import errno
 import json
 import os
 from pathlib import Path
 
-from app.ingest.metadata.dates import read_file_day
 from domain.errors import MetadataError
 from domain.library.metadata import Metadata, check_metadata
 
@@ -19,12 +18,7 @@ def is_sidecar(name: str) -> bool:
 
 
 def read_sidecar(path: Path) -> Metadata:
-    """Return the metadata in the sidecar of the file at `path`, and `file_date`, when the file was changed last. Raises
-    `MetadataError`."""
-    return read_file_day(path) | _read_sidecar(path)
-
-
-def _read_sidecar(path: Path) -> Metadata:
+    """Return the metadata in the sidecar of the file at `path`. Raises `MetadataError`."""
     sidecar = path.with_name(path.name + SUFFIX)
     try:
         folder = os.path.realpath(path.parent)

@@ -5,6 +5,7 @@ What cannot be read is no date: nothing here raises for it, because the text is 
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
@@ -28,6 +29,16 @@ _HTML = (
 )
 """Names of the `meta` elements, the most telling first."""
 _HTML_HEADER = 262_144
+_TEXT_HEADER = 4096
+_MOST_LINES = 10
+"""Lines at the beginning of a text in which its date is looked for."""
+_STATED = re.compile(
+    r"\W*(?:(?:date|updated|last[ -](?:updated|modified|changed)|datum|stand|fecha|data|дата|日付|日期)\W*[:：]\W*)?"
+    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?|\d{1,2}\.\d{1,2}\.\d{4}"
+    r"|\d{1,2} [a-z]{3,9},? \d{4}|[a-z]{3,9} \d{1,2},? \d{4})\W*",
+    re.IGNORECASE,
+)
+"""A line that is a date, or says that it is the date of the document."""
 
 
 def read_office_date(data: bytes) -> Metadata:
@@ -53,6 +64,17 @@ def read_html_date(data: bytes) -> Metadata:
         name = element.attributes.get("property") or element.attributes.get("name") or ""
         found.setdefault(name.lower(), element.attributes.get("content") or "")
     return state_day(*(found.get(name, "") for name in _HTML))
+
+
+def read_text_date(data: bytes) -> Metadata:
+    """Return the date that a text states at its beginning, on a line of its own."""
+    return state_text_date(decode(data))
+
+
+def state_text_date(text: str) -> Metadata:
+    """Return the date that a text states at its beginning, on a line of its own."""
+    lines = islice(filter(str.strip, text[:_TEXT_HEADER].splitlines()), _MOST_LINES)
+    return state_day(*(found[1] for line in lines if (found := _STATED.fullmatch(line))))
 
 
 def _read_part_dates(data: bytes, part: str, elements: Iterable[str]) -> Metadata:

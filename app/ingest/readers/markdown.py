@@ -1,6 +1,5 @@
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from markdown_it import MarkdownIt
@@ -12,8 +11,10 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
+from app.ingest.metadata.dates import state_day
 from app.ingest.metadata.front_matter import MAX_CHARACTERS, split_front_matter
 from app.ingest.readers.assembly import BREAK, Assembly, clean, describes, spell_code
+from app.ingest.readers.dates import state_text_date
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
@@ -64,6 +65,7 @@ _TAB = re.compile(r"([ \t]*)===[+!]?[ \t]+(\"[^\"\n]*\")[ \t]*$")
 _COLONS = re.compile(r"[ \t]*:{3,}[ \t]*(?:\{?([\w-]+)\}?)?[ \t]*(?:\[([^\]\n]{1,200})\]|([^\n{]{1,200}))?.*$")
 _ALERT = re.compile(r"\[!(\w{1,20})\][+-]?[ \t]*")
 _CODE_TITLE = re.compile(r"\b(?:tab|title|filename)=\"([^\"]{1,200})\"")
+_CHANGED = ("lastmod", "last_modified_at", "last_update.date", "updated", "modified", "publishDate", "created")
 _MOST_BETWEEN = 4
 """Limit of blocks between two steps of one list."""
 _LABEL_END = (":", ".", "!", "?")
@@ -80,12 +82,15 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
     assembly = Assembly()
     _Walk(assembly).add(_mend_steps(_PARSER.parse(_convert(text))))
     title = metadata.get("title")
-    return replace(assembly.finish(title if isinstance(title, str) else None, source), metadata=metadata)
+    return assembly.finish(title if isinstance(title, str) else None, source)
 
 
 def read_front_matter(data: bytes) -> Metadata:
-    """Return the metadata of a Markdown file without reading its text."""
-    return split_front_matter(clean(decode(data).lstrip()[: 4 * MAX_CHARACTERS]))[0]
+    """Return the metadata of a Markdown file without reading its text. Where it has no `date`, that is when the page
+    was changed last, as site generators call it, else what stands below it."""
+    metadata, text = split_front_matter(clean(decode(data).lstrip()[: 4 * MAX_CHARACTERS]))
+    changed = state_day(*(str(metadata.get(name, "")) for name in _CHANGED))
+    return (changed or state_text_date(text)) | metadata
 
 
 def _convert(text: str) -> str:

@@ -176,7 +176,6 @@ async function sendNext() {
   const change = (change) => setState({ uploads: getState().uploads.map((each) => (each.key === key ? { ...each, ...change } : each)) });
   const form = new FormData();
   form.append("files", file);
-  form.append("metadata", JSON.stringify({ file_date: new Date(file.lastModified).toISOString().slice(0, 10) }));
   const { workspace } = getState();
   const query = new URLSearchParams({ wait: "false", ...(workspace ? { workspace } : {}) });
   try {

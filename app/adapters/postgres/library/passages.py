@@ -19,7 +19,7 @@ from domain.text.blocks import Span
 _COLUMNS: LiteralString = (
     "c.id::text AS chunk_id, c.document_id::text, c.content, c.heading_path, d.title, d.source, d.revision, "
     "d.revised_at, d.content_hash AS of_content, p.chunk_index, p.start_offset, p.end_offset, p.lines::text, "
-    "c.metadata ->> 'lead' AS lead, left(coalesce(d.metadata ->> 'date', d.metadata ->> 'file_date'), 40) AS dated"
+    "c.metadata ->> 'lead' AS lead, left(d.metadata ->> 'date', 40) AS dated"
 )
 
 _READ_PASSAGES: LiteralString = f"""
