@@ -31,7 +31,7 @@ LONGEST_LEAD = 300
 
 _RECALLED = 5000
 """Limit, in characters, of a text whose blocks are kept: sources are shorter, documents longer."""
-_NARROWEST = 40
+NARROWEST = 40
 """Length, in characters, below which no line was broken by a margin."""
 _MOST_LABELS = 3
 """Limit of lines without cells between two rows of a table."""
@@ -202,7 +202,7 @@ def is_wrapped(before: str, line: str, width: int) -> bool:
     first = line.split(maxsplit=1)[0]
     if not any(map(str.isalnum, before)):
         return False
-    return first[0].islower() or (width >= _NARROWEST and len(before.rstrip()) + 1 + len(first) > width)
+    return first[0].islower() or (width >= NARROWEST and len(before.rstrip()) + 1 + len(first) > width)
 
 
 def _read_lines(text: str) -> Iterator[_Line]:

@@ -34,7 +34,7 @@ def test_an_added_format_is_read_and_listed(toy: Format, tmp_path: Path) -> None
     (tmp_path / "sheet.xls").write_text("rain")
     assert find_files(tmp_path) == ([tmp_path / "garden.toy"], [tmp_path / "sheet.xls"])
     with pytest.raises(UnsupportedDocument, match=r"Supported formats: Markdown, .* and TOY"):
-        read_document("sheet.xls", b"rain\0")
+        read_document("sheet.xls", b"\0\1\2 rain")
     (tmp_path / "garden.toy").unlink()
     [report], _ = find_files(tmp_path)
     assert isinstance(report, DocumentReport)

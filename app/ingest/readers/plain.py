@@ -1,17 +1,18 @@
 """Plain text."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from email.parser import HeaderParser
-from itertools import dropwhile, islice, takewhile
+from itertools import dropwhile, islice, pairwise, takewhile, zip_longest
 from types import MappingProxyType
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean
 from app.ingest.readers.man_page import add_man_page, is_man_page
 from domain.documents import ParsedDocument
-from domain.text.blocks import find_item, is_wrapped
-from domain.text.tables import is_row
+from domain.text.blocks import NARROWEST, find_item, is_wrapped
+from domain.text.tables import is_row, split_cells
 
 _UNDERLINE = re.compile(r"(?:([=~-])\1{2,}|([`^\"*+])\2{3,})\s*")
 """The second ones are reStructuredText's; three of them are other things, such as a fence of Markdown."""
@@ -21,10 +22,21 @@ _COLUMNS = re.compile(r"\S(?:\t| {3,})\S")
 _MOST_LINES = 20
 """Lines at the beginning in which a title is looked for."""
 _NUMBERED = re.compile(
-    r"(?:[ \t]{1,8}(?=\d+\.\d))?(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*"
+    r"(?:[ \t]{1,8}(?=\w+\.\d))?(?P<number>(?:[A-Z]\.(?=\d))?\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*"
 )
-"""A numbered heading: "5. Project Leader", "5.1 Powers". Indented, only a number of several parts is one, because items
-are numbered too."""
+"""A numbered heading: "5. Project Leader", "5.1 Powers", "A.1. Scope". Indented, only a number of several parts is one,
+because items are numbered too."""
+_OTHER = re.compile(
+    r"\A\s*+[#$%;<>@\[{|}/\\]|\w[ \t]*+=|(?<=[^\s.!?:])(?:\t| {2})\s*+\S|(?<=\S) {3}\s*+\S|[;{}\\][ \t]*+$"
+)
+"""Marks of a line that is no prose: of configuration, code, a table, or what is typed at a prompt."""
+_COMMENT = re.compile(r"\A[ \t]*+#(?!#*+[ \t]*+$)")
+_SETTING = re.compile(r"\A\s*+(?:[$>\[{}<]\s*+\S|[\w.-]++[ \t]*+=)|[;{}\\][ \t]*+$")
+_GRID_RULE = re.compile(r"(?=.*?(?:--|==))[-=+|: \t]+")
+_RULE = re.compile(r"\s*[+|]?[-=+|: \t]*(?:-{2}|={2})[-=+|: \t]*")
+_RULE = re.compile(r"[ \t]*([-=_*~+])\1{9,}[ \t]*")
+"""What sets a block off from the text around it."""
+_PAGE_NUMBER = re.compile(r"\d+")
 
 
 def read_plain(source: str, data: bytes) -> ParsedDocument:
@@ -32,9 +44,10 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
 
     A short line underlined with ``===``, ``---`` or the like is a heading, and so is a line of its own with a number,
     where some have numbers of several parts. A short first line that does not end like a sentence is the title. Lines
-    that only the margin broke are joined. Manual pages as `man` prints them are read as such.
+    that only the margin broke are joined, and configuration and code are fenced, because lines beginning with # are no
+    headings there. Manual pages as `man` prints them are read as such.
     """
-    text = clean(decode(data))
+    text = clean(_join_pages(decode(data)))
     assembly = Assembly()
     lines = text.split("\n")
     if is_man_page(lines):
@@ -47,11 +60,21 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
 def add_plain(assembly: Assembly, text: str, numbered: Mapping[int, int] = MappingProxyType({})) -> None:
     """Append plain text, with its underlined headings. `numbered` has the levels of further headings, by line."""
     lines = text.split("\n")
+    filled = [line.rstrip() for line in lines if line.strip()] or [""]
+    margin = sorted(map(len, filled))[len(filled) * 9 // 10]
+    indent = Counter(map(_count_indent, filled)).most_common(1)[0][0]
     block: list[str] = []
     marks: list[str] = []
 
     def flush() -> None:
-        assembly.add_block("\n".join(join_lines(block)))
+        settings = sum(_SETTING.search(line) is not None for line in block)
+        comments = sum(_COMMENT.search(line) is not None for line in block)
+        if comments > 1 or (comments and settings) or 2 * settings > len(block):
+            assembly.add_code("\n".join(block))
+        elif grid := _read_grid(block):
+            assembly.add_table(grid, headers=1)
+        else:
+            assembly.add_block("\n".join(_join_lines(block, margin, indent)) if block else "")
         block.clear()
 
     for number, line in enumerate(lines):
@@ -67,6 +90,8 @@ def add_plain(assembly: Assembly, text: str, numbered: Mapping[int, int] = Mappi
         elif number in numbered:
             flush()
             assembly.add_heading(len(marks) + numbered[number], line)
+        elif _RULE.fullmatch(line) and not (block and _COLUMNS.search(block[-1])):
+            flush()
         elif line.strip():
             block.append(line.rstrip())
         else:
@@ -74,19 +99,61 @@ def add_plain(assembly: Assembly, text: str, numbered: Mapping[int, int] = Mappi
     flush()
 
 
-def join_lines(block: list[str]) -> list[str]:
-    """Return the lines of a paragraph or list, joined where only the margin broke them."""
+def _join_lines(block: Sequence[str], margin: int, indent: int) -> list[str]:
+    """Return the lines of a paragraph or list. Those of prose are joined if the margin may have broken each of them.
+    Lines of the text end at `margin` and begin at `indent`: what is further in is often typed as it stands."""
     joined: list[str] = []
-    width = max(map(len, block), default=0)
-    last = ""
-    for line in block:
-        is_apart = not joined or find_item(line) or is_row(line) or is_row(last)
-        if is_apart or not is_wrapped(last, line, width):
-            joined.append(line)
-        else:
-            joined[-1] += f" {line.strip()}"
-        last = line
+    margin = max(margin, *map(len, block))
+    starts = [place for place, line in enumerate(block) if not place or _is_apart(block, place)]
+    for start, end in pairwise([*starts, len(block)]):
+        lines = block[start:end]
+        is_inner = _count_indent(lines[0]) > indent and not find_item(lines[0])
+        is_prose = not any(_OTHER.search(line) for line in lines) and all(
+            _is_full(last, line, margin) or (line.lstrip()[0].islower() and 2 * len(last) > margin and not is_inner)
+            for last, line in pairwise(lines)
+        )
+        joined += [" ".join([lines[0], *map(str.strip, lines[1:])])] if is_prose else lines
     return joined
+
+
+def _is_full(line: str, following: str, margin: int) -> bool:
+    return margin >= NARROWEST and len(line) + 1 + len(following.split(maxsplit=1)[0]) > margin
+
+
+def _count_indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_apart(block: Sequence[str], place: int) -> bool:
+    """Return True for a line that goes on with none."""
+    return bool(find_item(block[place])) or is_row(block[place]) or is_row(block[place - 1])
+
+
+def _read_grid(block: Sequence[str]) -> list[list[str]]:
+    """Return the rows of a table that is drawn with characters, the first of which is its header; none for a block that
+    is no such table. Where each row is ruled off, it may have several lines."""
+    rules = [place for place, line in enumerate(block) if _GRID_RULE.fullmatch(line)]
+    if not any("+" in block[place] for place in rules) or not all(
+        "|" in line or place in rules for place, line in enumerate(block)
+    ):
+        return []
+    parts = [block[start + 1 : end] for start, end in pairwise([-1, *rules, len(block)]) if end > start + 1]
+    rows = [[split_cells(line) for line in part] for part in parts]
+    if len(rows) > 2:
+        return [[" ".join(cells).strip() for cells in zip_longest(*lines, fillvalue="")] for lines in rows]
+    return [cells for lines in rows for cells in lines] if len(rows) == 2 else []
+
+
+def _join_pages(text: str) -> str:
+    """Return the text of pages, which form feeds part, without the lines at their beginnings and ends that all of them
+    have but for the number."""
+    pages = [page.strip("\r\n").split("\n") for page in text.split("\f")]
+    for edge in (0, -1):
+        lines = Counter(_PAGE_NUMBER.sub("", page[edge]).strip() for page in pages)
+        for page in pages:
+            if len(pages) > 2 and 2 * lines[_PAGE_NUMBER.sub("", page[edge]).strip()] > len(pages) and len(page) > 1:
+                del page[edge]
+    return "\n\n".join("\n".join(page).strip("\r\n") for page in pages) if len(pages) > 1 else text
 
 
 def _find_title(lines: Sequence[str]) -> str | None:
@@ -99,10 +166,14 @@ def _find_title(lines: Sequence[str]) -> str | None:
     fields = HeaderParser().parsestr("\n".join(block))
     if 1 < len(fields) == len(block):
         return fields["subject"] or fields["title"]
-    first, *others = join_lines(block) or [""]
-    goes_on = bool(others) and first != block[0].rstrip()
+    first, *others = block or [""]
+    if others and is_wrapped(first, others[0], max(map(len, block))):
+        first = f"{first.rstrip()} {others[0].strip()}" if len(others) == 1 else ""
+    elif others and first[0].isdigit() and others[0][0].isdigit():  # entries of a list or log
+        return None
+    first = first.strip().lstrip("# ")
     is_short = len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
-    return first.strip().lstrip("# ") if is_short and not goes_on and not _COLUMNS.search(first) else None
+    return first if is_short and not _OTHER.search(first) else None
 
 
 def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
@@ -110,8 +181,13 @@ def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
     have numbers of several parts. Of headings of the same number, the first stands in a table of contents."""
     found: dict[str, int] = {}
     for number, line in enumerate(lines):
-        alone = not (number and lines[number - 1].strip()) and not (lines[number + 1 : number + 2] or [""])[0].strip()
-        if alone and len(line) <= _LONGEST_HEADING and (heading := _NUMBERED.fullmatch(line)):
+        heading = _NUMBERED.fullmatch(line) if len(line) <= _LONGEST_HEADING else None
+        if heading is None or (number and lines[number - 1].strip()):
+            continue
+        below = (lines[number + 1 : number + 2] or [""])[0]
+        if not below.strip() or (
+            "." in heading["number"] and not is_wrapped(line, below, len(below)) and not find_item(below)
+        ):
             found[heading["number"]] = number
     if not any("." in number for number in found):
         return {}
@@ -122,6 +198,7 @@ def _is_underlined(line: str, following: str) -> bool:
     text = line.strip()
     return (
         0 < len(text) <= _LONGEST_HEADING
+        and not _COLUMNS.search(text)
         and any(map(str.isalpha, text))
         and _UNDERLINE.fullmatch(following) is not None
         and abs(len(following.rstrip()) - len(line.rstrip())) <= 3

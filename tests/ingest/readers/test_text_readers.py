@@ -398,13 +398,77 @@ def test_underlined_lines_of_plain_text_are_headings() -> None:
         ((), "Release notes\n\nEverything new."),
         (("Version 2",), "# Version 2\n\nText of two."),
         (("Version 2", "Fixes"), "## Fixes\n\n- a bug"),
-        (("Version 1",), "# Version 1\n\n----------------\nnot a heading above"),
+        (("Version 1",), "# Version 1\n\nnot a heading above"),
     ]
+
+
+SETUP = """\
+To enable the cache, put this into the file gateway.conf and restart the
+service afterwards so that it is read anew:
+
+    # Only where the disk is fast, which it is where this was installed by us
+    cache_enable = yes
+    ttl = 300 seconds, which is enough for most of the services that we run
+
+A.1. Scope
+
+3.2.1 Requirements
+The pump must hold.
+
+========================================
+[mysqld]
+# skip-networking
+bind-address = 127.0.0.1
+========================================
+
+    restic -r /srv/restic-repo backup ~/work
+    restic -r /srv/restic-repo check
+
++-------+-------+
+| Name  | Price |
++-------+-------+
+| Pump  | 40    |
+| Valve | 12    |
++-------+-------+
+
+Name        Price   Stock
+-------------------------
+Pump        40      2
+
+2024-01-01 10:00:00 starting server version 4.2 on port 8080 with 12 workers
+2024-01-01 10:00:01 no space left on device while writing the segment again
+2024-01-01 10:00:02 shutting down
+"""
+
+
+def test_lines_of_plain_text_that_are_lines_stay_lines() -> None:
+    assert read_document("setup.txt", SETUP.encode()).text.split("\n\n") == [
+        "To enable the cache, put this into the file gateway.conf and restart the service afterwards so that it is read "
+        "anew:",
+        "```\n# Only where the disk is fast, which it is where this was installed by us\ncache_enable = yes\n"
+        "ttl = 300 seconds, which is enough for most of the services that we run\n```",
+        "## A.1. Scope",
+        "### 3.2.1 Requirements",
+        "The pump must hold.",
+        "```\n[mysqld]\n# skip-networking\nbind-address = 127.0.0.1\n```",
+        "    restic -r /srv/restic-repo backup ~/work\n    restic -r /srv/restic-repo check",
+        "Name | Price\n--- | ---\nPump | 40\nValve | 12",
+        "Name        Price   Stock\n-------------------------\nPump        40      2",
+        "2024-01-01 10:00:00 starting server version 4.2 on port 8080 with 12 workers\n"
+        "2024-01-01 10:00:01 no space left on device while writing the segment again\n2024-01-01 10:00:02 shutting down",
+    ]
+
+
+def test_lines_at_the_edges_of_all_pages_are_left_out() -> None:
+    pages = "\f".join(f"RFC 1   Rain   1997\n\nText {number} falls.\n\nAnn     [Page {number}]" for number in range(9))
+    text = read_document("rfc.txt", pages.encode()).text
+    assert text == "\n\n".join(f"Text {number} falls." for number in range(9))
 
 
 @pytest.mark.parametrize(
     ("text", "title"),
     [
+        ("2024-01-01 started\n2024-01-02 ended\n", "meeting notes"),
         ("A sentence that ends.\nMore.", "meeting notes"),
         ("\n\n  Agenda  \n\nfirst", "Agenda"),
         ("x" * 500, "meeting notes"),
