@@ -1,6 +1,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
@@ -8,17 +9,19 @@ from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
 from app.ingest.metadata.front_matter import MAX_CHARACTERS, split_front_matter
-from app.ingest.readers.assembly import BREAK, Assembly, clean, describes, spell_code
+from app.ingest.readers.assembly import BREAK, MARKS, Assembly, clean, describes, spell_code, squeeze
 from app.ingest.readers.dates import state_text_date
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
 from domain.text.blocks import closes_fence, find_fence
+from domain.text.tables import is_rule, split_cells
 
 _BRACKETS = re.compile(r"\\\(([^\n]{1,500}?)\\\)|\\\[([\s\S]{1,1000}?)\\\]")
 _LATEX = re.compile(r"\\[A-Za-z]|(?<!\\)(?:[\^={}<>]|_[{\d])")
@@ -43,29 +46,48 @@ _PARSER = (
     .enable(["table", "strikethrough"])
     .use(admon_plugin)
     .use(deflist_plugin)
+    .use(footnote_plugin)
     .use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
 )
 _PARSER.inline.ruler.before("escape", "brackets", _read_brackets)
 # Where a rule of ours may begin or end. At others, such as hyphens and colons, each rule would be tried in vain.
-_PARSER.inline.terminator_re = re.compile(r"[\n!$&*<\[\\\]_`~]")
+_PARSER.inline.terminator_re = re.compile(r"[\n!$&*<\[\\\]^_`~]")
 
 _ATTRIBUTE = r"(?:[.#][A-Za-z][\w.:-]{0,100}|[A-Za-z][\w-]{0,50}=(?:\"[^\"{}\n]{0,200}\"|[^\s{}\"]{1,200}))"
 _TEMPLATING = re.compile(
-    r"\{%[^{}]{0,500}%\}|\{\{[^{}]{0,500}\}\}|\{\*[^{}]{0,500}\*\}"  # Liquid, Jinja, handbook generators
+    r"^\[\[?_?TOC_?\]?\]$"
+    # Liquid, Jinja, Hugo, handbook generators
+    r"|(?P<filled>\{(?P<sign>[%*]|\{[%<]?)-?[ \t]*(?P<name>/?[\w.-]{0,80})(?P<rest>[^{}]{0,500})\}\}?"
+    r"|!\[\[[^\[\]\n]{1,200}\]\]|<<<[ \t]*@?/\S{1,200}|\[!INCLUDE[^\n]{0,300}\]|-{1,2}8<-{1,2}[^\n]{0,200})"
+    r"|\{/\*[^{}]{0,2000}\*/\}|(?<!\w)==(?=\w)|(?<=\w)==(?!\w)|\[\[(?:[^\[\]|\n]{1,200}\|)?(?P<page>[^\[\]_\n]{1,200})\]\]"
     rf"|(?<![ \t])[ \t]*+\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]{{1,9}}{_ATTRIBUTE}){{0,9}}[ \t]*\}}"  # kramdown, attr_list
-    r"|(?<!\w)\*\*|\*\*(?!\w)"  # emphasis that is written wrongly and was not recognised
-    r"|-{1,2}8<-{1,2}[^\n]{0,200}|^\[\[?_?TOC_?\]?\]$",
+    r"|(?<!\w)\*\*|\*\*(?!\w)",  # emphasis that is written wrongly and was not recognised
     re.IGNORECASE,
 )
 """What site generators replace or drop, outside code."""
+_CLOSING = re.compile(r"\{[{%][%<]?-?[ \t]*(?:/|end)[ \t]*([\w.-]{1,80})")
+_STATEMENTS = frozenset({
+    "assign", "break", "case", "continue", "cycle", "decrement", "else", "elif", "elsif", "extends", "from", "import",
+    "increment", "liquid", "set", "when", "with",
+})  # fmt: skip
+"""Tags of Liquid and Jinja that show nothing and are not closed."""
+_NAMED = re.compile(r"""\b(?:label|title|header|heading|name|tabName|summary)=\{?["']([^"'\n]{1,200})["']""")
+_COMPONENT = re.compile(r"[ \t]*<([A-Z][\w.]{0,60}[a-z])\b([^<>]{0,500}?)(/?)>[ \t]*(.*)$")
+"""What of a page is a program's part (MDX), in a line of its own or with what is in it."""
+_MODULE = re.compile(
+    r"import\s+(?:['\"{*]|[\w$]+\s*(?:,.*)?\sfrom\s+['\"])|export\s+(?:const|let|var|default|function|class|\{|\*)(?!\w)"
+)
+_CODE_SPAN = re.compile(r"(`{1,3})[^`\n]{1,500}\1(?!`)")
 _VERBATIM = frozenset({"code_inline", "math_inline", "math_inline_double"})
-_MARK = re.compile(r"[{*<\[]")
+_MARK = re.compile(r"[{*<\[=]")
 """What each part of `_TEMPLATING` holds at least one of."""
 _TAB = re.compile(r"([ \t]*)===[+!]?[ \t]+(\"[^\"\n]*\")[ \t]*$")
 _COLONS = re.compile(r"[ \t]*:{3,}[ \t]*(?:\{?([\w-]+)\}?)?[ \t]*(?:\[([^\]\n]{1,200})\]|([^\n{]{1,200}))?.*$")
 _ALERT = re.compile(r"\[!(\w{1,20})\][+-]?[ \t]*")
 _CODE_TITLE = re.compile(r"\b(?:tab|title|filename)=\"([^\"]{1,200})\"")
 _CHANGED = ("lastmod", "last_modified_at", "last_update.date", "updated", "modified", "publishDate", "created")
+_TAG = re.compile(rf"<(/?)({'|'.join(MARKS)})>", re.IGNORECASE)
+_LONGEST_TEMPLATE = 100
 _MOST_BETWEEN = 4
 """Limit of blocks between two steps of one list."""
 _LABEL_END = (":", ".", "!", "?")
@@ -80,7 +102,7 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
     """
     metadata, text = split_front_matter(clean(decode(data)))
     assembly = Assembly()
-    _Walk(assembly).add(_mend_steps(_PARSER.parse(_convert(text))))
+    _Walk(assembly, frozenset(_CLOSING.findall(text))).add(_mend_steps(_PARSER.parse(_convert(text))))
     title = metadata.get("title")
     return assembly.finish(title if isinstance(title, str) else None, source)
 
@@ -94,14 +116,33 @@ def read_front_matter(data: bytes) -> Metadata:
 
 
 def _convert(text: str) -> str:
-    """Return the text with tabs (`=== "Title"`) and containers (`::: note`) written as the parser knows them."""
+    """Return the text with tabs (`=== "Title"`), containers (`::: note`) and the parts of MDX written as the parser
+    knows them, and without what is no text in MDX."""
     lines: list[str] = []
-    fence = ""
+    fence, width, is_program = "", 0, False
     for line in text.split("\n"):
+        width = width if "|" in line else 0
+        is_program = bool(line.strip()) and (
+            is_program or (not fence and not (lines and lines[-1].strip()) and _is_module(line))
+        )
+        if is_program:
+            continue
         if fence:
             fence = "" if closes_fence(line, fence) else fence
         elif opened := find_fence(line):
             fence = opened
+        elif is_rule(line):
+            width = len(split_cells(line))
+        elif width and len(split_cells(line)) > width:
+            # A bar in code is no border of a cell to most programs, and else the last cell would be lost.
+            line = _CODE_SPAN.sub(lambda span: re.sub(r"(?<!\\)\|", r"\|", span[0]), line)
+        elif "<" in line and (component := _COMPONENT.match(line)):
+            named = _NAMED.search(component[2]) or re.search(r"\bvalue=[\"']([^\"'\n]{1,200})", component[2])
+            if component[3] and not named:
+                line = f"{{{{< {component[1]}{component[2]}>}}}} {component[4]}"
+            elif named:
+                label = f"{named[1]}{'' if named[1].endswith(_LABEL_END) else ':'}"
+                line = f"\n{label}{' ' if component[4] else chr(10)}{component[4]}"
         elif tab := _TAB.match(line):
             line = f"{tab[1]}!!! tab {tab[2]}"
         elif line.lstrip().startswith(":::") and (colons := _COLONS.match(line)):
@@ -110,6 +151,10 @@ def _convert(text: str) -> str:
             line = f"\n{label}{'' if label.endswith(_LABEL_END) else ':'}\n" if label else ""
         lines.append(line)
     return "\n".join(lines)
+
+
+def _is_module(line: str) -> bool:
+    return line[:1] in ("i", "e") and _MODULE.match(line) is not None
 
 
 def _mend_steps(tokens: Sequence[Token]) -> list[Token]:
@@ -166,8 +211,11 @@ def _is_contents(group: Sequence[Token]) -> bool:
 class _Walk:
     """Walks the tokens of a file and adds its blocks."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, closed: frozenset[str]) -> None:
         self._assembly = assembly
+        self._closed = closed
+        """Names of templates that enclose something."""
+        self._notes: dict[int, list[Token]] = {}
         self._numbers: list[int | None] = []
         self._rows: list[list[str]] = []
         self._headers = 0
@@ -175,10 +223,10 @@ class _Walk:
     def add(self, tokens: Sequence[Token]) -> None:
         """Add the blocks that the tokens stand for."""
         inside = ""
-        for token in tokens:
+        for token in self._take_notes(tokens):
             match token.type:
                 case "inline":
-                    self._add_text("".join(_spell(self._assembly, token.children or ())), inside)
+                    self._add_text(self._spell(token.children or ()), inside)
                 case "fence" | "code_block":
                     title = _CODE_TITLE.search(token.info)
                     self._assembly.label(title[1] if title else "")
@@ -245,49 +293,101 @@ class _Walk:
                 text = f"{alert[1].capitalize()}: {text[alert.end() :].lstrip(BREAK)}"
             self._assembly.add_paragraph(text)
 
+    def _take_notes(self, tokens: Sequence[Token]) -> Iterator[Token]:
+        """Yield the tokens without those of footnotes, and keep these by their numbers."""
+        note: list[Token] = []
+        rest: list[Token] = []
+        is_note = False
+        for token in tokens:
+            if token.type == "footnote_open":
+                note = self._notes.setdefault(token.meta["id"], [])
+            is_note = token.type == "footnote_block_open" or (is_note and token.type != "footnote_block_close")
+            (note if is_note else rest).append(token)
+        yield from rest
 
-def _spell(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the words of inline tokens; raw tags are markup and go, except those that break a line."""
-    for is_verbatim, pieces in groupby(_spell_marked(assembly, tokens), key=lambda piece: piece[0]):
-        text = "".join(text for _, text in pieces)
-        # Looking for its marks first is many times faster than the expression on text that has none.
-        yield _TEMPLATING.sub("", text) if not is_verbatim and _MARK.search(text) else text
+    def _spell_note(self, number: int) -> str:
+        """Return a footnote in brackets, for its place."""
+        words = [
+            self._spell(token.children) if token.children else token.content
+            for token in self._notes.pop(number, [])  # popped, because a note may refer to itself
+        ]
+        return f" ({squeeze(' '.join(words))})" if any(words) else ""
 
-
-def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple[bool, str]]:
-    """Yield pieces, and for each whether it is code or a formula."""
-    address = ""
-    words: list[str] | None = None
-    for token in tokens:
-        piece = ""
-        match token.type:
-            case "text":
-                piece = token.content
-            case "code_inline":
-                piece = spell_code(token.content)
-            case "math_inline":
-                piece = f"${token.content.strip()}$"
-            case "math_inline_double":
-                piece = f"$${token.content}$$"
-            case "softbreak":
-                piece = "\n"
-            case "hardbreak":
-                piece = BREAK
-            case "html_inline" if re.match(r"<br\b", token.content, re.IGNORECASE):
-                piece = BREAK
-            case "image":
-                piece = "".join(_spell(assembly, token.children or ()))
-                piece = piece if describes(piece) else ""
-            case "link_open":
-                address, words = str(token.attrGet("href") or ""), []
+    def _spell(self, tokens: Sequence[Token]) -> str:
+        """Return the words of inline tokens; raw tags are markup and go, except those that mean something."""
+        written = ""
+        pieces = [
+            (key, "".join(text for _, text in pieces))
+            for key, pieces in groupby(self._spell_marked(tokens), itemgetter(0))
+        ]
+        for is_verbatim, text in pieces:
+            if is_verbatim or not _MARK.search(text):  # many times faster than the expression on text that has none
+                written += text
                 continue
-            case "link_close" if words is not None:
-                piece, words = assembly.link("".join(words), address), None
-            case _:
-                continue
-        if words is None:
-            yield token.type in _VERBATIM, piece
-        else:
-            words.append(piece)
-    if words:
-        yield False, "".join(words)
+            is_alone = len(pieces) == 1 and _TEMPLATING.fullmatch(text.strip()) is not None
+            written += _TEMPLATING.sub(lambda found: self._fill(found, is_alone=is_alone), text)  # noqa: B023
+        return written
+
+    def _fill(self, found: re.Match[str], *, is_alone: bool) -> str:
+        """Return what stands for a template. What a generator puts there is not known: in a sentence the template
+        stays, and what stands alone is left out and counted."""
+        if found["page"]:
+            return found["page"]
+        written, name = found["filled"], (found["name"] or "").lower()
+        if not written or name.startswith(("/", "end")) or name in _STATEMENTS:
+            return ""
+        if name in self._closed:
+            if named := _NAMED.search(found["rest"]):
+                self._assembly.label(named[1])
+            return ""
+        if not name and found["sign"] and not found["rest"].strip(" %<>-*"):
+            return ""
+        self._assembly.skip("placeholder" if not is_alone else "file", squeeze(written)[:_LONGEST_TEMPLATE])
+        return "" if is_alone else written
+
+    def _spell_marked(self, tokens: Sequence[Token]) -> Iterator[tuple[bool, str]]:
+        """Yield pieces, and for each whether it is code or a formula."""
+        pieces: list[tuple[bool, str]] = []
+        opened: list[tuple[str, str, int]] = []
+        for token in tokens:
+            piece, tag = "", _TAG.fullmatch(token.content) if token.type == "html_inline" else None
+            match token.type:
+                case "text":
+                    piece = token.content
+                case "code_inline":
+                    piece = spell_code(token.content)
+                case "math_inline":
+                    piece = f"${token.content.strip()}$"
+                case "math_inline_double":
+                    piece = f"$${token.content}$$"
+                case "softbreak":
+                    piece = "\n"
+                case "hardbreak":
+                    piece = BREAK
+                case "html_inline" if re.match(r"<br\b", token.content, re.IGNORECASE):
+                    piece = BREAK
+                case "footnote_ref":
+                    piece = self._spell_note(token.meta["id"])
+                case "image":
+                    piece = self._spell(token.children or ())
+                    if not describes(piece):
+                        self._assembly.skip("picture")
+                        piece = ""
+                case "link_open":
+                    opened.append(("a", str(token.attrGet("href") or ""), len(pieces)))
+                case "s_open":
+                    opened.append(("s", "", len(pieces)))
+                case "html_inline" if tag and not tag[1]:
+                    opened.append((tag[2].lower(), "", len(pieces)))
+                case "link_close" | "s_close" | "html_inline" if opened and (tag or token.type != "html_inline"):
+                    name = "a" if token.type == "link_close" else tag[2].lower() if tag else "s"
+                    if opened[-1][0] == name:
+                        _, address, start = opened.pop()
+                        words = "".join(text for _, text in pieces[start:])
+                        is_code = len(pieces) == start + 1 and pieces[start][0]
+                        marked = self._assembly.link(words, address) if name == "a" else MARKS[name](words)
+                        pieces[start:] = [(is_code, marked)]
+                case _:
+                    pass
+            pieces.append((token.type in _VERBATIM, piece))
+        yield from pieces

@@ -28,8 +28,9 @@ _NUMBERED = re.compile(
 because items are numbered too."""
 _OTHER = re.compile(
     r"\A\s*+[#$%;<>@\[{|}/\\]|\w[ \t]*+=|(?<=[^\s.!?:])(?:\t| {2})\s*+\S|(?<=\S) {3}\s*+\S|[;{}\\][ \t]*+$"
+    r"|\A\W{0,3}\d{4}-\d\d-\d\d|\A.{0,20}\d\d:\d\d:\d\d"
 )
-"""Marks of a line that is no prose: of configuration, code, a table, or what is typed at a prompt."""
+"""Marks of a line that is no prose: of configuration, code, a table, a log, or what is typed at a prompt."""
 _COMMENT = re.compile(r"\A[ \t]*+#(?!#*+[ \t]*+$)")
 _SETTING = re.compile(r"\A\s*+(?:[$>\[{}<]\s*+\S|[\w.-]++[ \t]*+=)|[;{}\\][ \t]*+$")
 _GRID_RULE = re.compile(r"(?=.*?(?:--|==))[-=+|: \t]+")

@@ -148,7 +148,7 @@ def test_markdown_of_site_generators_reads_as_the_published_page() -> None:
 # Setup
 
 Write to the desk run by Ms. Keller, by mail (desk@a.example), or see the form.
-It takes a day.
+It takes {{ days }} a day.
 
 Before you start: Back up `{{ data }}`.
 
@@ -196,9 +196,73 @@ Part name | Use
     )
 
 
+HANDBOOK = """\
+import Tabs from '@theme/Tabs';
+import {
+  Card,
+} from "./card";
+
+# Setup
+
+{/* not for you */}
+
+<Tabs>
+<TabItem value="win" label="Windows">
+
+Run `setup.exe`.
+
+</TabItem>
+<TabItem value="linux">
+
+Run `setup.sh`.
+
+</TabItem>
+</Tabs>
+
+{% tab title="macOS" %}
+Run `setup.pkg`.
+{% endtab %}
+
+<Snippet file="limits.mdx" />
+
+Request the creation of a project in {* site *}.
+
+{{< include "limits.md" >}}
+
+It is ~~80~~ 70 euros for 45 m<sup>2</sup> of CO<sub>2</sub>.[^1] See [[wiki|the page]].
+
+[^1]: On weekdays,
+    as [agreed](a.md).
+
+| Option | Meaning | Since |
+|---|---|---|
+| `a|b` | either | 1 |
+"""
+
+
+def test_what_site_generators_fill_in_is_named() -> None:
+    read = read_document("setup.mdx", HANDBOOK.encode())
+    assert read.text == (
+        "# Setup\n\nWindows:\n\nRun `setup.exe`.\n\nlinux:\n\nRun `setup.sh`.\n\nmacOS: Run `setup.pkg`.\n\n"
+        "Request the creation of a project in {* site *}.\n\n"
+        "It is ~~80~~ 70 euros for 45 m² of CO₂. (On weekdays, as agreed.) See the page.\n\n"
+        "Option | Meaning | Since\n--- | --- | ---\n`a\\|b` | either | 1"
+    )
+    assert [(each["kind"], each["where"]) for each in read.unread] == [
+        ("file", '{{< Snippet file="limits.mdx" >}}'),
+        ("placeholder", "{* site *}"),
+        ("file", '{{< include "limits.md" >}}'),
+    ]
+    assert "import your data" in read_document("a.md", b"import your data from the list.").text
+
+
 @pytest.mark.parametrize(
     "piece",
     [
+        "[^1] ",
+        "~~a ",
+        "<sup>",
+        "<A a>",
         "{% ",
         "{{",
         "{ #a ",
