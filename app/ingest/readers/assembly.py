@@ -12,15 +12,19 @@ from pathlib import PurePath
 from domain.documents import Link, ParsedDocument, Section, Unread, UnreadKind, Unseen
 from domain.text.tables import join_cells, write_rule
 
+_FORMS = (
+    (0xFB00, 0xFDCF), (0xFDF0, 0xFDFF), (0xFE70, 0xFEFC),  # ligatures, and Arabic letters as they stand in words
+    (0xFF10, 0xFF19), (0xFF21, 0xFF3A), (0xFF41, 0xFF5A), (0xFF66, 0xFF9F),  # wide letters and digits, narrow kana
+)  # fmt: skip
 _REPLACED = str.maketrans(
     {
+        **{chr(c): unicodedata.normalize("NFKC", chr(c)) for start, end in _FORMS for c in range(start, end + 1)},
         **{chr(code): None for code in (*range(0x20), *range(0x7F, 0xA0))},  # Postgres refuses NUL; none is text
         **{chr(code): "�" for code in range(0xD800, 0xE000)},  # lone surrogates cannot be encoded
         **dict.fromkeys("\u200b\u2060\ufeff\u00ad\ufffe\uffff"),  # invisible, and they break words for search
         **dict.fromkeys("\u00a0\u2007\u202f", " "),
         **dict.fromkeys("\n\u0085\u2028\u2029\v\f", "\n"),
         "\t": "\t",
-        **dict(zip("ﬀﬁﬂﬃﬄﬅﬆ", ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True)),
     }
 )
 _ANY_REPLACED = re.compile("[" + re.escape("".join(chr(c) for c, new in _REPLACED.items() if new != chr(c))) + "]")

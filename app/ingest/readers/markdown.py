@@ -77,6 +77,8 @@ _COMPONENT = re.compile(r"[ \t]*<([A-Z][\w.]{0,60}[a-z])\b([^<>]{0,500}?)(/?)>[ 
 _MODULE = re.compile(
     r"import\s+(?:['\"{*]|[\w$]+\s*(?:,.*)?\sfrom\s+['\"])|export\s+(?:const|let|var|default|function|class|\{|\*)(?!\w)"
 )
+_TAGS = re.compile(r"\s*+(?:\{(?:%|\{[<%])[^{}]{0,500}[%>]\}\}?[ \t]*+)++")
+_LINKED_BY_TAG = re.compile(r"(?<=\]\()\{[{%][^{}\n]{0,300}\}\}?[^()\s]{0,200}(?=\))")
 _CODE_SPAN = re.compile(r"(`{1,3})[^`\n]{1,500}\1(?!`)")
 _VERBATIM = frozenset({"code_inline", "math_inline", "math_inline_double"})
 _MARK = re.compile(r"[{*<\[=]")
@@ -131,6 +133,8 @@ def _convert(text: str) -> str:
             fence = "" if closes_fence(line, fence) else fence
         elif opened := find_fence(line):
             fence = opened
+        elif _TAGS.fullmatch(line):
+            line = f"\n{line}\n"  # what stands above and below is no part of its paragraph
         elif is_rule(line):
             width = len(split_cells(line))
         elif width and len(split_cells(line)) > width:
@@ -149,7 +153,7 @@ def _convert(text: str) -> str:
             label = (colons[2] or colons[3] or colons[1] or "").strip()
             label = label.capitalize() if label == colons[1] else label
             line = f"\n{label}{'' if label.endswith(_LABEL_END) else ':'}\n" if label else ""
-        lines.append(line)
+        lines.append(_LINKED_BY_TAG.sub("", line) if "]({" in line and not fence else line)
     return "\n".join(lines)
 
 

@@ -70,7 +70,7 @@ def add_plain(assembly: Assembly, text: str, numbered: Mapping[int, int] = Mappi
     def flush() -> None:
         settings = sum(_SETTING.search(line) is not None for line in block)
         comments = sum(_COMMENT.search(line) is not None for line in block)
-        if comments > 1 or (comments and settings) or 2 * settings > len(block):
+        if comments > 1 or (comments and settings) or 2 * settings > max(len(block), 2):
             assembly.add_code("\n".join(block))
         elif grid := _read_grid(block):
             assembly.add_table(grid, headers=1)

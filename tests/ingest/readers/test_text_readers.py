@@ -220,7 +220,10 @@ Run `setup.sh`.
 </Tabs>
 
 {% tab title="macOS" %}
-Run `setup.pkg`.
+Run `setup.pkg`, see [the list]({{< ref "list.md" >}}).
+{% endtab %}
+{% tab title="BSD" %}
+Run `setup.tgz`.
 {% endtab %}
 
 <Snippet file="limits.mdx" />
@@ -243,7 +246,7 @@ It is ~~80~~ 70 euros for 45 m<sup>2</sup> of CO<sub>2</sub>.[^1] See [[wiki|the
 def test_what_site_generators_fill_in_is_named() -> None:
     read = read_document("setup.mdx", HANDBOOK.encode())
     assert read.text == (
-        "# Setup\n\nWindows:\n\nRun `setup.exe`.\n\nlinux:\n\nRun `setup.sh`.\n\nmacOS: Run `setup.pkg`.\n\n"
+        "# Setup\n\nWindows:\n\nRun `setup.exe`.\n\nlinux:\n\nRun `setup.sh`.\n\nmacOS: Run `setup.pkg`, see the list.\n\nBSD: Run `setup.tgz`.\n\n"
         "Request the creation of a project in {* site *}.\n\n"
         "It is ~~80~~ 70 euros for 45 m² of CO₂. (On weekdays, as agreed.) See the page.\n\n"
         "Option | Meaning | Since\n--- | --- | ---\n`a\\|b` | either | 1"
@@ -1002,5 +1005,5 @@ def test_tabs_of_a_manual_page_stand_for_eight_columns() -> None:
 
 
 def test_ligatures_are_spelled_as_letters() -> None:
-    text = "The oﬃce ﬁles the workﬂow forms."
-    assert read_document("a.txt", text.encode()).text == "The office files the workflow forms."
+    text = "The oﬃce ﬁles the workﬂow forms. Ｒｏｏｍ ４０（ｶﾞｽ）: ﻣﻜﺘﺐ"
+    assert read_document("a.txt", text.encode()).text == "The office files the workflow forms. Room 40（ガス）: مكتب"
