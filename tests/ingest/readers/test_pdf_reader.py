@@ -641,6 +641,28 @@ def test_raised_and_lowered_digits_are_told_from_others(base: str, rise: float, 
     assert read_page(*steps).text == text
 
 
+def test_raised_digits_of_a_ruled_cell_are_no_part_of_its_figure() -> None:
+    marks = [write(60 + measure(" 7.87"), 96, "1", 7), write(60 + measure(" H"), 143, "2", 7)]
+    frames = [lambda pdf, y=y, x=x: pdf.rect(x, y, 100, 20) for y in (85, 105, 125) for x in (58, 158)]
+    cells = draw_cells([(" 7.87", "a"), (" 8.1", "b"), (" H", "c")], (60, 170), 100, pitch=20)
+    assert read_page(*frames, *cells, *marks).text.split("\n") == ["7.87¹ | a", "8.1 | b", "H₂ | c"]
+
+
+def test_cells_of_a_table_with_rules_down_its_header_alone_are_parted() -> None:
+    def rule(pdf: FPDF) -> None:
+        for x in (50, 230, 410):
+            pdf.rect(x, 60, 180, 20)
+        for n in range(5):
+            pdf.line(50, 80 + 20 * n, 590, 80 + 20 * n)
+
+    text = read_page(rule, *draw_cells([NAMES, *ROWS[:4]], (60, 240, 420), 75, pitch=20)).text
+    assert [line for line in text.split("\n") if "-" not in line] == [" | ".join(row) for row in (NAMES, *ROWS[:4])]
+
+
+def test_names_below_a_chart_are_no_table() -> None:
+    assert "|" not in read_page(*draw_cells([("Jan-08", "Jul-08", "Jan-09", "Jul-09")], (60, 160, 260, 360), 100)).text
+
+
 def test_dots_lead_to_a_figure_and_are_no_part_of_a_label() -> None:
     rows = [("Rain . . . . . . . . . .", "1.5", "2.5"), ("Snow . . . . . . . . .", "3.5", "4.5")]
     assert read_page(*draw_cells(rows, (60, 160, 300), 100)).text == "Rain | 1.5 | 2.5\nSnow | 3.5 | 4.5"
@@ -685,9 +707,11 @@ def annotate(*notes: PdfObject, **form: object) -> Callable[[PdfWriter], None]:
 
 
 def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted() -> None:
+    labels = ["Licence plate:", "Electric car:", "Colour:", "Remarks:"]
     page = draw_all(
-        write(60, 100, "Licence plate:"), write(60, 140, "Electric car:"), write(60, 300, "Return this form.")
-    )
+        *(write(60, 100 + 40 * n, label) for n, label in enumerate(labels)),
+        write(60, 320, "Size: Small"), write(250, 320, "Large"), write(60, 460, "Return this form."),
+    )  # fmt: skip
     states: dict[str, object] = {"N": {"On": {}, "Off": {}}}
     data = rewrite(
         make_pdf(page),
@@ -695,7 +719,9 @@ def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted()
             note("Widget", (200, 698, 400, 712), FT="/Tx", T="plate", V="BS-48213"),
             note("Widget", (200, 655, 212, 667), FT="/Btn", T="car", V="/On", AS="/On", AP=states),
             note("Widget", (200, 615, 400, 632), FT="/Tx", T="colour"),
-            note("FreeText", (60, 560, 300, 580), Contents="Out of order in June."),
+            note("Widget", (200, 540, 400, 594), FT="/Tx", T="remarks", V="No nuts, please.\nArrives late."),
+            note("Widget", (230, 478, 242, 490), FT="/Btn", T="large", V="/Off", AS="/Off", AP=states),
+            note("FreeText", (60, 410, 300, 430), Contents="Out of order in June."),
             note("Text", (500, 500, 520, 520), Contents="Is this so?"),
             note("Text", (500, 500, 520, 520), Contents="Nobody sees this.", F=2),
             note("FileAttachment", (500, 400, 520, 420)),
@@ -703,7 +729,8 @@ def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted()
     )  # fmt: skip
     document = read_document("a.pdf", data)
     assert document.text.split("\n\n") == [
-        "Licence plate: BS-48213", "Electric car: ☒", "Out of order in June.", "Return this form.",
+        "Licence plate: BS-48213", "Electric car: ☒", "Colour:", "Remarks: No nuts, please. Arrives late.",
+        "Size: Small ☐ Large", "Out of order in June.", "Return this form.",
     ]  # fmt: skip
     check_box(find(document, "BS-48213").box, 60, 100, 340)
     assert name_unread(document.unread) == (

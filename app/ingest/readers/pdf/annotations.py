@@ -10,6 +10,7 @@ from pypdfium2 import raw
 from app.ingest.readers.assembly import squeeze
 from app.ingest.readers.pdf.characters import View
 from app.ingest.readers.pdf.page import Piece, Run, Skipped
+from app.ingest.readers.pdf.tables import cut_run
 
 _MOST = 2000
 """Annotations of a page that are looked at. Chosen."""
@@ -80,11 +81,13 @@ def place_entered(runs: list[Run], entered: list[Run]) -> list[Run]:
         before = [i for i in level if placed[i].left < run.left]
         above = [i for i, other in enumerate(placed) if other.bottom <= run.top and _overlap(run, other)]
         if before:
-            at = max(before, key=lambda i: placed[i].right) + 1
+            at = max(before, key=lambda i: placed[i].left)
+            placed[at : at + 1] = filter(None, cut_run(placed[at], run.left))
+            at += 1
         elif level:
             at = min(level, key=lambda i: placed[i].left)
         else:
-            at = max(above, key=lambda i: placed[i].bottom) + 1 if above else 0
+            at = max(above, key=lambda i: (placed[i].bottom, i)) + 1 if above else 0
         placed.insert(at, run)
     return placed
 

@@ -8,13 +8,12 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 
 import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.assembly import squeeze
-from app.ingest.readers.pdf.page import Edges, Piece, Run
+from app.ingest.readers.pdf.page import Edges, Piece, Run, enclose
 from app.ingest.readers.pdf.tables import NARROW_GAP, WIDE_GAP, shift
 from domain.documents import Box
 from domain.text.storable import make_storable
@@ -87,11 +86,11 @@ def read_runs(
     text_page: raw.FPDF_TEXTPAGE,
     view: View,
     is_parted: Callable[[float, float, float], bool],
-    is_struck: Callable[[Piece, Run], bool],
+    is_struck: Callable[[Piece, Edges], bool],
 ) -> list[Run]:
     """Return the characters of `read_characters`, cut where PDFium breaks the line. `is_parted` tells whether a rule
     stands between two words: right edge of one, left edge of the other, and a height that both share. `is_struck` tells
-    whether a line goes through a word of a run."""
+    whether a line goes through a word of a line with these edges."""
 
     def measure(index: int) -> Piece | None:
         box = raw.FS_RECTF()
@@ -101,50 +100,55 @@ def read_runs(
 
     runs: list[Run] = []
     for line in _LINE.finditer(characters):
-        if line[0].isspace():
-            continue
-        run: Run | None = None
-        starts: list[int] = []
         words: list[tuple[int, Piece]] = []
+        cells: list[tuple[int, float, list[Piece]]] = []
+        right = 0.0
         for match in _WORD.finditer(characters, line.start(), line.end()):
             for start, word in _measure_word(match, measure):
                 height = word.bottom - word.top
-                gap = (word.left - run.right) / height if run is not None and height > 0 else 0.0
-                if run is None:
-                    run = Run("", *word[1:5], pieces=[word._replace(text="")])
-                    starts = [line.start()]
+                gap = (word.left - right) / height if words and height > 0 else 0.0
+                if not words:
+                    cells.append((line.start(), 0.0, []))
                 elif start == match.start() and (
                     gap > NARROW_GAP
                     or _AMOUNT.match(characters, start - 2)
-                    or is_parted(run.right, word.left, (word.top + word.bottom) / 2)
+                    or is_parted(right, word.left, (word.top + word.bottom) / 2)
                 ):
-                    run.tabular |= gap > WIDE_GAP
-                    run.pieces.append(word._replace(text="", gap=gap))
-                    starts.append(start)
+                    cells.append((start, gap, []))
                 words.append((start, word))
-                run.pieces[-1] = run.pieces[-1].join(word._replace(text=""))
-                run.left, run.top = min(run.left, word.left), min(run.top, word.top)
-                run.right, run.bottom = max(run.right, word.right), max(run.bottom, word.bottom)
-                run.heights += [height, height] if len(word.text) > 1 else [height]
-        if run is None:
+                cells[-1][2].append(word)
+                right = max(right, word.right)
+        if not words:
             continue
+        held = [word for _, word in words]
+        edges = enclose(held)
         marked = list(line[0])
-        base = _find_base(words)
+        base = _find_base(held)
         for start, word in words:
             at = start - line.start()
-            if base is not None:
-                adjoins = at > 0 and not marked[at - 1].isspace()
-                marked[at : at + len(word.text)] = shift(word.text, word, base, adjoins=adjoins)
-            if is_struck(word, run):
+            adjoins = at > 0 and not marked[at - 1].isspace()
+            if base and (shifted := shift(word.text, word, base, adjoins=adjoins)) != word.text:
+                marked[at : at + len(word.text)] = [shifted, *[""] * (len(word.text) - 1)]
+            if is_struck(word, edges):
                 marked[at] = f"~~{marked[at]}"
                 marked[at + len(word.text) - 1] += "~~"
-        edges = [start - line.start() for start in (*starts, line.end())]
-        texts = [_tidy("".join(marked[start:end])) for start, end in pairwise(edges)]
-        run.pieces = [piece._replace(text=text) for text, piece in zip(texts, run.pieces, strict=True) if text]
-        run.text = " ".join(piece.text for piece in run.pieces)
-        if run.text:
-            run.bold = all(_is_bold(text_page, index) for index in (words[0][0], match.end() - 1))
-            runs.append(run)
+        ends = [*(start for start, _, _ in cells[1:]), line.end()]
+        pieces = [
+            Piece(text, *enclose(parts), gap)
+            for (start, gap, parts), end in zip(cells, ends, strict=True)
+            if (text := _tidy("".join(marked[start - line.start() : end - line.start()])))
+        ]
+        if pieces:
+            runs.append(
+                Run(
+                    " ".join(piece.text for piece in pieces),
+                    *edges,
+                    [word.bottom - word.top for word in held for _ in word.text[:2]],
+                    pieces,
+                    tabular=any(gap > WIDE_GAP for _, gap, _ in cells),
+                    bold=all(_is_bold(text_page, index) for index in (words[0][0], match.end() - 1)),
+                )
+            )
     return runs
 
 
@@ -152,31 +156,33 @@ def _measure_word(word: re.Match[str], measure: Callable[[int], Piece | None]) -
     """Yield the word, or the parts of it that are as high each, with their places. The first and last characters
     enclose it; asking for every box would take twice as long."""
     first, last = measure(word.start()), measure(word.end() - 1)
-    if first is None or last is None or abs(first.bottom - last.bottom) + abs(first.top - last.top) < _EVEN:
-        if whole := (first.join(last) if first and last else first or last):
-            yield word.start(), whole._replace(text=word[0])
+    if first is None or last is None or _is_even(first, last):
+        if ends := [each for each in (first, last) if each]:
+            yield word.start(), Piece(word[0], *enclose(ends))
         return
-    start, part = word.start(), first
+    start, parts = word.start(), [first]
     for index in range(word.start() + 1, word.end()):
-        if (each := measure(index)) is None:
-            continue
-        if abs(each.bottom - part.bottom) + abs(each.top - part.top) < _EVEN:
-            part = part.join(each)
-        else:
-            yield start, part._replace(text=word[0][start - word.start() : index - word.start()])
-            start, part = index, each
-    yield start, part._replace(text=word[0][start - word.start() :])
+        if (each := measure(index)) and not _is_even(parts[-1], each):
+            yield start, Piece(word.string[start:index], *enclose(parts))
+            start, parts = index, []
+        parts += [each] if each else []
+    yield start, Piece(word.string[start : word.end()], *enclose(parts))
 
 
-def _find_base(words: Sequence[tuple[int, Piece]]) -> Piece | None:
+def _is_even(one: Piece, other: Piece) -> bool:
+    return abs(one.bottom - other.bottom) + abs(one.top - other.top) < _EVEN
+
+
+def _find_base(words: Sequence[Piece]) -> Piece | None:
     """Return the longest word in the type that most of a line is set in; none where all is as high, or upright."""
     heights = Counter[int]()
-    for _, word in words:
+    for word in words:
         heights[round(word.bottom - word.top)] += len(word.text)
+    if len(heights) < 2:
+        return None
     [(usual, _)] = heights.most_common(1)
-    base = max((w for _, w in words if round(w.bottom - w.top) == usual), key=lambda word: len(word.text))
-    is_upright = base.right - base.left > _UPRIGHT * usual or len(base.text) < _SHORT
-    return base if len(heights) > 1 and is_upright else None
+    base = max((w for w in words if round(w.bottom - w.top) == usual), key=lambda word: len(word.text))
+    return base if base.right - base.left > _UPRIGHT * usual or len(base.text) < _SHORT else None
 
 
 def _is_bold(text_page: raw.FPDF_TEXTPAGE, index: int) -> bool:

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 
 from app.ingest.readers.pdf.headings import LARGER
-from app.ingest.readers.pdf.page import Piece, Run
+from app.ingest.readers.pdf.page import Piece, Run, enclose
 from app.ingest.readers.pdf.tables import has_figures, is_figure, part_joined
 from domain.text.tables import join_cells, split_cells, write_rule
 
@@ -265,10 +265,7 @@ def _read_header(lines: Sequence[Run], columns: Sequence[Piece]) -> tuple[list[P
     row = _place(sorted(texts, key=lambda cell: cell.top), found)
     return found, Run(
         join_cells(row) + "\n" + write_rule(len(row)),
-        min(line.left for line in lines),
-        min(line.top for line in lines),
-        max(line.right for line in lines),
-        max(line.bottom for line in lines),
+        *enclose(lines),
         [height for line in lines for height in line.heights],
         tabular=True,
         confidence=min((line.confidence for line in lines if line.confidence is not None), default=None),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
-from app.ingest.readers.pdf.page import Run
+from app.ingest.readers.pdf.page import Run, enclose
 from app.ingest.readers.pdf.tables import FIGURE, WIDE_GAP, cut_run
 
 _FEWEST = 3
@@ -37,15 +37,13 @@ def join_figures(runs: Sequence[Run]) -> list[Run]:
 def put_in_order(rows: Sequence[Run]) -> list[Run]:
     """Return the rows of a page, with what stands above before what stands below it."""
     blocks = [_Block(part) for part in _part(list(_part_columns(rows)), _is_apart)]
-    late = [any(block.is_above(other) for other in blocks[:i]) for i, block in enumerate(blocks)]
-    ordered: list[Run] = []
-    while blocks:
-        free = next((each for each in blocks if not any(other.is_above(each) for other in blocks)), blocks[0])
-        blocks.remove(free)
-        ordered += free.runs
-        if not any(late):
-            return [run for block in (free, *blocks) for run in block.runs]
-    return ordered
+    if any(block.is_above(other) for i, block in enumerate(blocks) for other in blocks[:i]):
+        waiting, blocks = blocks, []
+        while waiting:
+            free = next(each for each in waiting if not any(other.is_above(each) for other in waiting))
+            waiting.remove(free)
+            blocks.append(free)
+    return [run for block in blocks for run in block.runs]
 
 
 class _Block:
@@ -53,14 +51,13 @@ class _Block:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
-        self.left, self.right = min(run.left for run in runs), max(run.right for run in runs)
-        self.top, self.bottom = min(run.top for run in runs), max(run.bottom for run in runs)
+        self.left, self.top, self.right, self.bottom = enclose(runs)
         self._slack = runs[0].height / 4
 
     def is_above(self, other: "_Block") -> bool:
         """Return True if it stands above another, in the same column."""
         shared = min(self.right, other.right) - max(self.left, other.left)
-        return self is not other and shared > self._slack and self.bottom <= other.top + self._slack
+        return self.top < other.top and shared > self._slack and self.bottom <= other.top + self._slack
 
 
 def _part(runs: Sequence[Run], is_apart: Callable[[Run, Run], bool]) -> Iterator[list[Run]]:

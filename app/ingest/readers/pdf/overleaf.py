@@ -52,7 +52,7 @@ def join_pages(pages: list[Page], contents: Sequence[range]) -> tuple[list[Place
         gap = _find_gap(last.line, lower[0].line) if last and lower else None
         if last and gap == "\n":
             header = _find_header(ordered[max(0, kept - len(pages[last.page - 1].lines)) : kept]) or header
-            again = next((i for i, each in enumerate(lower) if each.line.text not in header), 0)
+            again = next((i for i, each in enumerate(lower) if each.line.text.split("\n")[0] not in header), 0)
             if _may_follow(last.line, lower[again].line):
                 repeated += [each.line.text for each in lower[:again]]
                 del lower[:again]
@@ -95,4 +95,5 @@ def _find_header(lines: Sequence[Placed]) -> list[str]:
     """Return the lines of the header of the table that ends there; none if it begins before."""
     starts = [i for i, each in enumerate(lines) if each.line.gap == "\n\n"]
     first = [each.line.text for each in lines[starts[-1] :][:_HEADER]] if starts else []
-    return first[: next((i for i, text in enumerate(first) if "\n" in text), 0) + 1]
+    ruled = next((i for i, text in enumerate(first) if "\n" in text), 0)
+    return [text.split("\n")[0] for text in first[: ruled + 1]]

@@ -35,6 +35,16 @@ class Piece(NamedTuple):
         )
 
 
+def enclose(parts: "Sequence[Piece | Run]") -> Edges:
+    """Return the edges of a box around all parts."""
+    return (
+        min(part.left for part in parts),
+        min(part.top for part in parts),
+        max(part.right for part in parts),
+        max(part.bottom for part in parts),
+    )
+
+
 @dataclass(slots=True)
 class Run:
     """Characters on one line. Coordinates are points on the page as shown, from its top left."""
@@ -69,7 +79,7 @@ class Run:
     @property
     def sideways(self) -> bool:
         """True for text that runs up or down the page."""
-        return self.bottom - self.top > 3 * self.height
+        return not self.is_entered and self.bottom - self.top > 3 * self.height
 
 
 @dataclass(frozen=True, slots=True)

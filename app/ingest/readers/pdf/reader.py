@@ -163,7 +163,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
             scan = recognise(page)
             doubtful = scan.doubtful
             if sum(len(run.text) for run in scan.runs) > characters:
-                runs, view, skipped, own = join_rows(scan.runs), scan.view, [], ""
+                runs, view, skipped, own = put_in_order(join_rows(scan.runs)), scan.view, [], ""
         separate_cells(runs)
         runs = align_tables(runs)
         return Page(lay_out(runs, view), is_picture, skipped, own, is_mute, has_fields, unseen, scanned, doubtful)

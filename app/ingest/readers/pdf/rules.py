@@ -3,6 +3,7 @@
 import ctypes
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -10,8 +11,8 @@ import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.pdf.characters import View
-from app.ingest.readers.pdf.page import Edges, Piece, Run, Skipped
-from app.ingest.readers.pdf.tables import FIGURE
+from app.ingest.readers.pdf.page import Edges, Piece, Run, Skipped, enclose
+from app.ingest.readers.pdf.tables import FIGURE, attach
 from domain.text.tables import join_cells, write_rule
 
 _NEAR = 2.0
@@ -26,6 +27,8 @@ _LARGE = 0.04
 """Share of the page that a picture needs to be no logo. Chosen."""
 _MIDDLE = (0.35, 0.75)
 """Part of a word's height, from its top, in which a line that goes through it lies. Chosen."""
+_BEYOND = 1.5
+"""Heights of the type by which such a line is longer than what it strikes out. Chosen."""
 _SIDES = 5
 """Steps in which a rectangle is drawn."""
 _SHAPES = 10
@@ -58,7 +61,10 @@ class Grid:
         column, row = bisect(self.xs, x) - 1, bisect(self.ys, y) - 1
         if not (0 <= column < len(self.xs) - 1 and 0 <= row < len(self.ys) - 1):
             return None
-        while column > 0 and not _crosses(self.down, self.xs[column], y):
+        # Where rules part columns in the header alone, what stands in one of them is its cell.
+        is_parted = any(_crosses(self.down, edge, y) for edge in self.xs[1:-1])
+        is_within = self.xs[column] - _NEAR < piece.left and piece.right < self.xs[column + 1] + _NEAR
+        while column > 0 and (is_parted or not is_within) and not _crosses(self.down, self.xs[column], y):
             column -= 1
         while row > 0 and not _crosses(self.across, self.ys[row], x):
             row -= 1
@@ -81,13 +87,14 @@ class Drawn:
         """Return the share of the page that pictures cover."""
         return sum(map(_measure, self.pictures)) / self._paper
 
-    def strikes(self, word: Piece, run: Run) -> bool:
-        """Return True if a line goes through a word that is no longer than the run of the word."""
+    def strikes(self, word: Piece, line: Edges) -> bool:
+        """Return True if a line goes through a word that is hardly longer than the line of the word."""
         height = word.bottom - word.top
-        first = bisect(self._across, word.top + _MIDDLE[0] * height, key=lambda line: line[1])
+        first = bisect(self._across, word.top + _MIDDLE[0] * height, key=lambda rule: rule[1])
         return any(
-            run.left - _NEAR <= line[0] <= word.left + _NEAR and word.right - _NEAR <= line[2] <= run.right + _NEAR
-            for line in takewhile(lambda line: line[3] < word.top + _MIDDLE[1] * height, self._across[first:])
+            line[0] - _BEYOND * height <= rule[0] <= word.left + _NEAR
+            and word.right - _NEAR <= rule[2] <= line[2] + _BEYOND * height
+            for rule in takewhile(lambda rule: rule[3] < word.top + _MIDDLE[1] * height, self._across[first:])
         )
 
     def skipped(self) -> Iterator[Skipped]:
@@ -197,7 +204,7 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
         columns = sorted({column for cells in rows.values() for column in cells})
         made = []
         for row, cells in sorted(rows.items()):
-            texts = [" ".join(piece.text for piece in cells.get(column, ())) for column in columns]
+            texts = [reduce(attach, cells[column]).text if column in cells else "" for column in columns]
             edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
             made.append(_make_row(edges, join_cells(texts), [piece for held in cells.values() for piece in held]))
             if plain and row == max((other for other in rows if other < min(plain)), default=None):
@@ -216,12 +223,9 @@ def _is_stacked(pieces: Sequence[Piece]) -> bool:
 
 
 def _make_row(columns: Sequence[tuple[float, float]], text: str, pieces: Sequence[Piece]) -> Run:
-    left, top = min(piece.left for piece in pieces), min(piece.top for piece in pieces)
-    right, bottom = max(piece.right for piece in pieces), max(piece.bottom for piece in pieces)
+    edges = enclose(pieces)
     heights = [piece.bottom - piece.top for piece in pieces]
-    return Run(
-        text, left, top, right, bottom, heights, [Piece(text, left, top, right, bottom)], tabular=True, columns=columns
-    )
+    return Run(text, *edges, heights, [Piece(text, *edges)], tabular=True, columns=columns)
 
 
 def _join(rules: Iterable[_Rule]) -> list[_Rule]:

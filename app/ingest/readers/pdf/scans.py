@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,12 +37,8 @@ _PAGE_SECONDS = 20
 
 _STEP = 1.4
 """Sizes of type nearer than this are taken for the same: recognised lines are as high as their letters happen to be."""
-_PROSE = 25
-"""Mean characters of a line, from which a column is of running text rather than of a table. Chosen."""
 _DASHES = {"一": "—"}
 """The model takes a dash that stands alone for a Chinese numeral."""
-_APART = 2
-"""Distance in heights of the type from which one table or text is over, and another begins. Chosen."""
 _STEEPEST = math.radians(10)
 
 
@@ -50,7 +46,7 @@ class Scan(NamedTuple):
     """What was recognised on a page."""
 
     runs: list[Run]
-    """In reading order."""
+    """Row by row."""
     view: View
     doubtful: int
     """Lines that were left out because they are probably none."""
@@ -106,7 +102,7 @@ def recognise(page: pypdfium2.PdfPage) -> Scan:
         if score >= _SURE and text.strip()
     ]
     _even_out(runs)
-    return Scan(_put_in_order(runs), view, len(found.txts) - len(runs))
+    return Scan([run for row in _find_rows(runs) for run in row], view, len(found.txts) - len(runs))
 
 
 def refuse_many(scans: int) -> None:
@@ -185,21 +181,6 @@ def _even_out(runs: Sequence[Run]) -> None:
             run.heights = [body * _STEP ** round(math.log(max(run.height, 1) / body, _STEP))]
 
 
-def _put_in_order(runs: Sequence[Run]) -> list[Run]:
-    """Return pieces of lines row by row, and within columns of running text column by column."""
-    ordered: list[Run] = []
-    band: list[Run] = []
-    for row in _find_rows(runs):
-        # Another band begins below much empty space, where a row crosses what separates the columns above it, and where
-        # a row is the first with columns.
-        is_apart = band and row[0].top - max(run.bottom for run in band) > _APART * row[0].height
-        if is_apart or len(_separate([*band, *row])) == 1 < max(len(_separate(band)), len(_separate(row))):
-            ordered += _read_band(band)
-            band = []
-        band += row
-    return ordered + _read_band(band)
-
-
 def _find_rows(runs: Iterable[Run]) -> Iterator[list[Run]]:
     row: list[Run] = []
     for run in sorted(runs, key=lambda run: run.top + run.bottom):
@@ -209,22 +190,3 @@ def _find_rows(runs: Iterable[Run]) -> Iterator[list[Run]]:
         row.append(run)
     if row:
         yield sorted(row, key=lambda piece: piece.left)
-
-
-def _separate(runs: Iterable[Run]) -> list[list[Run]]:
-    """Return the columns between which an empty strip runs from top to bottom."""
-    columns: list[list[Run]] = []
-    reach = -math.inf
-    for run in sorted(runs, key=lambda run: run.left):
-        if run.left - reach > run.height:
-            columns.append([])
-        columns[-1].append(run)
-        reach = max(reach, run.right)
-    return columns
-
-
-def _read_band(band: list[Run]) -> list[Run]:
-    columns = _separate(band)
-    if len(columns) > 1 and all(fmean(len(run.text) for run in column) >= _PROSE for column in columns):
-        return [run for column in columns for row in _find_rows(column) for run in row]
-    return band

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from app.ingest.readers.assembly import lower, raise_up
-from app.ingest.readers.pdf.page import Piece, Run
+from app.ingest.readers.pdf.page import Piece, Run, enclose
 from domain.text.tables import is_value
 
 WIDE_GAP = 1.5
@@ -22,9 +22,10 @@ _CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
 """Start of text that belongs to the cell before the gap."""
 _LEADER = re.compile(r"\s*(?:[.…·_]\s*){3,}$")
 """Dots that lead from a label to its figure."""
-FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:(?=[.,/:]*\d)[\d.,/:]*+\s*+[%)\]]*+|[—–-])[⁰¹²³⁴-⁹]*")
-_SHIFTED = re.compile(r"\S[⁰¹²³⁴-⁹₀-₉]$")
-_ADJOINING = 0.15
+FIGURE = re.compile(r"[$€£¥(\[ +−–—*-]*(?:(?=[.,/:]*\d)[\d.,/:]*+\s*+[%)\]]*+|[—–-]|[A-Z]{1,2}\))[⁰¹²³⁴-⁹]*")
+"""A figure, or what stands for one, such as a dash or (X)."""
+_SHIFTED = re.compile(r"\S[⁰¹²³⁴-⁾₀-₎]$")
+_ADJOINING = 0.1
 """Gap in heights of the type below which no blank stands between a letter and a raised one."""
 _LONGEST_MARK = 4
 """Characters that are raised or lowered together. Chosen."""
@@ -42,25 +43,17 @@ def join_rows(runs: Iterable[Run]) -> list[Run]:
             gap = (run.left - row.right) / max(run.height, 1)
             if run.is_entered and not row.is_entered:
                 gap = 0.0  # it belongs to its label, however far
-            first, *others = run.pieces
-            glue = " "
-            adjoins = gap < _ADJOINING
-            if (raised := shift(run.text, run, row, adjoins=adjoins)) != run.text:
-                first, glue = first._replace(text=raised), "" if adjoins else " "
-            elif (raised := shift(row.text, row, run, adjoins=False)) != row.text:
-                row.text, row.pieces[0] = raised, row.pieces[0]._replace(text=raised)
-            elif adjoins and _SHIFTED.search(row.text):
-                glue = ""
             row.joined |= gap > WIDE_GAP
             row.tabular |= run.tabular or gap > WIDE_GAP
             row.bold &= run.bold
             row.confidence = min(filter(None, (row.confidence, run.confidence)), default=None)
-            row.text += glue + " ".join(piece.text for piece in (first, *others))
+            first, *others = run.pieces
             if gap > NARROW_GAP or _LEADER.search(row.text):
                 row.pieces.append(first._replace(gap=gap))
             else:
-                row.pieces[-1] = row.pieces[-1].join(first, glue)
+                row.pieces[-1] = attach(row.pieces[-1], first)
             row.pieces += others
+            row.text = " ".join(piece.text for piece in row.pieces)
             row.left, row.top = min(row.left, run.left), min(row.top, run.top)
             row.right, row.bottom = max(row.right, run.right), max(row.bottom, run.bottom)
             row.heights += run.heights
@@ -70,7 +63,21 @@ def join_rows(runs: Iterable[Run]) -> list[Run]:
     return rows
 
 
-def shift(text: str, small: Run | Piece, line: Run | Piece, *, adjoins: bool) -> str:
+def attach(before: Piece, piece: Piece) -> Piece:
+    """Return what stands before a piece, in its cell, together with the piece; digits are raised or lowered that stand
+    so. A line of the cell may end between them."""
+    height = max(piece.bottom - piece.top, 1)
+    is_level = min(before.bottom, piece.bottom) - max(before.top, piece.top) > height / 10
+    adjoins = is_level and piece.left - before.right < _ADJOINING * height
+    if is_level and (text := shift(piece.text, piece, before, adjoins=adjoins)) != piece.text:
+        # Its own top and bottom are not those of the line.
+        return before.join(Piece(text, piece.left, before.top, piece.right, before.bottom), "" if adjoins else " ")
+    if is_level and (text := shift(before.text, before, piece, adjoins=False)) != before.text:
+        return before._replace(text=text).join(piece)
+    return before.join(piece, "" if adjoins and _SHIFTED.search(before.text) else " ")
+
+
+def shift(text: str, small: Piece, line: Piece, *, adjoins: bool) -> str:
     """Return the text of a part with its digits raised or lowered, if it stands so beside the rest of its line. What is
     lowered adjoins a letter."""
     height = line.bottom - line.top
@@ -78,7 +85,7 @@ def shift(text: str, small: Run | Piece, line: Run | Piece, *, adjoins: bool) ->
     if not is_mark or small.bottom - small.top >= _SMALLER * height:
         return text
     if line.bottom - small.bottom > _HIGHER * height:
-        return raise_up(text) if len(raise_up(text)) == len(text) else text
+        return raise_up(text)
     return lower(text) if adjoins and small.bottom - line.bottom > _DEEPER * height else text
 
 
@@ -86,8 +93,8 @@ def separate_cells(runs: Sequence[Run]) -> None:
     """Put " | " between the cells of table rows.
 
     One wide gap does not make a row: a stretched line of running text has one too, and so have a heading and its
-    number. Either the row before or after must have cells as well, or two of its cells must be figures, or it must have
-    two such gaps.
+    number. Either the row before or after must have cells as well, or two of its cells must be figures, or one with
+    two such gaps: the names below a chart are no table.
     """
     wide = [_find_cells(run, frozenset()) for run in runs]
     near: list[list[int]] = [[] for _ in runs]
@@ -103,7 +110,7 @@ def separate_cells(runs: Sequence[Run]) -> None:
     for i, (run, cells) in enumerate(zip(runs, rows, strict=True)):
         if len(cells) > 1 and (
             any(len(rows[k]) > 1 for k in near[i])
-            or len(wide[i]) > 2
+            or (len(wide[i]) > 2 and any(is_figure(cell.text) for cell in wide[i]))
             or sum(FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
         ):
             run.cells, run.tabular = cells, True
@@ -127,14 +134,12 @@ def make_run(pieces: Sequence[Piece], run: Run) -> Run:
     """Return pieces of a run as one of its own."""
     return Run(
         " ".join(piece.text for piece in pieces),
-        min(piece.left for piece in pieces),
-        min(piece.top for piece in pieces),
-        max(piece.right for piece in pieces),
-        max(piece.bottom for piece in pieces),
+        *enclose(pieces),
         run.heights,
         list(pieces),
         bold=run.bold,
         confidence=run.confidence,
+        is_entered=run.is_entered,
     )
 
 

@@ -20,8 +20,21 @@ _SMALLEST = 1.0
 """Height of a character, in points, below which nobody reads it."""
 _WHITE = 250
 """Value from which a channel of a colour counts as white, of 255."""
+_MOST_MARKS = 20
 _OPAQUE = 5
 """Opacity below which a colour leaves no ink, of 255."""
+
+
+def _is_optional(text: raw.FPDF_PAGEOBJECT) -> bool:
+    """Return True for what may be of a layer that is not shown."""
+    name, size = (raw.FPDF_WCHAR * 3)(), ctypes.c_ulong()
+    marks = (raw.FPDFPageObj_GetMark(text, i) for i in range(min(raw.FPDFPageObj_CountMarks(text), _MOST_MARKS)))
+    return any(
+        raw.FPDFPageObjMark_GetName(mark, name, ctypes.sizeof(name), size)
+        and name[0:2] == [0x4F, 0x43]
+        and size.value == 6
+        for mark in marks
+    )
 
 
 class Visibility:
@@ -59,6 +72,8 @@ class Visibility:
         if max(right - left, bottom - top) < _SMALLEST:
             return True
         text = raw.FPDFText_GetTextObject(self._text_page, index)
+        if text and _is_optional(text) and self._is_blank(left, top, right, bottom):
+            return True
         if text and raw.FPDFTextObj_GetTextRenderMode(text) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
             return not self._is_on_picture(left, top, right, bottom)
         red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
