@@ -228,7 +228,7 @@ async def test_no_fault_ends_in_a_cached_answer(settings: Settings) -> None:
 
 
 async def test_a_stream_that_breaks_is_finished_by_somebody(settings: Settings) -> None:
-    faults: list[Fault] = ["stall_before", "stall_within", "cut", "no_finish", "stream_error"]
+    faults: list[Fault] = ["stall_before", "stall_within", "cut", "stream_error"]
     async with serve_openai() as server, open_with(settings, server, model_timeout=1.0) as services:
         for number, fault in enumerate(faults):
             question = f"{QUESTION} ({number})"

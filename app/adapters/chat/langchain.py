@@ -70,7 +70,7 @@ _TAIL = 2.0
 """Seconds for what comes after the end of a reply, which is the count of its tokens."""
 
 _MOST_TRIED = 200
-_SEARCHED = 100_000
+SEARCHED = 100_000
 """Characters at the end of a text that are searched for JSON, and how often it is tried."""
 
 LONGEST_THOUGHTS = 20_000
@@ -446,7 +446,7 @@ def _read_judgement(text: str, schema: type[Schema]) -> Schema:
 
 def find_objects(text: str) -> list[dict[str, Any]]:
     """Return the JSON objects that stand in a text, outermost only."""
-    decoder, text = json.JSONDecoder(strict=False), text[-_SEARCHED:]
+    decoder, text = json.JSONDecoder(strict=False), text[-SEARCHED:]
     found: list[dict[str, Any]] = []
     position = -1
     for _ in range(_MOST_TRIED):

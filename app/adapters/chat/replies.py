@@ -14,7 +14,7 @@ import httpx2
 import orjson
 
 from app.adapters.bounded_http import OversizedResponse
-from app.adapters.chat.langchain import find_objects
+from app.adapters.chat.langchain import SEARCHED, find_objects
 
 LONGEST_LINE = 1_000_000
 """Bytes of one line of a stream, which is one chunk."""
@@ -22,26 +22,26 @@ LONGEST_LINE = 1_000_000
 _MOST_CALLS = 50
 _COUNTS = ("prompt_tokens", "completion_tokens")
 _LONGEST_MARK = 200
+"""Characters at the end of a text among which an unfinished mark, or the end of a template, is looked for."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of thoughts, of which some servers send two with the same text."""
 _MARK = re.compile(
     r"(?P<tag><(?P<end>/)?(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<end2>/)?THINK\]|◁(?P<end3>/)?think▷"
     r"|<\|(?:START|(?P<end4>END))_THINKING\|>)"  # most, Mistral, Kimi, Cohere
-    r"|<\|channel\|>(?P<channel>\w+)[^<]*(?:<\|constrain\|>\w*)?<\|message\|>"  # gpt-oss
+    r"|<\|channel\|>(?P<channel>\w++)[^<]*+(?:<\|constrain\|>\w*+)?<\|message\|>"  # gpt-oss
     r"|(?P<frame><\|(?:start\|>assistant|end\|>|return\|>|call\|>))"
 )
 _UNFINISHED = re.compile(
     r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,16}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
 )
 """What may be the beginning of a mark: it waits for the rest."""
-_CLOSING = re.compile(r"(?:\s*(?:<\|\w+\|>|<｜[^<>｜]{1,30}｜>|</s>|<end_of_turn>))+\s*\Z")
+_CLOSING = re.compile(r"(?:\s*(?:<\|\w{1,30}\|>|<｜[^<>｜]{1,30}｜>|</s>|<end_of_turn>))+\s*\Z")
 """Signs of chat templates that servers leave at the end of a reply."""
 _NAMED = re.compile(
     r"<\|channel\|>\w+ to=(?:functions\.)?(?P<a>[\w.-]+)[^{]{0,100}|<function=(?P<b>[\w.-]+)>"
     r"|<｜tool▁sep｜>(?P<c>[\w.-]+)[^{]{0,100}"
 )
 """A call as text whose name stands before its arguments: of gpt-oss, Qwen Coder and Llama, DeepSeek."""
-_PARAMETER = re.compile(r"<parameter=([\w.-]+)>\s*(.*?)\s*</parameter>", re.DOTALL)
 
 
 class ThoughtAloudError(ValueError):
@@ -95,12 +95,13 @@ class _Splitter:
             else:
                 yield from self._pass(before + mark[0])
             self._held = after
-        waiting = None if last else _UNFINISHED.search(self._held) or _CLOSING.search(self._held)
-        ready = len(self._held) if waiting is None else max(waiting.start(), len(self._held) - _LONGEST_MARK)
+        end = max(0, len(self._held) - _LONGEST_MARK)
+        waiting = _CLOSING.search(self._held, end) or (None if last else _UNFINISHED.search(self._held, end))
+        ready = len(self._held) if waiting is None else waiting.start()
         # Where a tag in the prompt has opened thoughts, only their end tells them from a reply without any.
         if last or not self._unsure:
-            before, self._held = self._held[:ready], self._held[ready:]
-            yield from self._pass(_CLOSING.sub("", before) if last else before)
+            before, self._held = self._held[:ready], "" if last else self._held[ready:]
+            yield from self._pass(before)
 
     def finish(self, *, full: bool) -> Iterator[tuple[bool, str]]:
         """Yield the rest. A reply that was `full` may have ended within thoughts."""
@@ -141,9 +142,13 @@ class ReplyReader:
         self._offered = offered
         self.calls: list[dict[str, Any]] = []
         """The calls in the field for them."""
-        self.text = ""
-        """The text as it came."""
+        self._texts: list[str] = []
         self._refuses = False
+
+    @property
+    def text(self) -> str:
+        """The text as it came."""
+        return "".join(self._texts)
 
     @property
     def closed_only(self) -> bool:
@@ -182,7 +187,7 @@ class ReplyReader:
             if isinstance(part, dict) and (thought := _join(part.get("thinking") or part.get("reasoning"))):
                 parts.append((True, thought))
             elif text := _join(part):
-                self.text += text
+                self._texts.append(text)
                 parts += self._splitter.feed(text)
         self.thought = self.thought or any(is_thought for is_thought, _ in parts)
         return [_show(*part) for part in parts]
@@ -240,7 +245,7 @@ def _show(is_thought: bool, text: str) -> dict[str, str]:
 
 def find_calls(text: str, offered: Collection[str]) -> list[dict[str, Any]]:
     """Return the calls of tools that stand in the text of a reply, which some servers do not take out."""
-    calls = []
+    text, calls = text[-SEARCHED:], []
     for each in find_objects(text):
         listed = each.get("tool_calls")
         for call in listed if isinstance(listed, list) else [each]:
@@ -250,7 +255,9 @@ def find_calls(text: str, offered: Collection[str]) -> list[dict[str, Any]]:
     named = list(_NAMED.finditer(text))[:_MOST_CALLS]
     for mark, end in zip(named, [*(mark.start() for mark in named[1:]), len(text)], strict=False):
         written = text[mark.end() : end]
-        calls.append((mark["a"] or mark["b"] or mark["c"], dict(_PARAMETER.findall(written)) or find_objects(written)))
+        pieces = (piece.partition(">") for piece in written.split("<parameter=")[1:])
+        parameters = {name: value.partition("</parameter>")[0].strip() for name, _, value in pieces}
+        calls.append((mark["a"] or mark["b"] or mark["c"], parameters or find_objects(written)))
     return [
         {"name": name, "arguments": json.dumps(given[0] if isinstance(given, list) else given)}
         for name, given in calls[:_MOST_CALLS]

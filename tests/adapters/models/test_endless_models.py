@@ -3,6 +3,7 @@ that a model sends beside its words."""
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from app.adapters.chat.langchain import TOKEN_CHARACTERS
 from app.adapters.chat.openai import OpenAIChat
-from app.adapters.chat.replies import LONGEST_LINE
+from app.adapters.chat.replies import LONGEST_LINE, ReplyReader
 from domain.errors import ModelError, ModelReplyCut, ModelTimeout
 from tests.adapters.models.test_openai import PROVIDER
 from tests.contracts.chat_model import MESSAGES, SEARCH, Call, Sink, call
@@ -100,6 +101,18 @@ async def test_arguments_and_judgements_are_no_longer_than_was_asked_for(
         for how in ("act", "judge"):
             with pytest.raises(ModelError, match="far more than"):
                 await call(model, how)
+
+
+@pytest.mark.parametrize(
+    "odd", ["<|channel|>" + "a" * 200_000, " " * 200_000, "<parameter=x>" * 20_000, "{" * 200_000, "<|a|> " * 40_000]
+)
+async def test_marks_are_found_in_time_in_proportion_to_the_text(odd: str) -> None:
+    began = time.process_time()
+    reader = ReplyReader(offered=["search"])
+    list(reader.read({"choices": [{"message": {"content": f"<function=search>{odd}"}}]}))
+    list(reader.end())
+    reader.list_calls()
+    assert time.process_time() - began < 1
 
 
 async def test_thoughts_are_not_waited_for_longer_than_silence() -> None:
