@@ -430,6 +430,23 @@ async def test_failure_shows_the_end_of_the_log(home: Path) -> None:
     assert str(home / "logs" / "postgres.log") in caught.value.message
 
 
+@pytest.fixture
+def full_disk(created: Path, tmp_path: Path) -> Iterator[Path]:
+    """A home on a disk without room."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "none", tmp_path], check=False).returncode != 0:
+        pytest.skip("only root may mount a disk that can be filled")
+    copy(created, tmp_path / "home")
+    (tmp_path / "filler").write_bytes(bytes(shutil.disk_usage(tmp_path).free))
+    yield tmp_path / "home"
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+async def test_full_disk_is_named(full_disk: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"the disk of .* is full"):
+        async with open_servers(full_disk, redis=False):
+            pass
+
+
 async def test_cache_whose_file_is_damaged_starts_empty_and_keeps_the_file(tmp_path: Path) -> None:
     async with open_valkey(tmp_path) as client:
         await client.set("answer", "42")

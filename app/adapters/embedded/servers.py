@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -231,4 +232,6 @@ def _failure(server: Server, reason: str) -> Unavailable:
     lines: list[str] = []
     with contextlib.suppress(FileNotFoundError):
         lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    if any(os.strerror(errno.ENOSPC) in line for line in lines):
+        reason = f"the disk of {server.folders.home} is full, make room on it"
     return server.unavailable("\n".join([f"{server.name} did not start: {reason}. The end of {log}:", *lines]))
