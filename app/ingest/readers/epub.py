@@ -2,13 +2,13 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from urllib.parse import unquote
 from zipfile import ZipFile
 
 from lxml import etree
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
@@ -39,6 +39,7 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
             _check_encryption(archive)
         path, package = _read_package(archive)
         assembly = Assembly()
+        pages: dict[str, LexborHTMLParser] = {}
         for chapter in _list_chapters(package, posixpath.dirname(path)):
             try:
                 page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, chapter, _NAME)))
@@ -46,8 +47,57 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
                 assembly.skip("file", f"{posixpath.basename(chapter)}, which is damaged or missing")
                 continue
             check_nesting(page)
-            add_html(assembly, LexborHTMLParser(page))
+            pages[chapter] = LexborHTMLParser(page)
+    _place_notes(pages)
+    while pages:
+        add_html(assembly, pages.pop(next(iter(pages))))
     return replace(assembly.finish(_read_property(package, "title"), source), metadata=_describe(package))
+
+
+def _place_notes(pages: Mapping[str, LexborHTMLParser]) -> None:
+    """Write footnotes in brackets where they are referred to first. Elsewhere their numbers stand apart from the word
+    before."""
+    links: dict[str, list[LexborNode]] = {}
+    for path, page in pages.items():
+        for link in page.css("a[href]"):
+            if "noteref" in f"{link.attributes.get('epub:type')} {link.attributes.get('role')}":
+                name, _, place = (link.attributes["href"] or "").partition("#")
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(name))) if name else path
+                links.setdefault(f"{target}#{place}", []).append(link)
+    notes = {
+        f"{path}#{note.attributes['id']}": note
+        for path, page in (pages.items() if links else ())
+        for note in page.css("[id]")
+        if f"{path}#{note.attributes['id']}" in links
+    }
+    words = {place: _spell_note(note) for place, note in notes.items()}
+    removed = {note.mem_id for place, note in notes.items() if words[place]}
+    for place, referring in links.items():
+        for number, link in enumerate(referring):
+            if not _is_within(link, removed):  # what is removed with a note is gone for good
+                said = words.get(place) if number == 0 else ""
+                alone = link.parent is not None and link.parent.tag == "sup" and link.parent.text() == link.text()
+                if said:
+                    (link.parent or link if alone else link).replace_with(f" ({said})")
+                elif not alone:
+                    link.replace_with(f" [{squeeze(link.text())}]")
+    for note in notes.values():
+        if note.mem_id in removed and not _is_within(note.parent, removed):
+            note.decompose()
+
+
+def _spell_note(note: LexborNode) -> str:
+    """Return the words of a note, without the links back that it begins and ends with."""
+    words = squeeze(note.text(separator=" "))
+    for back in note.css("a[href*='#']"):
+        words = words.removeprefix(squeeze(back.text())).removesuffix(squeeze(back.text())).strip()
+    return words.lstrip(". ")
+
+
+def _is_within(node: LexborNode | None, those: Set[int]) -> bool:
+    while node is not None and node.mem_id not in those:
+        node = node.parent
+    return node is not None
 
 
 def read_book_metadata(data: bytes) -> Metadata:

@@ -84,10 +84,6 @@ def _mark(found: re.Match[str]) -> str:
     return f"{start}{name.replace(':', _MARK)}::{written}"
 
 
-def _mark_doctest(found: re.Match[str]) -> str:
-    return f"{found[1]}.. code-block:: {_PYTHON}\n\n{textwrap.indent(found[0], '   ')}"
-
-
 def _unmark(found: re.Match[str]) -> str:
     if found["name"]:
         return f"{found['name']}:: {found['more']}".rstrip()

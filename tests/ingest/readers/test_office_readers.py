@@ -495,6 +495,20 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
     assert (document.title, document.metadata) == ("Winter", {"author": "E. F. Benson"})
 
 
+NOTES = """<html xmlns:epub="http://www.idpf.org/2007/ops"><body><p>It is 45<a epub:type="noteref" href="#n1">1</a> m
+deep<sup><a epub:type="noteref" id="r2" href="b%20two.xhtml#n2">2</a></sup>, or 46<a role="doc-noteref" href="#n1">1</a>, or
+47<a role="doc-noteref" href="lost.xhtml#n">3</a>.</p><aside epub:type="footnote" id="n1"><p>In May
+<a epub:type="noteref" href="#n3">4</a> or June.</p><div id="n3">Never.</div></aside></body></html>"""
+END_NOTES = '<html><body><h1>Notes</h1><p id="n2"><a href="a.xhtml#r2">2</a>. Measured.</p></body></html>'
+
+
+def test_a_note_of_a_book_is_read_where_it_is_referred_to() -> None:
+    book = make_book(**{"OPS__a.xhtml": NOTES, "OPS__b two.xhtml": END_NOTES})
+    assert read_document("book.epub", book).text == (
+        "It is 45 (In May 4 or June. Never.) m deep (Measured.), or 46 [1], or 47 [3].\n\n# Notes"
+    )
+
+
 def test_a_book_without_a_chapter_is_read_and_says_so() -> None:
     book = make_book(**{"OPS__book.opf": PACKAGE.replace("b%20two", "c")})
     document = read_document("book.epub", book)
