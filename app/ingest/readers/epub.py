@@ -70,7 +70,9 @@ def _place_notes(pages: Mapping[str, LexborHTMLParser]) -> None:
         for note in page.css("[id]")
         if f"{path}#{note.attributes['id']}" in links
     }
-    words = {place: _spell_note(note) for place, note in notes.items()}
+    those = {note.mem_id for note in notes.values()}
+    # What is within another note is read there.
+    words = {place: "" if _is_within(note.parent, those) else _spell_note(note) for place, note in notes.items()}
     removed = {note.mem_id for place, note in notes.items() if words[place]}
     for place, referring in links.items():
         for number, link in enumerate(referring):
@@ -82,7 +84,7 @@ def _place_notes(pages: Mapping[str, LexborHTMLParser]) -> None:
                 elif not alone:
                     link.replace_with(f" [{squeeze(link.text())}]")
     for note in notes.values():
-        if note.mem_id in removed and not _is_within(note.parent, removed):
+        if note.mem_id in removed:
             note.decompose()
 
 

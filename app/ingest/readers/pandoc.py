@@ -56,21 +56,21 @@ _FILES = {
     dialect: re.compile(pattern, re.MULTILINE | re.IGNORECASE)
     for dialect, pattern in {
         "asciidoc": r"^include::([^\[\n]+)\[.*\]$",
-        "docbook": r"<xi:include\b[^<>]*?\bhref=[\"']([^\"'<>]+)[^<>]*>",
+        "docbook": r"<xi:include\b[^<>]*?\bhref=[\"']([^\"'<>]++)[^<>]*+>",
         "latex": r"\\(?:input|include)\{([^{}\n]+)\}",
         "man": r"^\.so[ \t]+(\S+)",
-        "mediawiki": r"\{\{([^{}|]+)\|?([^{}]*)\}\}",
+        "mediawiki": r"\{\{([^{}|]++)\|?+([^{}]*+)\}\}",
         "org": r"^#\+include:[ \t]*\"?([^\"\n]+)\"?.*",
         "rst": r"^[ \t]*\.\. (?:include|literalinclude)::[ \t]*(?=(\S+))|^[ \t]+:(?:file|url):[ \t]*(\S+)\n",
     }.items()
 }
 """How each format includes another file. None is read."""
-_ARGUMENT = re.compile(r"\|(?![^\[\]]*\]\])")
+_ARGUMENT = re.compile(r"\|(?![^\[\]|]{0,200}\]\])")
 _ASCIIDOC_CONDITION = re.compile(r"^(?:ifn?def::[^\[\n]*\[(.*)\]|(?:ifeval|endif)::.*\[.*\])$", re.MULTILINE)
 _ASCIIDOC_ATTRIBUTE = re.compile(r"^:!?[\w-]+!?:.*\n", re.MULTILINE)
 _LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
-_LATEX_TABS = re.compile(r"\\begin\{tabbing\}.*?\\end\{tabbing\}", re.DOTALL)
-_SKIPPED = re.compile(r"Skipped '(.*?)' at")
+_LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
+_SKIPPED = re.compile(r"Skipped '(.{0,500}?)' at")
 _ADMONITIONS = frozenset({"note", "tip", "important", "warning", "caution"})
 _TAG = re.compile(f"<(?P<end>/?)(?P<name>{'|'.join(MARKS)})>")
 _QUOTES = {"SingleQuote": "‘{}’", "DoubleQuote": "“{}”"}

@@ -116,11 +116,11 @@ class _Writer:
 
     def write(self) -> str:
         """Return the whole document."""
-        held = b""
+        held = bytearray()
         for word, number, token in _tokenize(self._data):
             if word != "'" and held:
                 self._put(held.decode(self._fonts.get(self._state.font) or self._encoding, "replace"))
-                held = b""
+                held.clear()
             if word == "'":
                 held += token[self._skip :]
                 self._skip = max(0, self._skip - 1)

@@ -202,6 +202,16 @@ def test_what_is_not_read_does_not_vanish_in_silence(name: str, written: str, re
     assert name_unread(document.unread) == unread
 
 
+@pytest.mark.parametrize(
+    ("dialect", "piece"),
+    [("mediawiki", "{{"), ("mediawiki", "{{a|"), ("docbook", "<xi:include href='a"), ("asciidoc", "include::[")],
+)
+def test_what_includes_without_end_is_read_in_time(dialect: str, piece: str) -> None:
+    started = time.process_time()
+    Walk().leave_out_files(piece + "a" * 500_000 + piece * 50_000, dialect)
+    assert time.process_time() - started < 3
+
+
 MANUAL = r"""'\" t
 .\" A comment
 .de zZ
