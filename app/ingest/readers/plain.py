@@ -110,15 +110,19 @@ def _join_lines(block: Sequence[str], margin: int, indent: int) -> list[str]:
         lines = block[start:end]
         is_inner = _count_indent(lines[0]) > indent and not find_item(lines[0])
         is_prose = not any(_OTHER.search(line) for line in lines) and all(
-            _is_full(last, line, margin) or (line.lstrip()[0].islower() and 2 * len(last) > margin and not is_inner)
-            for last, line in pairwise(lines)
+            _goes_on(last, line, margin, is_inner=is_inner) for last, line in pairwise(lines)
         )
         joined += [" ".join([lines[0], *map(str.strip, lines[1:])])] if is_prose else lines
     return joined
 
 
-def _is_full(line: str, following: str, margin: int) -> bool:
-    return margin >= NARROWEST and len(line) + 1 + len(following.split(maxsplit=1)[0]) > margin
+def _goes_on(line: str, following: str, margin: int, *, is_inner: bool) -> bool:
+    """Return True if the margin may have broken the line: the first word of the next had no room or, broken by hand, is
+    in lower case. Settings begin with the same word."""
+    word = following.split(maxsplit=1)[0]
+    if margin < NARROWEST or word == line.split(maxsplit=1)[0]:
+        return False
+    return len(line) + 1 + len(word) > margin or (word[0].islower() and 2 * len(line) > margin and not is_inner)
 
 
 def _count_indent(line: str) -> int:

@@ -491,6 +491,9 @@ bind-address = 127.0.0.1
     restic -r /srv/restic-repo backup ~/work
     restic -r /srv/restic-repo check
 
+label in0 of the first board in the upper rack
+label in1 of the second board in the upper rack
+
 +-------+-------+
 | Name  | Price |
 +-------+-------+
@@ -519,6 +522,7 @@ def test_lines_of_plain_text_that_are_lines_stay_lines() -> None:
         "The pump must hold.",
         "```\n[mysqld]\n# skip-networking\nbind-address = 127.0.0.1\n```",
         "    restic -r /srv/restic-repo backup ~/work\n    restic -r /srv/restic-repo check",
+        "label in0 of the first board in the upper rack\nlabel in1 of the second board in the upper rack",
         "Name | Price\n--- | ---\nPump | 40\nValve | 12",
         "Name        Price   Stock\n-------------------------\nPump        40      2",
         "2024-01-01 10:00:00 starting server version 4.2 on port 8080 with 12 workers\n"
