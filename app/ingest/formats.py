@@ -54,7 +54,7 @@ class Format:
     in a folder it is passed over."""
     metadata_reader: str | None = None
     """`module:function`, which takes the file's bytes and reads nothing but the metadata in them; None where files of
-    this format have none."""
+    this format have none, `reader` where that takes reading them."""
 
     @property
     def is_picture(self) -> bool:
@@ -81,6 +81,8 @@ class Format:
         """Return the metadata that the file has in itself."""
         if self.metadata_reader is None:
             return {}
+        if self.metadata_reader == self.reader:
+            return self.read(self.name, data).metadata
         read: Callable[[bytes], Metadata] = _import(self.metadata_reader)
         return read(data)
 
@@ -93,7 +95,8 @@ def _import(name: str) -> Any:
 def _read_by_pandoc(name: str, suffixes: str, media_type: str, dialect: str, **more: Any) -> Format:
     """Describe a format of text that pandoc reads under the name `dialect`."""
     reader = f"{_R}.pandoc:read_text:{dialect}"
-    return Format(name, tuple(suffixes.split()), (media_type,), reader, more.pop("description", name), **more)
+    described = more.pop("description", name)
+    return Format(name, tuple(suffixes.split()), (media_type,), reader, described, metadata_reader=reader, **more)
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -236,6 +239,7 @@ FORMATS = [
         f"{_R}.manual:read_manual",
         "the source of a manual page",
         is_manual,
+        metadata_reader=f"{_R}.manual:read_manual",
     ),
     _read_by_pandoc("Org", "org", "text/org", "org"),
     _read_by_pandoc("AsciiDoc", "adoc asciidoc", "text/asciidoc", "asciidoc"),

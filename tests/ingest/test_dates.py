@@ -103,6 +103,7 @@ RTF = rb"{\rtf1{\info{\creatim\yr2023\mo4\dy5\hr9}{\revtim\yr2024\mo2\dy3\hr9}}F
         ("a.txt", b"Dated 2024-02-03.", None),
         ("a.txt", b"Minutes\n\nDate: 3 February 2024\n\nWe met.", "2024-02-03"),
         ("a.txt", b"Due: 2024-02-03\nFebruary 2024", None),
+        ("a.org", b"#+AUTHOR: Ann\n#+DATE: 2024-02-03\n\nFour litres.", "2024-02-03"),
         ("a.log", b"2024-02-03 10:00:00 started\n", None),
         ("a.md", b"---\ntitle: A\n---\n# A\n\n**Stand:** 03.02.2024\n", "2024-02-03"),
         ("a.md", b"---\nlastmod: 2024-02-03\n---\n# A\n", "2024-02-03"),
