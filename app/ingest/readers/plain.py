@@ -27,12 +27,14 @@ _NUMBERED = re.compile(
 """A numbered heading: "5. Project Leader", "5.1 Powers", "A.1. Scope". Indented, only a number of several parts is one,
 because items are numbered too."""
 _OTHER = re.compile(
-    r"\A\s*+[#$%;<>@\[{|}/\\]|\w[ \t]*+=|(?<=[^\s.!?:])(?:\t| {2})\s*+\S|(?<=\S) {3}\s*+\S|[;{}\\][ \t]*+$"
-    r"|\A\W{0,3}\d{4}-\d\d-\d\d|\A.{0,20}\d\d:\d\d:\d\d"
+    r"\w[ \t]*+=|(?<=[^\s.!?:])(?:\t| {2})\s*+\S|(?<=\S) {3}\s*+\S|\A\W{0,3}\d{4}-\d\d-\d\d|\A.{0,20}\d\d:\d\d:\d\d"
 )
-"""Marks of a line that is no prose: of configuration, code, a table, a log, or what is typed at a prompt."""
-_COMMENT = re.compile(r"\A[ \t]*+#(?!#*+[ \t]*+$)")
-_SETTING = re.compile(r"\A\s*+(?:[$>\[{}<]\s*+\S|[\w.-]++[ \t]*+=)|[;{}\\][ \t]*+$")
+_OTHER_SIGNS = ("=", "\t", "  ", "-", ":")
+"""What each part of `_OTHER` holds one of."""
+_OTHER_STARTS = frozenset("#$%;<>@[{|}/\\")
+_COMMENT = re.compile(r"[ \t]*+#(?!#*+[ \t]*+$)")
+_SETTING = re.compile(r"\s*+(?:[$>\[{}<]\s*+\S|[\w.-]++[ \t]*+=)")
+_SETTING_ENDS = (";", "{", "}", "\\")
 _GRID_RULE = re.compile(r"(?=.*?(?:--|==))[-=+|: \t]+")
 _RULE = re.compile(r"\s*[+|]?[-=+|: \t]*(?:-{2}|={2})[-=+|: \t]*")
 _RULE = re.compile(r"[ \t]*([-=_*~+])\1{9,}[ \t]*")
@@ -68,8 +70,8 @@ def add_plain(assembly: Assembly, text: str, numbered: Mapping[int, int] = Mappi
     marks: list[str] = []
 
     def flush() -> None:
-        settings = sum(_SETTING.search(line) is not None for line in block)
-        comments = sum(_COMMENT.search(line) is not None for line in block)
+        settings = sum(line.endswith(_SETTING_ENDS) or _SETTING.match(line) is not None for line in block)
+        comments = sum(_COMMENT.match(line) is not None for line in block)
         if comments > 1 or (comments and settings) or 2 * settings > max(len(block), 2):
             assembly.add_code("\n".join(block))
         elif grid := _read_grid(block):
@@ -109,11 +111,17 @@ def _join_lines(block: Sequence[str], margin: int, indent: int) -> list[str]:
     for start, end in pairwise([*starts, len(block)]):
         lines = block[start:end]
         is_inner = _count_indent(lines[0]) > indent and not find_item(lines[0])
-        is_prose = not any(_OTHER.search(line) for line in lines) and all(
-            _goes_on(last, line, margin, is_inner=is_inner) for last, line in pairwise(lines)
-        )
+        is_prose = all(_goes_on(last, line, margin, is_inner=is_inner) for last, line in pairwise(lines))
+        is_prose = is_prose and not any(map(_is_other, map(str.strip, lines)))
         joined += [" ".join([lines[0], *map(str.strip, lines[1:])])] if is_prose else lines
     return joined
+
+
+def _is_other(line: str) -> bool:
+    """Return True for a line that is no prose: of configuration, code, a table, a log, or typed at a prompt."""
+    if line[0] in _OTHER_STARTS or line.endswith(_SETTING_ENDS):
+        return True
+    return any(sign in line for sign in _OTHER_SIGNS) and _OTHER.search(line) is not None
 
 
 def _goes_on(line: str, following: str, margin: int, *, is_inner: bool) -> bool:
@@ -178,7 +186,7 @@ def _find_title(lines: Sequence[str]) -> str | None:
         return None
     first = first.strip().lstrip("# ")
     is_short = len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
-    return first if is_short and not _OTHER.search(first) else None
+    return first if is_short and first and not _is_other(first) else None
 
 
 def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
@@ -203,8 +211,8 @@ def _is_underlined(line: str, following: str) -> bool:
     text = line.strip()
     return (
         0 < len(text) <= _LONGEST_HEADING
-        and not _COLUMNS.search(text)
         and any(map(str.isalpha, text))
         and _UNDERLINE.fullmatch(following) is not None
         and abs(len(following.rstrip()) - len(line.rstrip())) <= 3
+        and not _COLUMNS.search(text)
     )
