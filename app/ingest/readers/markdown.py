@@ -212,6 +212,13 @@ def _is_contents(group: Sequence[Token]) -> bool:
     return links > 0 and group[0].type in ("bullet_list_open", "ordered_list_open")
 
 
+_BORDERS = {
+    "list_item_close": Assembly.close_item, "admonition_close": Assembly.end_label,
+    "blockquote_open": Assembly.open_quote, "blockquote_close": Assembly.close_quote,
+    "dd_open": Assembly.open_definition, "dd_close": Assembly.close_definition,
+}  # fmt: skip
+
+
 class _Walk:
     """Walks the tokens of a file and adds its blocks."""
 
@@ -243,6 +250,8 @@ class _Walk:
                     inside = token.tag if token.type == "heading_open" else token.type
                 case "heading_close" | "dt_close" | "admonition_title_close":
                     inside = ""
+                case name if name in _BORDERS:
+                    _BORDERS[name](self._assembly)
                 case _:
                     self._enter_or_leave(token)
 
@@ -259,16 +268,6 @@ class _Walk:
                 number = self._numbers[-1]
                 assembly.open_item(number)
                 self._numbers[-1] = None if number is None else number + 1
-            case "list_item_close":
-                assembly.close_item()
-            case "blockquote_open":
-                assembly.open_quote()
-            case "blockquote_close":
-                assembly.close_quote()
-            case "dd_open":
-                assembly.open_definition()
-            case "dd_close":
-                assembly.close_definition()
             case "table_open":
                 self._rows, self._headers = [], 0
             case "thead_close":
@@ -278,10 +277,6 @@ class _Walk:
             case "table_close":
                 assembly.add_table(self._rows, headers=self._headers)
                 self._rows = []
-            case "admonition_close":
-                assembly.end_label()
-            case _:
-                pass
 
     def _add_text(self, text: str, inside: str) -> None:
         if self._rows:
@@ -299,14 +294,14 @@ class _Walk:
 
     def _take_notes(self, tokens: Sequence[Token]) -> Iterator[Token]:
         """Yield the tokens without those of footnotes, and keep these by their numbers."""
-        note: list[Token] = []
         rest: list[Token] = []
-        is_note = False
+        kept = rest
         for token in tokens:
             if token.type == "footnote_open":
-                note = self._notes.setdefault(token.meta["id"], [])
-            is_note = token.type == "footnote_block_open" or (is_note and token.type != "footnote_block_close")
-            (note if is_note else rest).append(token)
+                kept = self._notes.setdefault(token.meta["id"], [])
+            elif token.type == "footnote_block_close":
+                kept = rest
+            kept.append(token)
         yield from rest
 
     def _spell_note(self, number: int) -> str:
@@ -346,7 +341,8 @@ class _Walk:
             return ""
         if not name and found["sign"] and not found["rest"].strip(" %<>-*"):
             return ""
-        self._assembly.skip("placeholder" if not is_alone else "file", squeeze(written)[:_LONGEST_TEMPLATE])
+        is_alone &= found["sign"] != "{"  # a value is one also in a cell
+        self._assembly.skip("file" if is_alone else "placeholder", squeeze(written)[:_LONGEST_TEMPLATE])
         return "" if is_alone else written
 
     def _spell_marked(self, tokens: Sequence[Token]) -> Iterator[tuple[bool, str]]:

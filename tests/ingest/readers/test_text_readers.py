@@ -239,7 +239,7 @@ It is ~~80~~ 70 euros for 45 m<sup>2</sup> of CO<sub>2</sub>.[^1] See [[wiki|the
 
 | Option | Meaning | Since |
 |---|---|---|
-| `a|b` | either | 1 |
+| `a|b` | either | {{ since }} |
 """
 
 
@@ -249,12 +249,13 @@ def test_what_site_generators_fill_in_is_named() -> None:
         "# Setup\n\nWindows:\n\nRun `setup.exe`.\n\nlinux:\n\nRun `setup.sh`.\n\nmacOS: Run `setup.pkg`, see the list.\n\nBSD: Run `setup.tgz`.\n\n"
         "Request the creation of a project in {* site *}.\n\n"
         "It is ~~80~~ 70 euros for 45 m² of CO₂. (On weekdays, as agreed.) See the page.\n\n"
-        "Option | Meaning | Since\n--- | --- | ---\n`a\\|b` | either | 1"
+        "Option | Meaning | Since\n--- | --- | ---\n`a\\|b` | either | {{ since }}"
     )
     assert [(each["kind"], each["where"]) for each in read.unread] == [
         ("file", '{{< Snippet file="limits.mdx" >}}'),
         ("placeholder", "{* site *}"),
         ("file", '{{< include "limits.md" >}}'),
+        ("placeholder", "{{ since }}"),
     ]
     assert "import your data" in read_document("a.md", b"import your data from the list.").text
 
