@@ -16,7 +16,7 @@ from app.ingest.formats import find_suffix
 from app.ingest.identity import Vanished
 from app.ingest.parser_workers import ParserWorkers
 from domain.documents import DocumentReport
-from domain.errors import DocumentError, InputError, MetadataError, NotFound, UnreadableDocument
+from domain.errors import DocumentError, InputError, MetadataError, NotFound, RestrictedText, UnreadableDocument
 from domain.library.synced import SyncAction, SyncedFile, SyncedFiles
 from domain.people.names import spell_name
 from domain.ports.connectors import Connector, Content, Listing
@@ -152,6 +152,8 @@ async def sync(
             result.passed_over += 1
         elif added.status == "failed":
             note("failed", source, added.error or "")
+            if added.code == RestrictedText().code:
+                continue  # to be tried again, until somebody says who may read it
         elif before and added.status == "unchanged":
             result.unchanged += 1
         else:

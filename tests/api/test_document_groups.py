@@ -77,6 +77,7 @@ async def test_groups_are_given_kept_and_changed(client: httpx.AsyncClient, call
         refused = await client.patch(f"/api/documents/{document_id}", json={"groups": [name]})
         assert refused.status_code == 422, refused.text
     assert (await upload(client, "# Plans\n\nThe canteen stays.", "B0ARD"))["status"] == "failed"
+    assert (await upload(client, "# Plans\n\nThe canteen moves.", "B0ARD"))["status"] == "failed"
     await client.patch(f"/api/documents/{document_id}", json={"groups": []})
     callers.groups = frozenset({"staff"})
     assert (await client.get(f"/api/documents/{document_id}")).status_code == 200

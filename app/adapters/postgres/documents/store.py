@@ -369,6 +369,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     ) -> Document | None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
             await _hold_lease(session, arrival)
+            await check_spelling(session, groups or ())
             before = await session.fetch_one(_LOCK, document_ids=parse_ids([document.id]))
             row = await session.fetch_one(
                 _SET_METADATA,

@@ -115,7 +115,7 @@ def match_prose(needles: Needles) -> str:
     sentences, and its paths, as text or in JSON, unless a path is a word like others."""
     paths = [each for each in needles.sources if re.search(r"[\W\d_]", each)]
     written = dict.fromkeys(form for each in paths for form in (each, json.dumps(each, ensure_ascii=False)[1:-1]))
-    named = [rf"(?:(?<![\w./-])|(?<=\\[nrt]))(?:{'|'.join(map(re.escape, written))})(?![\w/-])"] if written else []
+    named = [rf"(?:(?<![\w./-])|(?<=\\[nrt]))(?:{'|'.join(map(re.escape, written))})(?![\w/-]|\.\w)"] if written else []
     return "|".join([*map(re.escape, needles.texts), *named]) or "$^"
 
 

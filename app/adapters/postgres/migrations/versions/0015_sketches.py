@@ -9,14 +9,18 @@ from domain.text.sketch import sketch
 
 TABLES = ("documents", "document_revisions", "document_marks")
 
-# The condition is that of the policies, which do not apply to the view's owner. An earlier text has the groups of its
-# document.
+# The condition is that of the policies, which do not apply to the view's owner. An earlier text has the groups that it
+# had, or those of its document.
 VIEW = """
 CREATE VIEW sketches_of_workspace AS SELECT * FROM (
     SELECT workspace_id, document_id, groups, sketch, true AS is_current FROM documents
     UNION ALL
-    SELECT workspace_id, document_id, document.groups, revision.sketch, false
-    FROM document_revisions AS revision JOIN documents AS document USING (workspace_id, document_id)
+    SELECT revision.workspace_id, revision.document_id, coalesce(nullif(own.groups, '{}'), document.groups),
+        revision.sketch, false
+    FROM document_revisions AS revision JOIN documents AS document
+        ON (document.workspace_id, document.document_id) = (revision.workspace_id, revision.document_id)
+        LEFT JOIN revision_groups AS own ON (own.workspace_id, own.document_id, own.revision)
+            = (revision.workspace_id, revision.document_id, revision.revision)
     UNION ALL
     SELECT workspace_id, document_id, groups, sketch, false FROM document_marks AS mark
     WHERE NOT EXISTS (
@@ -30,7 +34,6 @@ CREATE VIEW sketches_of_workspace AS SELECT * FROM (
 def list_statements() -> list[str]:
     return [
         *(f"ALTER TABLE {table} ADD sketch bigint[] NOT NULL DEFAULT '{{}}'" for table in TABLES),
-        *(f"CREATE INDEX {table}_by_sketch ON {table} USING gin (workspace_id, sketch)" for table in TABLES),
         VIEW,
     ]
 
@@ -45,3 +48,5 @@ async def move_rows(connection: AsyncConnection[Any]) -> None:
             [(text,)] = await (await cursor.execute(f"SELECT text FROM {at}", key)).fetchall()
             changed = at.replace(" WHERE", " SET sketch = %s WHERE")
             await cursor.execute(f"UPDATE {changed}", [sketch(text), *key])
+    for table in TABLES:
+        await cursor.execute(f"CREATE INDEX {table}_by_sketch ON {table} USING gin (workspace_id, sketch)")
