@@ -375,7 +375,7 @@ async def test_what_no_group_may_read_whole_is_held_back_until_somebody_says_who
     report = await library.ingestion.add("default", str(both), both.read_bytes(), groups=["board"])
     assert report.status == "added"
     both.write_text(f"{EDITED}\n\n{OWN} It is closed in May.")
-    assert await restricted.sync() == [("changed", "both.md")]
+    assert await restricted.sync() == [("added", "both.md")]
     # Of a long text, a paragraph is less than half; and what a caller of the API brings is for whom they say.
     rest = "\n\n".join(f"Hall {n} is heated from {n + 5} o'clock by {n} stoves of the kind {n}." for n in range(30))
     quoting = await library.ingestion.add("default", "quoting.md", f"{FIRST}\n\n{rest}".encode())

@@ -8,22 +8,22 @@ from app.adapters.postgres.pool import Session
 from domain.errors import DocumentError, RestrictedText
 from domain.people.names import find_twin
 
-# What all who are to read the text can read already is not restricted, nor is what the document itself held.
-_FIND: LiteralString = """
-    WITH found AS MATERIALIZED (
-        SELECT groups, sketch, is_current FROM sketches_of_workspace
-        WHERE workspace_id = %(workspace_id)s AND sketch && %(sketch)s::bigint[]
-    ),
-    known AS (
-        SELECT unnest(sketch) FROM found
-        WHERE is_current AND (groups = '{}' OR %(groups)s::text[] <> '{}' AND groups @> %(groups)s::text[])
-    ),
-    new AS MATERIALIZED (SELECT unnest(%(sketch)s::bigint[]) AS run EXCEPT SELECT * FROM known)
-    SELECT groups, cardinality(sketch) AS size, (SELECT count(*) FROM new) AS new,
-        ARRAY(SELECT unnest(sketch) INTERSECT SELECT run FROM new) AS shared
-    FROM found WHERE groups <> '{}'
-"""
+_MOST_KEYS = 1_000
+"""Runs of a text that an index looks up one by one; those of a longer one are compared with all at once."""
 
+# What all who are to read the text can read already (`is_known`) is not restricted, nor is what the document itself
+# held.
+_FIND: LiteralString = """
+    SELECT is_known, groups, size, array_agg(DISTINCT run) AS shared FROM (
+        SELECT document_id, groups, size, run, is_current AND (
+            groups = '{}' OR %(groups)s::text[] <> '{}' AND groups @> %(groups)s::text[]
+        ) AS is_known
+        FROM sketches_of_workspace, LATERAL (SELECT cardinality(sketch) AS size OFFSET 0) AS once, unnest(sketch) AS run
+        WHERE workspace_id = %(workspace_id)s AND (%(is_long)s OR sketch && %(sketch)s::bigint[])
+            AND run = ANY(%(sketch)s::bigint[])
+    ) AS held
+    WHERE is_known OR groups <> '{}' GROUP BY document_id, groups, size, is_known
+"""
 
 _LIST_GROUPS: LiteralString = f"""
     SELECT DISTINCT unnest(groups) AS name FROM term_frequencies
@@ -47,15 +47,19 @@ async def restrict(session: Session, sketch: Sequence[int], groups: Collection[s
 
     Raises `RestrictedText` where no group may read all of them.
     """
-    rows = await session.fetch(_FIND, prepare=False, sketch=list(sketch), groups=list(groups))
-    rows = sorted((row for row in rows if row["shared"]), key=lambda row: -len(row["shared"]))
-    repeated = [row for row in rows if 2 * len(row["shared"]) >= min(row["size"], row["new"])]
+    is_long = len(sketch) > _MOST_KEYS
+    rows = await session.fetch(_FIND, prepare=False, sketch=list(sketch), is_long=is_long, groups=list(groups))
+    known = {run for row in rows if row["is_known"] for run in row["shared"]}
+    new = len(set(sketch) - known)
+    held = [(set(row["shared"]) - known, row) for row in rows if not row["is_known"]]
+    held = sorted((each for each in held if each[0]), key=lambda each: -len(each[0]))
+    repeated = [row for shared, row in held if 2 * len(shared) >= min(row["size"], new)]
     if not repeated:
         found = set[int]()
-        for number, row in enumerate(rows, start=1):
-            found.update(row["shared"])
-            if 2 * len(found) >= row["new"]:
-                repeated = rows[:number]
+        for number, (shared, _) in enumerate(held, start=1):
+            found |= shared
+            if 2 * len(found) >= new:
+                repeated = [row for _, row in held[:number]]
                 break
     limits = [set(row["groups"]) for row in repeated] + [set(groups)] * bool(groups)
     allowed = set[str].intersection(*limits) if limits else set[str]()
