@@ -199,8 +199,9 @@ def _hash(title: str, heading_path: tuple[str, ...], lead: str, text: str) -> st
 
 
 def _cut(parsed: ParsedDocument) -> Iterator[_Piece]:
-    """Cut the sections where a page begins, so that each chunk has one page to be cited by."""
-    breaks = list(_find_pages(parsed.lines))
+    """Cut the sections where a page begins, so that each chunk has one page to be cited by, unless a block goes on
+    there."""
+    breaks = [each for each in _find_pages(parsed.lines) if parsed.text[max(0, each[0] - 2) : each[0]] in ("", "\n\n")]
     for section in parsed.sections:
         inside = [(start, page) for start, page in breaks if section.start < start < section.end]
         before = [page for start, page in breaks if start <= section.start]

@@ -19,6 +19,7 @@ from pypdf.generic import (
 )
 
 from app.ingest.page_picture import draw_page
+from app.ingest.preparation import prepare
 from app.ingest.reading import read_document
 from domain.documents import Box, Line, ParsedDocument, name_unread
 from domain.errors import ScannedDocument, UnreadableDocument
@@ -574,6 +575,19 @@ def test_a_table_that_goes_on_overleaf_is_one(again: list[tuple[str, ...]], othe
     assert not document.unread
     held = "".join(document.text[section.start : section.end] for section in document.sections)
     assert "Page 1" not in held
+
+
+def test_every_piece_of_a_table_that_goes_on_overleaf_has_its_header() -> None:
+    rows = [(f"Depot of the town {n}", f"{n}.5", f"{n * 3}") for n in range(11, 71)]
+    pages = [
+        draw_all(*draw_cells([*head, *part], (60, 240, 420), 100))
+        for head, part in (([NAMES], rows[:30]), ([], rows[30:]))
+    ]
+    _, chunks = prepare("a.pdf", make_pdf(*pages), media_type=None, max_bytes=10**6)
+    header = "Depot | Lorries | Drivers\n--- | --- | ---"
+    assert len(chunks) > 3
+    assert all(header in (chunk.text, chunk.lead) or chunk.text.startswith(header) for chunk in chunks)
+    assert chunks[-1].page == 2
 
 
 @pytest.mark.parametrize(
