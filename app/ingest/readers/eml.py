@@ -1,6 +1,7 @@
 """Mails as files, boxes of mails, and web pages that browsers save in the form of a mail."""
 
 import re
+from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 from email import policy
@@ -25,8 +26,11 @@ MAX_PARTS = 1000
 _LONGEST_HEADER = 4000
 _MOST_ADDRESSES = 20
 """Addresses of a field that are shown."""
-_ABOVE = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\r\n]*\d{4}[^\r\n]*\r?\n(?=[!-9;-~]+:)")
+_ABOVE = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\r\n]{0,200}\d{4}[^\r\n]{0,40}\r?\n(?=[!-9;-~]{1,80}:)")
 """What stands above each mail in a box (RFC 4155)."""
+_LOST = re.compile(r"\s*content-type:\s*multipart/", re.IGNORECASE)
+"""A field that an empty line parts from the others."""
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{60,76}\r?\n)+[A-Za-z0-9+/]+={0,2}\s*")
 _ADDRESS = re.compile(r"https?://\S+")
 _MUCH_LONGER = 1.25
 """How many times as many words a plain text has than its page where the page lacks some. Chosen: addresses of pictures
@@ -45,9 +49,8 @@ _UNREAD = {
     "message/partial": "one of several mails",
     "message/external-body": "kept elsewhere",
 }
-_EVENT = re.compile(r"^BEGIN:VEVENT$(.*?)^END:VEVENT$", re.MULTILINE | re.DOTALL)
 _SHOWN = {"SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "LOCATION": "Place", "DESCRIPTION": "Description"}
-_EVENT_LINE = re.compile(r"(\w+)(?:;([^:\n]*))?:(.*)")
+_EVENT_LINE = re.compile(r"(\w+)(?:;([^:]*))?:(.*)")
 
 # The modern policy parses each header by rules whose time grows with the square of its length.
 _PARSER = BytesParser(policy=policy.compat32)
@@ -81,6 +84,8 @@ def read_mail_metadata(data: bytes) -> Metadata:
 
 def _split(data: bytes) -> list[bytes]:
     """Return the mails of a box, or the one that the file is."""
+    data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    data = data if b"\n" in data else data.replace(b"\r", b"\n")  # old Macs
     mails = _ABOVE.split(data) if data.startswith(b"From ") else []
     return [each for each in mails if each.strip()] or [data]
 
@@ -89,11 +94,13 @@ class _Reader:
     def __init__(self) -> None:
         self.assembly = Assembly()
         self._parts = 0
+        self._counts: dict[int, Counter[str]] = {}
         self._said: set[str] = set()
         """Lines that need not be quoted again."""
 
     def add_mail(self, message: Message, level: int) -> None:
-        """Append a mail under its subject."""
+        """Append a mail under its subject. Each mail of a box may have so many parts."""
+        self._parts = self._parts if level > 1 else 0
         if subject := _read_header(message, "Subject"):
             self.assembly.add_heading(level, subject)
         fields = [f"{name}: {value}" for name in ("From", "To", "Cc") if (value := _read_addresses(message, name))]
@@ -105,6 +112,9 @@ class _Reader:
         self.assembly.add_block("\n".join(fields))
         forwarded: list[Message] = []
         names: list[str] = []
+        payload = message.get_payload()
+        if isinstance(payload, str) and _LOST.match(payload):
+            message = _PARSER.parsebytes(payload.lstrip().encode("utf-8", "surrogateescape"))
         self._add_part(message, forwarded, names, is_whole=True)
         if names:
             self.assembly.add_block("Attachments:")
@@ -125,13 +135,13 @@ class _Reader:
         elif kind == "message/rfc822":
             forwarded += inner
         elif kind == "multipart/alternative" and inner:
-            for each in (_choose(inner), *(form for form in inner if form.get_content_type() == "text/calendar")):
+            for each in (self._choose(inner), *(form for form in inner if form.get_content_type() == "text/calendar")):
                 self._add_part(each, forwarded, names)
         elif inner and kind.startswith("message/"):  # a report of delivery
             fields = (f"{key}: {squeeze(str(value))}" for each in inner for key, value in each.items())
             self.assembly.add_block("\n".join(fields))
         elif inner:
-            for each in _drop_repeated(inner):
+            for each in self._drop_repeated(inner):
                 self._add_part(each, forwarded, names)
         elif is_shown and kind == "text/calendar":
             self._add_events(_read_text(part))
@@ -146,8 +156,7 @@ class _Reader:
     def _add_text(self, part: Message, kind: str) -> None:
         text = _read_text(part)
         if kind == "text/html":
-            check_nesting(text)
-            add_html(self.assembly, LexborHTMLParser(text))
+            _add_page(self.assembly, text)
             return
         text, count = _ARMOUR.subn("", text)
         self.assembly.skip("mail part", "encrypted with PGP", count)
@@ -158,10 +167,46 @@ class _Reader:
 
     def _add_events(self, text: str) -> None:
         """Append the events of a calendar (RFC 5545)."""
-        for event in _EVENT.findall(re.sub(r"\n[ \t]", "", text)):
-            found = {line[1]: line for line in _EVENT_LINE.finditer(event.partition("\nBEGIN:")[0])}
-            said = [f"{shown}: {_read_value(found[name])}" for name, shown in _SHOWN.items() if name in found]
-            self.assembly.add_block("\n".join(said))
+        for event in re.sub(r"\n[ \t]", "", text).split("\nBEGIN:VEVENT\n")[1:]:
+            lines = map(_EVENT_LINE.match, re.split(r"\n(?:BEGIN|END):", event, maxsplit=1)[0].split("\n"))
+            said = {line[1]: _read_value(line) for line in lines if line is not None and line[1] in _SHOWN}
+            self.assembly.add_block("\n".join(f"{_SHOWN[name]}: {said[name]}" for name in _SHOWN if name in said))
+
+    def _choose(self, forms: list[Message]) -> Message:
+        """Return the richest of several forms of a text: the page, unless the plain text says much more."""
+        counts = [(self._count_words(form).total(), form) for form in forms]
+        longest = max(count for count, _ in counts)
+        return next((form for count, form in reversed(counts) if 0 < count >= longest / _MUCH_LONGER), forms[0])
+
+    def _drop_repeated(self, parts: list[Message]) -> list[Message]:
+        """Return the parts without a plain text whose words a page beside it has, too."""
+        shown = [part for part in parts if not part.get_filename()]
+        pages = [self._count_words(part) for part in shown if part.get_content_type() == "text/html"]
+        texts = [part for part in shown if pages and part.get_content_type() == "text/plain"]
+        again = [part for part in texts if any(self._count_words(part) <= page for page in pages)]
+        return [part for part in parts if part not in again]
+
+    def _count_words(self, form: Message) -> Counter[str]:
+        """Count the words of a text that is shown, or of those in a part of several."""
+        if id(form) not in self._counts:
+            text = ""
+            if form.is_multipart():
+                inner = (each for each in form.get_payload() if isinstance(each, Message))
+                self._counts[id(form)] = sum(map(self._count_words, inner), Counter[str]())
+                return self._counts[id(form)]
+            if form.get_content_type() == "text/plain":
+                text = _read_text(form)
+            elif form.get_content_type() == "text/html":
+                assembly = Assembly()
+                _add_page(assembly, _read_text(form))
+                text = assembly.finish(None, "").text
+            self._counts[id(form)] = Counter(re.findall(r"\w+", _ADDRESS.sub("", text)))
+        return self._counts[id(form)]
+
+
+def _add_page(assembly: Assembly, page: str) -> None:
+    check_nesting(page)
+    add_html(assembly, LexborHTMLParser(page))
 
 
 def _read_value(line: re.Match[str]) -> str:
@@ -183,39 +228,14 @@ def _describe(message: Message) -> Metadata:
     return select_metadata({key: value for key, value in found.items() if value})
 
 
-def _choose(forms: list[Message]) -> Message:
-    """Return the richest of several forms of a text: the page, unless the plain text says much more."""
-    words = [(_count_words(form).total(), form) for form in forms]
-    longest = max(count for count, _ in words)
-    return next((form for count, form in reversed(words) if 0 < count >= longest / _MUCH_LONGER), forms[0])
-
-
-def _drop_repeated(parts: list[Message]) -> list[Message]:
-    """Return the parts without a plain text whose words the page beside it has, too."""
-    pages = [_count_words(part) for part in parts if part.get_content_type() == "text/html" and not part.get_filename()]
-    texts = {id(part): _count_words(part) for part in parts if pages and part.get_content_type() == "text/plain"}
-    return [part for part in parts if not any(texts.get(id(part), Counter("-")) <= page for page in pages)]
-
-
-def _count_words(form: Message) -> Counter[str]:
-    """Return the words of a text that is shown, or of those in a part of several."""
-    if form.is_multipart():
-        return sum((_count_words(each) for each in form.get_payload() if isinstance(each, Message)), Counter[str]())
-    text = _read_text(form) if form.get_content_type() in ("text/plain", "text/html") else ""
-    if form.get_content_type() == "text/html":
-        check_nesting(text)
-        assembly = Assembly()
-        add_html(assembly, LexborHTMLParser(text))
-        text = assembly.finish(None, "").text
-    return Counter(re.findall(r"\w+", _ADDRESS.sub("", text)))
-
-
 def _read_text(part: Message) -> str:
     if encoding := _find_header(part, "Content-Transfer-Encoding"):
         part.replace_header("Content-Transfer-Encoding", encoding.strip())
     payload = part.get_payload(decode=True)
     if not isinstance(payload, bytes):
         return ""
+    if not encoding and _BASE64.fullmatch(payload):
+        payload = b64decode(payload)
     text = clean(decode(payload, declared=part.get_content_charset()))
     if part.get_param("format") == "flowed":  # RFC 3676: a line that ends in a space goes on
         joined = "" if part.get_param("delsp") == "yes" else " "

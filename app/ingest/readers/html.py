@@ -27,6 +27,8 @@ from app.ingest.readers.spans import Rows
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
+_Ends = tuple[Callable[[], object], ...]
+"""What ends an element."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PARTS = BLOCKS | CELLS | _HEADINGS.keys()
 _MOST_CONTAINERS = 12
@@ -151,19 +153,20 @@ class _Walk:
 
     def run(self, root: LexborNode) -> None:
         """Add the blocks of an element."""
-        pending: list[LexborNode | tuple[Callable[[], object], int, bool]] = [root]
+        pending: list[LexborNode | tuple[_Ends, int, bool, int]] = [root]
         while pending:
             node = pending.pop()
             if isinstance(node, tuple):
-                end, marks, self.has_lines = node
+                ends, marks, self.has_lines, self.containers = node
                 while len(self.marks) > marks:
                     self._convert(*self.marks.pop())
-                end()
+                for end in ends:
+                    end()
             elif node.is_text_node:
                 text = node.text_content or ""
                 self.inline.append(text.replace("\n", BREAK) if self.has_lines and not self.is_code else text)
             elif node.is_element_node and not self._skip(node) and not self._replace(node):
-                state = len(self.marks), self.has_lines
+                state = len(self.marks), self.has_lines, self.containers
                 pending.append((self._enter(node, self.page.name(node), self.page.read_style(node)), *state))
                 child = node.last_child
                 while child is not None:
@@ -225,42 +228,42 @@ class _Walk:
         self.assembly.skip("picture", "", int(attributes.get("alt") != "" and not is_icon))
         return " "
 
-    def _enter(self, node: LexborNode, name: str, style: Style) -> Callable[[], object]:
+    def _enter(self, node: LexborNode, name: str, style: Style) -> _Ends:
         """Begin an element, and return what ends it."""
         self._open_marks(node, name, style)
         self.has_lines |= style.get("white-space", "").startswith(("pre", "break"))
         if name == "table" and (self.tables or not _is_layout(node, self.page)):
             return self._open_table()
         if name not in _PARTS:
-            return _do_nothing
+            return ()
         if self.tables:
             return self._enter_row(node, name)
         if self.is_code:
-            return self._end_line(self._end_line)
+            self._end_line()
+            return (self._end_line,)
         self._flush()
-        label = self.page.panels.get(node.mem_id, "")
-        if label:
+        if label := self.page.panels.get(node.mem_id, ""):
             self.assembly.label(label)
-        end: Callable[[], object] = self.assembly.end_label if label or name == "details" else _do_nothing
+        ends: _Ends = (self.assembly.end_label,) if label or name == "details" else ()
         if name in ("ul", "ol"):
             self.lists.append(_count_from(node, style) if name == "ol" else _Numbers())
-            end = self.lists.pop
+            ends = (self.lists.pop,)
         elif name == "li":
-            end = self._open_item(node)
+            ends = self._open_item(node)
         elif name == "blockquote":
-            end = self._nest(self.assembly.open_quote, self.assembly.close_quote)
+            ends = self._nest(self.assembly.open_quote, self.assembly.close_quote)
         elif name == "dd":
-            end = self._nest(self.assembly.open_definition, self.assembly.close_definition)
+            ends = self._nest(self.assembly.open_definition, self.assembly.close_definition)
         elif name == "pre":
             self.is_code, self.language = True, _read_language(node)
-            return self._close_code
+            return (self._close_code,)
         elif name == "dt":
-            return lambda: self.assembly.add_definition(self._take())
+            return (lambda: self.assembly.add_definition(self._take()),)
         elif name in ("th", "summary") or _is_label(node):
-            return lambda: self.assembly.label(self._take())
+            return (lambda: self.assembly.label(self._take()),)
         elif name in _HEADINGS:
-            return lambda: self._add_heading(_HEADINGS[name])
-        return _follow(self._flush, end)
+            return (lambda: self._add_heading(_HEADINGS[name]),)
+        return (self._flush, *ends)
 
     def _open_marks(self, node: LexborNode, name: str, style: Style) -> None:
         looks = [name] if name in MARKS else []
@@ -282,12 +285,12 @@ class _Walk:
         if found and len(self.marks) < _MOST_MARKS:
             self.marks += [(len(self.inline), convert) for convert in found]
 
-    def _open_table(self) -> Callable[[], object]:
+    def _open_table(self) -> _Ends:
         if not self.tables:
             self._flush()
             self.table = Rows()
         self.tables += 1
-        return self._close_table
+        return (self._close_table,)
 
     def _close_table(self) -> None:
         self.tables -= 1
@@ -299,45 +302,42 @@ class _Walk:
         headers = self.table.headers or int(_has_header(rows))
         self.assembly.add_table(rows, headers=headers, caption=self.table.caption)
 
-    def _enter_row(self, node: LexborNode, name: str) -> Callable[[], object]:
+    def _enter_row(self, node: LexborNode, name: str) -> _Ends:
         """Begin a row, a cell or what is in a cell. A block in a cell stays on the row's line."""
         self.inline.append(" ")
         if self.tables > 1 or name not in (*CELLS, "tr"):
-            return lambda: self.inline.append(" ")
+            return (lambda: self.inline.append(" "),)
         if name != "td" and name != "th":
             self._gather()
         if name == "caption":
-            return lambda: setattr(self.table, "caption", self._take())
+            return (lambda: setattr(self.table, "caption", self._take()),)
         if name == "tr":
             self.table.open_row(is_header=node.parent is not None and node.parent.tag == "thead")
-            return _follow(lambda: self.table.add_loose(self._take()), self.table.close_row)
+            return (lambda: self.table.add_loose(self._take()), self.table.close_row)
         rows, columns = (_read_whole(node.attributes.get(each), 1) for each in ("rowspan", "colspan"))
         # Only rows at the top are looked at: many tables mark their header by bold letters alone.
         is_header = name == "th" or (not self.table.rows and _is_bold(node))
-        return lambda: self.table.add_cell(self._take(), rows, columns, is_header=is_header)
+        return (lambda: self.table.add_cell(self._take(), rows, columns, is_header=is_header),)
 
-    def _open_item(self, node: LexborNode) -> Callable[[], object]:
+    def _open_item(self, node: LexborNode) -> _Ends:
         numbers = self.lists[-1] if self.lists else _Numbers()
         if numbers.following is None:
             return self._nest(self.assembly.open_item, self.assembly.close_item)
         number = _read_whole(node.attributes.get("value"), numbers.following)
         numbers.following = number + numbers.step
         kind = numbers.numeral
-        end = self._nest(lambda: self.assembly.open_item(None if kind else number), self.assembly.close_item)
+        ends = self._nest(lambda: self.assembly.open_item(None if kind else number), self.assembly.close_item)
         if kind:
             self.assembly.label(f"({spell_number(number, is_roman=kind in 'iI', is_upper=kind in 'AI')})")
-        return end
+        return ends
 
-    def _nest(self, begin: Callable[[], object], end: Callable[[], object]) -> Callable[[], object]:
+    def _nest(self, begin: Callable[[], object], end: Callable[[], object]) -> _Ends:
         """Open a container, and return what closes it. One that is nested too deeply to be read is not shown."""
         if self.containers >= _MOST_CONTAINERS:
-            return _do_nothing
+            return ()
         self.containers += 1
         begin()
-        return _follow(self._leave, end)
-
-    def _leave(self) -> None:
-        self.containers -= 1
+        return (end,)
 
     def _add_heading(self, level: int) -> None:
         heading = self._take()
@@ -366,25 +366,12 @@ class _Walk:
         """Return the inline text so far on one line, and begin anew."""
         return squeeze(self._gather())
 
-    def _end_line(self, end: Callable[[], object] = lambda: None) -> Callable[[], object]:
+    def _end_line(self) -> None:
         if self.inline and not self.inline[-1].endswith("\n"):
             self.inline.append("\n")
-        return end
 
     def _flush(self) -> None:
         self.assembly.add_paragraph(self._gather())
-
-
-def _do_nothing() -> None:
-    """End what needs no end."""
-
-
-def _follow(first: Callable[[], object], second: Callable[[], object]) -> Callable[[], object]:
-    def run() -> None:
-        first()
-        second()
-
-    return run
 
 
 def _read_formulas(assembly: Assembly, root: LexborNode) -> dict[int, str]:
@@ -436,15 +423,22 @@ def _is_layout(table: LexborNode, page: Page) -> bool:
     that hold text, and one without headers that holds tables, or headings, or in few rows several paragraphs."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
-    inner = [each for each in table.css("table") if each.mem_id != table.mem_id]
-    nested = {cell.mem_id for each in inner for cell in each.css("th, caption")}
-    has_headers = any(cell.mem_id not in nested for cell in table.css("th, caption"))
-    rows = [] if inner else table.css("tr")
+    has_headers = any(_find_table(cell) == table.mem_id for cell in table.css("th, caption"))
+    has_tables = len(table.css("table")) > 1
+    rows = [] if has_tables else table.css("tr")
     if rows and all(_count_filled(row, page) <= 1 for row in rows):
         return True
-    holds_blocks = bool(inner) or table.css_first("h1, h2, h3") is not None
+    holds_blocks = has_tables or table.css_first("h1, h2, h3") is not None
     few = table.css("td") if 0 < len(rows) <= 2 else []
     return not has_headers and (holds_blocks or any(len(cell.css("p, ul, ol, dl, pre")) > 1 for cell in few))
+
+
+def _find_table(cell: LexborNode) -> int:
+    """Return the `mem_id` of the table that a cell or a caption is in."""
+    around = cell.parent
+    while around is not None and around.tag in ("tr", "thead", "tbody", "tfoot"):
+        around = around.parent
+    return around.mem_id if around is not None else 0
 
 
 def _count_filled(row: LexborNode, page: Page) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import MappingProxyType
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -35,6 +36,11 @@ _AROUND = (
     # Numbers of lines, and formulas that are there as MathML or TeX, too.
     ".linenos, .lineno, .linenodiv, .line-numbers-rows, td.gutter, .katex-html, .MathJax, .MathJax_Preview"
 )
+_FOLDED = (
+    "[hidden], dialog:not([open]), .hidden:not([class*=':']), "
+    ".d-none:not([class*='-block'], [class*='-flex'], [class*='-inline'], [class*='-table'], [class*='-grid'])"
+)
+"""What is not shown at first; the classes are Tailwind's and Bootstrap's, where they hold on all screens."""
 _TURNING = frozenset({"prev", "previous", "next", "up", "home", "start", "top", "contents", "index"})
 """Types of links in the head of a page that lead to those around it."""
 _TOPS = frozenset({"#top", "#top_of_page"})
@@ -46,8 +52,11 @@ _BAR = re.compile(
 candidates of Mozilla's Readability that only name navigation, and what DocBook and others call a table of contents."""
 _BAR_LINKS = 0.7
 """Share of its letters that stand in links, from which an element of such a name is one: a side bar may hold a note."""
-_MOST = 50
-"""Elements of such a name that are looked into, and elements around another that are looked at."""
+_MOST_LOOKS = 100
+_MOST_AROUND = 50
+"""Elements around another that are looked at."""
+_MOST_BETWEEN = 5
+"""Elements around tabs in which their panels are looked for."""
 _MOST_MAINS = 8
 """Main parts of a page that are looked at: a page has one, or shows one of several."""
 # fmt: off
@@ -65,7 +74,6 @@ _ROLES = {
     "rowheader": "th", "list": "ul", "listitem": "li",
 }  # fmt: skip
 
-_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 _SKIPPED_RULE = re.compile(r"/\*.*?(?:\*/|\Z)|@[^{};]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", re.DOTALL)
 """Comments of a style sheet, and rules for some screens or for printers."""
 _NAME = re.compile(r"\s*\w*[.#][\w-]+(?:\s*,\s*\w*[.#][\w-]+)*\s*")
@@ -87,10 +95,12 @@ class Page:
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self._tree = tree
-        self._bars = 0
+        self._looks = 0
         self._ids = {node.attributes["id"] or "": node for node in tree.css("[id]")}
         links = tree.css("head > link[rel][href]")
-        self._neighbours = {_read_page(each) for each in links if _TURNING & {*(each.attributes["rel"] or "").split()}}
+        self._neighbours = {
+            _read_page(each) for each in links if _TURNING & {*(each.attributes["rel"] or "").lower().split()}
+        }
         self._around = {node.mem_id for node in tree.css(_AROUND)}
         self._around |= {node.mem_id for node in tree.css("a[href^='#']") if is_permalink(node)}
         self._styles: dict[int, dict[str, str]] = {}
@@ -101,18 +111,23 @@ class Page:
             style.update(_parse_style(node.attributes["style"] or ""))
             if _is_nowhere(style) or (style.get("color", "").replace(" ", "") in _WHITE and _is_on_nothing(node)):
                 self._unseen.add(node.mem_id)
-        self._folded = {node.mem_id for node in tree.css("[hidden], dialog:not([open])")}
+        self._folded = {node.mem_id for node in tree.css(_FOLDED)}
         self._folded |= {each for each, style in self._styles.items() if _is_folded(style)}
-        controls = (node for node in tree.css(_NAMING)[:_MOST_CONTROLS] if node.mem_id not in self._folded)
-        self._opened = {name for control in controls if count_letters(control) for name in _list_named(control)}
+        controls = [each for each in tree.css(_NAMING)[:_MOST_CONTROLS] if each.mem_id not in self._folded]
+        controls = [each for each in controls if each.text().strip()]
+        self._opened = {name for each in controls for name in _list_named(each)}
         self.panels: dict[int, str] = {}
-        """The names of tabs by their panels."""
+        """The names of tabs, and of buttons that are left out, by what they open."""
         self._name_panels()
+        for control in controls:
+            target = self._find_named(control) if control.mem_id in self._around else None
+            if target is not None and target.mem_id in self._folded:
+                self.panels.setdefault(target.mem_id, squeeze(control.text()))
         self.notes: dict[int, str] = {}
-        """The words of footnotes by what refers to them. They stand there, unless they are long."""
+        """The words of footnotes by what refers to them. They stand there once, unless they are long."""
         for reference in tree.css(_NOTED):
             note = self._find_named(reference)
-            if note is not None and len(text := note.text()) <= _LONGEST_NOTE:
+            if note is not None and note.mem_id not in self._around and len(text := note.text()) <= _LONGEST_NOTE:
                 for sign in note.css("a[href^='#'], .label, .footnote-definition-label"):
                     text = text.replace(sign.text(), "", 1)
                 self.notes[reference.mem_id] = squeeze(text)
@@ -142,13 +157,12 @@ class Page:
         """Return True for what surrounds the content. Lists and tables are looked into where nothing is around them."""
         if self.is_around(node):
             return True
-        if is_outermost and node.tag in _LINKED and (_is_contents(node) or self._turns_pages(node)):
+        is_looked_at = is_outermost and node.tag in _LINKED and (node.tag != "table" or self._may_look())
+        if is_looked_at and (_is_contents(node) or self._turns_pages(node)):
             return True
         names = f"{node.attributes.get('class')} {node.attributes.get('id')}"
-        if self._bars < _MOST and node.tag in BLOCKS and node.tag != "body" and _BAR.search(names):
-            self._bars += 1
-            return _is_bar(node)
-        return False
+        is_named = node.tag in BLOCKS and node.tag != "body" and _BAR.search(names) is not None
+        return is_named and self._may_look() and _is_bar(node)
 
     def hides(self, node: LexborNode) -> bool:
         """Return True for what nobody sees, unless something on the page opens it, and for decoration, which is hidden
@@ -158,25 +172,30 @@ class Page:
         is_named = node.mem_id in self.panels or node.attributes.get("id") in self._opened
         return not (is_named or node.attributes.get("hidden") == "until-found" or self._is_below_control(node))
 
+    def _may_look(self) -> bool:
+        """Return False after so many looks at whole elements, which may stand within one another."""
+        self._looks += 1
+        return self._looks <= _MOST_LOOKS
+
     def _is_below_control(self, node: LexborNode) -> bool:
         """Return True where what stands above an element is nothing but something to open it with."""
         above = _find_beside(node, "prev")
         if above is None or above.mem_id in self._folded or not (letters := count_letters(above)):
             return False
-        controls = [above] if above.css_matches(_OPENING) else above.css(_OPENING)[:1]
-        return any(count_letters(control) == letters for control in controls)
+        return any(count_letters(control) == letters for control in above.css(_OPENING)[:1])
 
     def _read_sheets(self) -> None:
         """Take in what style sheets in the page say about single classes and ids."""
         sheet = "".join(style.text() for style in self._tree.css("style"))[:_LONGEST_SHEET]
-        rules = [rule for rule in _RULE.findall(_SKIPPED_RULE.sub("", sheet)) if _NAME.fullmatch(rule[0])]
-        hidden = 0
-        for names, text in [rule for rule in rules if any(name in rule[1] for name in _TOLD)][:_MOST_RULES]:
+        rules = [each.partition("{")[::2] for each in _SKIPPED_RULE.sub("", sheet).split("}")]
+        rules = [rule for rule in rules if any(name in rule[1] for name in _TOLD) and _NAME.fullmatch(rule[0])]
+        hidden, most = 0, _MOST_HIDDEN * (count_letters(self._tree.body) if self._tree.body is not None else 0)
+        for names, text in rules[:_MOST_RULES]:
             style = {name: value for name, value in _parse_style(text).items() if name in _TOLD}
             for node in self._tree.css(names):
                 self._styles.setdefault(node.mem_id, {}).update(style)
-                hidden += count_letters(node) if _is_folded(style) else 0
-        if self._tree.body is not None and hidden > _MOST_HIDDEN * count_letters(self._tree.body):
+                hidden += count_letters(node) if _is_folded(style) and hidden <= most else 0
+        if hidden > most:
             self._styles.clear()
 
     def _name_panels(self) -> None:
@@ -223,7 +242,7 @@ def count_letters(node: LexborNode) -> int:
 
 def _list_around(node: LexborNode) -> Iterator[LexborNode]:
     around: LexborNode | None = node
-    for _ in range(_MOST):
+    for _ in range(_MOST_AROUND):
         if around is None or not around.is_element_node:
             return
         yield around
@@ -269,7 +288,7 @@ def _find_panels(tabs: list[LexborNode]) -> list[LexborNode]:
     following = [each for tab in tabs if (each := _find_beside(tab, "next")) is not None and each.tag == "div"]
     if len(following) == len(tabs):
         return following
-    for around in _list_around(tabs[0]):
+    for around in islice(_list_around(tabs[0]), _MOST_BETWEEN if len(tabs) > 1 else 0):
         after = _find_beside(around, "next")
         parts = [] if after is None else [each for each in after.iter() if each.tag == "div"]
         if len(parts) == len(tabs):

@@ -593,6 +593,12 @@ MAILS = [
     ('leave.doc', 'Date: Tue, 16 Apr 2024 10:00:00 +0200\nMessage-ID: <1@x>\nSubject: Exported From Confluence\nMIME-Version: 1.0\nContent-Type: multipart/related; \n\tboundary="----=_Part_1"\n\n------=_Part_1\nContent-Type: text/html; charset=UTF-8\nContent-Transfer-Encoding: quoted-printable\nContent-Location: file:///C:/exported.html\n\n<html><head><title>Leave</title></head><body><h1>Leave</h1><p>Thirty days.</p></body></html>\n------=_Part_1--\n', ['Leave', 'Thirty days.'], []),
     ('a.eml', '{MAIL}Content-Type: multipart/mixed\n\nThe code is 7731.', ['7731'], []),
     ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThe code of the south gate is 7731 today.\n\n--bb1\nContent-Type: text/x-amp-html; charset=utf-8\n\n<html amp4email><body>The code of the south gate is 7731 today and more words here <b>x</b></body></html>\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>The code of the south gate is 7731 today.\n\n--bb1--\n', ['7731 today.'], ['Attachments']),
+    ('a.eml', 'MIME-Version: 1.0\nDate: Thu, 29 Sep 2022 12:22:20 +0100\nSubject: A subject\nFrom: Nobody <a@example.com>\nTo: b@example.com\n\n\n\nContent-type: multipart/alternative;\n\tBoundary="0__=4EBB"\n\n--0__=4EBB\nContent-transfer-encoding: quoted-printable\nContent-type: text/plain; charset=ISO-8859-1\n\nThis is a te=\nst with gr=FC=DFe.\n--0__=4EBB--\n', ['This is a test with grüße.'], ['--0__']),
+    ('a.eml', '\n\n{MAIL}\nThe code is 7731.', ['# Pumps', 'Date: 2024-04-16'], []),
+    ('a.eml', '{MAIL}\nPG1ldGEgaHR0cC1lcXVpdj0iQ29udGVudC1UeXBlIiBjb250ZW50PSJ0ZXh0L2h0bWw7IGNoYXJz\nZXQ9dXRmLTgiPihTZXJ2ZXI6IERBVEVWKSBEZXIgQXVmdHJhZyB3dXJkZSBlcmZvbGdyZWljaCBh\nYmdlc2NobG9zc2VuLg==\n', ['Der Auftrag wurde erfolgreich abgeschlossen.'], []),
+    ('box.mbox', 'From ann@x Tue Apr 16 10:00:00 2024\rFrom: Ann <ann@example.org>\rTo: bob@example.org\rSubject: Pumps\rDate: Tue, 16 Apr 2024 10:00:00 +0200\rMIME-Version: 1.0\r\rOne code.\r\rFrom bob@x Tue Apr 16 11:00:00 2024\rFrom: Ann <ann@example.org>\rTo: bob@example.org\rSubject: Keys\rDate: Tue, 16 Apr 2024 10:00:00 +0200\rMIME-Version: 1.0\r\rTwo codes.\r', ['# Pumps', '# Keys', 'Two codes.'], []),
+    ('a.eml', '{MAIL}Content-Type: text/calendar; charset=utf-8; method=REQUEST\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Budget\nDTSTART;TZID="W. Europe Standard Time":20240504T100000\nLOCATION:Room 5\nBEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nEND:VEVENT\nEND:VCALENDAR\n', ['Event: Budget', '2024-05-04 10:00', 'Place: Room 5'], ['Reminder']),
+    ('box.mbox', 'From ann@x Tue Apr 16 10:00:00 2024\n{MAIL}\nDear all,\n\nFrom May the north gate is closed.\n\nFrom now on use 2024 keys.\n', ['From May the north gate is closed.', 'From now on use 2024 keys.'], []),
 ]
 # fmt: on
 
@@ -866,6 +872,8 @@ LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">{}]>'.format(
             b"".join(b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (i, i) for i in range(3000)),
             None,
         ),
+        ("tables.html", b"<html>" + b"<table><tr><th>a<td>" * 900 + b"<b>x</b> " * 3_000, None),
+        ("style.html", b"<html><style>" + b"a.b," * 50_000 + b"/*" * 9_000 + b"</style>x", None),
         ("deep.rtf", b"{\\rtf1 " + b"{\\b " * 200_000 + b"word" + b"}" * 200_000, None),
         ("cells.csv", b"a,b\n" + b",,,,,,,,,\n" * 300_000, OversizedDocument),
         ("endless.csv", b'a,b\n"' + b"x" * 2_000_000, UnreadableDocument),

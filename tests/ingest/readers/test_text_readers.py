@@ -807,6 +807,9 @@ PAGES = [
     ("<pre><code>import a</code><code>require a</code></pre>", ['import a\nrequire a'], []),
     ('<p>See <a href="https://a.example/x?q=1">all</a>.', ['See all.'], ['a.example']),
     ('<button aria-controls=a hidden>More</button><p id=a hidden>Obey.</p><p>Seen.', ['Seen.'], ['Obey']),
+    ("<h1>FAQ</h1><div class='panel panel-default'><div class='panel-heading'><div class='panel-title'><a data-toggle=collapse href='#c1'>Who pays the fee?</a></div></div><div id=c1 class='panel-collapse collapse'><div class='panel-body'><p>The tenant pays.</p></div></div></div><div class='hidden'>meta junk</div><span class='d-none'>more junk</span><p class='d-none d-md-block'>Wide note.</p>", ['Who pays the fee?', 'The tenant pays.', 'Wide note.'], ['junk']),
+    ('<dl class=accordion><dt><button id=t1 aria-expanded=false aria-controls=d1>Is there a trial?</button></dt><dd id=d1 aria-labelledby=t1 hidden><div><p>Seven days.</p></div></dd></dl>', ['Is there a trial?', 'Seven days.'], []),
+    ("<style>.t{display:none}</style><p>Cities of the north</p><button onclick=\"show('a')\">Oslo</button><button onclick=\"show('b')\">Bergen</button><div id=a class=t>Cold and dear.</div><div id=b class=t>Wet.</div>", ['Oslo: Cold and dear.', 'Bergen: Wet.'], []),
 ]
 # fmt: on
 
