@@ -2,12 +2,12 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
-from domain.text.blocks import Block, find_fence, read_blocks
+from domain.text.blocks import Block, Span, find_fence, read_blocks
 from domain.text.languages import detect_language
 from domain.text.markers import MarkerSpan, find_markers, strip_markers
 from domain.text.sentences import split_block
@@ -22,6 +22,16 @@ _ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
 
 BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)[^*_\n\d]+(?<![.!?…\s])(?P=mark)")
 """A line in bold that ends no sentence and has no figure: a heading, though nothing marks it as one."""
+
+_MARK = r"^[ \t]{0,20}(?:[-*+]|\d{1,3}[.)])[ \t]{0,20}\n[ \t\n]{0,20}"
+_WHOLE = re.compile(
+    rf"(?:{_MARK})?"
+    r"(?:\$\$(?:[^$\n]|\n(?![ \t]*\n)){1,2000}\$\$|\\\[(?:[^\\\n]|\\(?![][])|\n(?![ \t]*\n)){1,2000}\\\]"
+    r"|\\\((?:[^\\\n]|\\(?![()])){1,500}\\\)|\$(?!\s)(?:\\.|[^\\$\n]){1,500}(?<!\s)\$(?!\w))"
+    rf"|{_MARK}\S",
+    re.MULTILINE,
+)
+"""What is read whole: LaTeX as answers have it, and the mark of an item with what begins on the line below it."""
 
 MOST_SENTENCES, MOST_CHARACTERS = 200, 20_000
 """How much of an answer is split: twice the longest reply that the shipped modes take (1,000 tokens), with sentences of
@@ -78,13 +88,17 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     ending: tuple[int, ...] = ()
     """What the sentence right above cites, if it ends a paragraph that may introduce the block."""
     unread = len(answer)
+    whole = [each.span() for each in _WHOLE.finditer(read)]
+    reached = 0
     for block in read_blocks(read):
         if block.kind == "code":
             continue
         if block.kind == "heading":
             begin, ending = len(claims), ()
             continue
-        sentences = _read_sentences(read, block, markers, language, left)
+        spans = [span for span in split_block(read, block, language) if span[0] >= reached]
+        sentences = _read_sentences(read, block, _keep_whole(spans, whole), markers, left)
+        reached = sentences[-1].end if sentences else reached
         if len(sentences) == 1 and _names_sources(answer, sentences[0], markers):
             for position in range(begin, len(claims)):
                 claim = claims[position]
@@ -111,13 +125,13 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
 
 
 def _read_sentences(
-    answer: str, block: Block, markers: Sequence[MarkerSpan], language: str, most: int
+    answer: str, block: Block, spans: Iterable[Span], markers: Sequence[MarkerSpan], most: int
 ) -> list[_Sentence]:
     """Return at `most` so many sentences of a block, without the header of a table and without code."""
     sentences: list[_Sentence] = []
     part = line = 0
     counted = block.start
-    for start, end in split_block(answer, block, language):
+    for start, end in spans:
         if len(sentences) == most:
             break
         while part < len(block.parts) and block.parts[part][1] <= start:
@@ -133,6 +147,17 @@ def _read_sentences(
         about = not numbers and _ABOUT_DOCUMENTS.match(text) is not None
         sentences.append(_Sentence(start, end, text, numbers, part if inside else -1, line, is_statement(text), about))
     return sentences
+
+
+def _keep_whole(spans: Sequence[Span], whole: Sequence[Span]) -> list[Span]:
+    """Return the spans of a block, joined where they would cut what is whole, each with all of what it is part of."""
+    joined: list[tuple[int, int, bool]] = []
+    for start, end, is_read in sorted([*((*each, False) for each in whole), *((*each, True) for each in spans)]):
+        if joined and start < joined[-1][1]:
+            first, last, was_read = joined.pop()
+            start, end, is_read = first, max(end, last), is_read or was_read
+        joined.append((start, end, is_read))
+    return [(start, end) for start, end, is_read in joined if is_read]
 
 
 def _find_cited(block: Block, sentences: Sequence[_Sentence], ending: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -47,7 +47,7 @@ def withdraw(answer: str, spans: Sequence[Span], kept: Iterable[Span]) -> str:
                 heads.append(((block.start, block.start + len(first)), 7))
         if block.lead and block.parts and all(is_gone(*part) for part in block.parts):
             start, end = block.lead
-            if not any(start <= span[0] < end for span in lasting):
+            if not any(span[0] < end and start < span[1] for span in lasting):
                 gone = [*(span for span in gone if not start <= span[0] < end), block.lead]
     for number in reversed(range(len(heads))):
         head, level = heads[number]

@@ -293,6 +293,12 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
         await expect(page.locator(".tools-pane")).to_contain_text("When the run has ended")
         await expect(page.locator(".summary .badge")).not_to_have_text("running", timeout=30_000)
         await expect(page.locator(".node.now")).to_have_count(0)
+    # What would ask a model is no row that changes nothing.
+    await page.get_by_role("button", name="Try what would change it").click()
+    await expect(page.locator(".tools-pane")).to_contain_text(
+        re.compile(r"of \d+ tried change something; \d+ would ask")
+    )
+    await expect(page.get_by_role("button", name=re.compile(r"Ask it, (about \$|at a price)"))).to_be_visible()
     # The answer was begun while the question was still being read; it is shown where it belongs.
     await page.locator("[data-step=generate]").click()
     await page.locator(".calls summary").last.click()

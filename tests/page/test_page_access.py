@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
+from app.api.pages import FILES
 from tests.page.scripted import WAIT, Script, ask, citation, claim, document, done, event, ingestion, send
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -45,7 +47,7 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     sources = [citation(1, start=11, end=21), citation(2, page=4, boxes=boxes)]
     begun = [event("thinking", step="retrieve"), event("sources", citations=sources)]
     correction = event("correction", reason="One was withdrawn.", answer=TEXT, citations=sources)
-    failed = event("error", code="x", message="The database did not answer.", retryable=True)
+    failed = event("error", "1-1", code="x", message="The database did not answer.", retryable=True)
     address = await script(
         [*begun, event("content", token="It is"), WAIT, done("It is", [], stopped=True)],
         [
@@ -188,6 +190,53 @@ async def look_at(page: Page, states: AsyncIterator[str]) -> dict[str, dict[str,
 
 async def test_nothing_keeps_anybody_out(page: Page, script: Script) -> None:
     assert await look_at(page, visit_states(page, script)) == {}
+
+
+BESIDE = """([opened, opener]) => {
+    const [box, by] = [opened, opener].map((selector) => document.querySelector(selector).getBoundingClientRect());
+    const inside = box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+    const [x, y] = ["left right", "top bottom"].map((names) => {
+        const [start, end] = names.split(" ");
+        return Math.max(0, box[start] - by[end], by[start] - box[end]);
+    });
+    return { inside, apart: Math.round(Math.hypot(x, y)), over: Boolean(!x && !y && opener !== "body") };
+}"""
+"""Whether something lies in the window, how many pixels it is apart from what opened it, and whether it covers that."""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+async def test_what_opens_stands_beside_what_opened_it(page: Page, script: Script, width: int, theme: Any) -> None:
+    script.documents, script.blocks = DOCUMENTS, BLOCKS
+    await page.set_viewport_size({"width": width, "height": 800})
+    await page.emulate_media(color_scheme=theme)
+    # Newer browsers take no button for the anchor of what it opens unless the style says so.
+    newer = f":where(*) {{ position-anchor: none; }}\n{FILES['base.css'].content.decode()}"
+    await page.route("**/base.css", lambda route: route.fulfill(body=newer, content_type="text/css"))
+    await page.goto(await script([done(f"One [1].\n\n{'More. ' * 400}\n\nTwo [2].", [citation(1), citation(2)])]))
+    near = {"inside": True, "over": False}
+
+    async def check(opened: str, opener: str) -> None:
+        await page.locator(opened).wait_for()
+        found = await page.evaluate(BESIDE, [opened, opener])
+        assert found == {**near, "apart": found["apart"]}, opened
+        assert found["apart"] <= 12, opened
+
+    for asked in (False, True):
+        if asked:
+            await ask(page, "q")
+        await page.locator("[popovertarget=modes]").click()
+        await expect(page.locator("#modes")).to_be_visible()
+        await check("#modes", "[popovertarget=modes]")
+        await page.keyboard.press("Escape")
+    for marker in ("1", "2"):
+        await page.locator(f".marker[data-marker='{marker}']").focus()
+        await expect(page.locator("#tip")).to_contain_text(f"Document {marker}")
+        await check("#tip", f".marker[data-marker='{marker}']")
+    await page.locator("[popovertarget=modes]").click()
+    await page.get_by_role("button", name="Make an assistant").click()
+    await page.get_by_role("dialog").wait_for()
+    assert await page.evaluate(BESIDE, ["dialog", "body"]) == {**near, "apart": 0}
 
 
 async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:

@@ -43,7 +43,7 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog).to_be_hidden()
     # It is the mode now, and has taken over what was chosen.
-    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode Station desk")
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("Station desk")
     await expect(page.get_by_label(name)).not_to_be_checked()
     await expect(page.locator("#question")).to_have_value("Not asked yet")
     await ask(page, QUESTION)
@@ -62,7 +62,7 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await dialog.get_by_label("Groups").fill("desk, shop")
     await dialog.get_by_label("Length").select_option("")
     await dialog.get_by_role("button", name="Save").click()
-    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode Counter")
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("Counter")
     saved = (await (await page.request.get(f"{site}/api/assistants")).json())["assistants"]
     [counter] = saved
     assert (counter["version"], counter["length"], counter["language"]) == (2, None, "de")
@@ -79,6 +79,6 @@ async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: 
     await dialog.get_by_role("button", name="Delete Counter").click()
     await dialog.get_by_role("button", name="Really delete Counter").click()
     await expect(dialog).to_be_hidden()
-    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode standard")
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("standard")
     await open_modes(page)
     await expect(row).to_have_count(0)

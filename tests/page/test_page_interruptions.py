@@ -37,10 +37,18 @@ async def read_answer(page: Page, service: Service) -> tuple[str, str]:
     return " ".join(shown.split()), " ".join(stored.split())
 
 
-async def test_an_answer_outlives_the_process_that_gives_it(page: Page, slow_service: Service) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_an_answer_outlives_the_process_that_gives_it(
+    page: Page, slow_service: Service, number: signal.Signals
+) -> None:
+    assert slow_service.model is not None
+    behaviour = slow_service.model.behaviour
     await page.goto(slow_service.address)
     await begin_answer(page, "Which cells does the battery of the Falke take?")
-    await slow_service.end(signal.SIGKILL)
+    # A process that ends as planned waits some seconds for its answers.
+    behaviour.rate, rate = 5, behaviour.rate
+    await slow_service.end(number)
+    behaviour.rate = rate
     await expect(page.locator(".step")).to_contain_text("Reconnecting…")
     await asyncio.gather(slow_service.start(), expect(page.locator(".restarted")).to_be_visible(timeout=PATIENCE_MS))
     shown, stored = await read_answer(page, slow_service)

@@ -1,5 +1,6 @@
 """The page for those who look after a service: a large library, keys and people."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -76,6 +77,13 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await title.focus()
     await expect(page.locator("#tip")).to_be_visible()
 
+    # Whatever is found, what it is found with stays above it.
+    add, search = page.get_by_role("button", name="Add files"), page.get_by_label("Search the library")
+    for words, found in (("", 1), ("a", 4), ("no such words", 0), ("leave", 1), ("", 1)):
+        await search.fill(words)
+        await expect(entries).to_have_count(found)
+        shown = await asyncio.gather(*(each.bounding_box() for each in (add, search, page.get_by_label("Documents"))))
+        assert [box and box["y"] for box in shown] == sorted(box["y"] for box in shown if box), words
     await page.get_by_label("Search the library").fill("trav hr")
     await expect(entries).to_have_count(1)
     await expect(entries).to_contain_text("Travel")

@@ -16,9 +16,13 @@ def tokens(*words: str, attempt: int = 1, first: int = 1) -> list[bytes]:
     return [event("content", f"{attempt}-{first + place}", token=word) for place, word in enumerate(words)]
 
 
-@pytest.mark.parametrize("end", [[], [CUT]], ids=["clean", "broken"])
+STOPS = event("error", code="draining", message="This server is about to stop.", retryable=True)
+"""Of the connection: it has no id."""
+
+
+@pytest.mark.parametrize("end", [[], [CUT], [b"\r\n", STOPS]], ids=["clean", "broken", "planned"])
 async def test_an_answer_that_is_cut_goes_on_where_it_broke_off(page: Page, script: Script, end: list[bytes]) -> None:
-    half = b'id: 1-3\r\nevent: content\r\ndata: {"token": "lost "}\r\n'
+    half = b'id: 1-3\r\nevent: content\r\ndata: {"token": "lost "}\r\n' if STOPS not in end else b": half"
     three, four = tokens("three ", "four", first=3)
     ended = [four, done("one two three four", [])]
     await page.goto(await script([*tokens("one ", "two "), half, WAIT, *end], [], [three, WAIT, *end], ended))

@@ -74,7 +74,7 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     # No language model is asked, so nothing is said of money.
     await expect(page.locator("#modes")).not_to_contain_text("$")
     await page.locator("#modes").get_by_role("button", name="thorough").click()
-    await expect(page.get_by_role("button", name="Mode")).to_have_text("Mode thorough")
+    await expect(page.get_by_role("button", name="Mode")).to_have_text("thorough")
 
 
 async def test_conversations_are_listed_renamed_found_and_deleted(page: Page, site: str) -> None:

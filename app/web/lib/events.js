@@ -1,6 +1,6 @@
 /** Server-sent events (WHATWG HTML, 9.2.6). */
 
-/** Turns text, cut anywhere, into events. An event without its closing blank line is never given out. */
+/** Turns text, cut anywhere, into events, each with its own id. An event without its closing blank line is never given out. */
 export class EventParser {
   #rest = "";
   #type = "";
@@ -22,6 +22,7 @@ export class EventParser {
         if (this.#data.length) yield { type: this.#type || "message", data: this.#data.join("\n"), id: this.#id };
         this.#type = "";
         this.#data = [];
+        this.#id = "";
       } else if (!line.startsWith(":")) {
         const [, field, value] = /** @type {RegExpExecArray} */ (/^([^:]*):? ?(.*)$/s.exec(line));
         if (field === "event") this.#type = value;
@@ -31,6 +32,10 @@ export class EventParser {
     }
   }
 }
+
+/** Whether an event says that its connection ends, and not the run: its server stops, and another one goes on.
+ * @param {{type: string, id: string, retryable?: boolean}} event */
+export const isCut = ({ type, id, retryable }) => type === "error" && !id && retryable === true;
 
 /** The server sends a comment every 15 seconds: a connection that is silent for longer than this is dead. */
 export const SILENCE_SECONDS = 45;

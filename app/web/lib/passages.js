@@ -1,6 +1,7 @@
 /** A document's text as its Markdown means it, with the quoted parts of it marked. Its offsets are those of the raw text. */
 
 import { h } from "../vendor/preact-htm.js";
+import { language } from "./language.js";
 import { renderMarkdown } from "./markdown.js";
 import { visible } from "./text.js";
 
@@ -12,10 +13,30 @@ const SIGN = /(?<![^\n])[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|(?:`{3,}|~{3,})[^\
  * @param {string} source @param {[number, number][]} ranges @param {Pick<import("./markdown.js").Make, "code" | "formula">} make */
 export function renderPassage(source, ranges, make) {
   const points = [...source];
-  const units = ranges.map((range) => range.map((place) => points.slice(0, place).join("").length));
+  return mark(source, ranges.map((range) => range.map((place) => points.slice(0, place).join("").length)), make, "mark");
+}
+
+/** A text that others took the place of, with what they do not say struck out; whole where that cannot be told.
+ * @param {string} source @param {string} now @param {Pick<import("./markdown.js").Make, "code" | "formula">} make */
+export function renderReplaced(source, now, make) {
+  const kept = new Set(split(now).map(({ bare }) => bare));
+  const gone = split(source).filter(({ bare }) => bare && !kept.has(bare)).map(({ start, end }) => [start, end]);
+  return mark(source, gone, make, "del") ?? renderMarkdown(source, { ...make, text: visible });
+}
+
+const sentences = new Intl.Segmenter(language, { granularity: "sentence" });
+
+/** The sentences of a text, or what of them stands on a line, without white space and markers. @param {string} text */
+const split = (text) => [...sentences.segment(text)].flatMap(({ segment, index }) => [...segment.matchAll(/[^\n]+/g)].map((line) => {
+  const start = index + line.index;
+  return { start, end: start + line[0].trimEnd().length, bare: line[0].replace(/\[[^\]\n]{1,80}\]|[\s|*_#>]/g, "") };
+}));
+
+/** @param {string} source @param {number[][]} units @param {Pick<import("./markdown.js").Make, "code" | "formula">} make @param {string} tag */
+function mark(source, units, make, tag) {
   let [at, lost] = [0, false];
   /** @param {string} line */
-  const mark = (line) => {
+  const show = (line) => {
     const start = find(source, line, at);
     if (start < 0) {
       lost = true;
@@ -24,13 +45,13 @@ export function renderPassage(source, ranges, make) {
     at = start + line.length;
     return splitAt(units, start, at).map(([from, to, isQuoted]) => {
       const part = visible(source.slice(from, to));
-      return isQuoted ? h("mark", null, part) : part;
+      return isQuoted ? h(tag, null, part) : part;
     });
   };
   // Lines of code in a list stand further to the right in the raw text.
-  const show = (text) => text.split("\n").flatMap((line, number) => [number ? "\n" : "", mark(line)]);
-  const nodes = renderMarkdown(source, { ...make, text: show, verbatim: show });
-  return ranges.length && lost ? null : nodes;
+  const all = (text) => text.split("\n").flatMap((line, number) => [number ? "\n" : "", show(line)]);
+  const nodes = renderMarkdown(source, { ...make, text: all, verbatim: all });
+  return units.length && lost ? null : nodes;
 }
 
 /** Where the next piece of text stands, behind nothing but signs; -1: nowhere.

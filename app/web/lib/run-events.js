@@ -1,7 +1,7 @@
 /** The events of one run, over broken connections. */
 
 import { address, ApiError, request } from "./api.js";
-import { readEvents } from "./events.js";
+import { isCut, readEvents } from "./events.js";
 
 const MOST_FAILURES = 8;
 
@@ -16,6 +16,7 @@ export async function followRun(runId, tell, signal, response = null) {
       }));
       for await (const event of readEvents(stream)) {
         if (signal.aborted) return;
+        if (isCut(event)) break;
         last = event.id || last;
         failures = 0;
         tell(event);

@@ -1,7 +1,7 @@
 /** Asking, and holding on to an answer: over broken connections and restarts, until it ends or is stopped. */
 
 import { address, ApiError, request, sending } from "./api.js";
-import { readEvents, SILENCE_SECONDS } from "./events.js";
+import { isCut, readEvents, SILENCE_SECONDS } from "./events.js";
 import { leaveEvidence } from "./evidence.js";
 import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
@@ -151,10 +151,12 @@ async function follow(run, response) {
       if (failures) wait(run.key, phrase("runs.connected"));
       for await (const event of readEvents(stream)) {
         if (run.left) return;
+        if (isCut(event)) break;
         // What the server retells of a run whose stream has expired has no id.
         run.last = event.id || run.last;
         failures = 0;
         changeTurn(run.key, (turn) => applyEvent(turn, event));
+        if (event.type === "correction" && event.reason !== "restart") say(phrase("turn.corrected"));
         if (event.type === "done") say(event.citations?.length ? phrase("runs.answered", { count: event.citations.length }) : phrase("runs.without_sources"));
         if (event.type === "done" || event.type === "error") return;
       }

@@ -1,9 +1,10 @@
-import { html, useRef, useState } from "../vendor/preact-htm.js";
+import { html, useState } from "../vendor/preact-htm.js";
 import { address, fetchJson } from "../lib/api.js";
 import { dollars, phrase, texts } from "../lib/language.js";
 import { listAssistants } from "../lib/assistants.js";
 import { setState, useStore } from "../lib/store.js";
 import { visible } from "../lib/text.js";
+import { Menu } from "./menu.js";
 
 /** Chooses the mode of the next question, with a line on what each does and costs; and makes the team's own. */
 export function Modes() {
@@ -12,37 +13,25 @@ export function Modes() {
   const assistants = useStore((state) => state.assistants);
   const mayMake = useStore(({ caller }) => caller?.rights.includes("ingest"));
   const [facts, setFacts] = useState(/** @type {Record<string, ModeFacts>} */ ({}));
-  const list = useRef(/** @type {HTMLElement | null} */ (null));
-  /** @param {{newState: string}} event */
-  const open = ({ newState }) => {
-    if (newState !== "open") return;
+  const open = () => {
     listAssistants();
     // Costs change with every answer. Without them the modes can be chosen all the same.
     fetchJson(address("/api/modes")).then((found) => setFacts(Object.fromEntries(found.modes.map((each) => [each.name, each]))), () => {});
   };
-  /** @param {string} name */
-  const choose = (name) => {
-    setState({ mode: name });
-    list.current?.hidePopover();
-  };
   /** @param {Assistant | null} item */
-  const edit = (item) => {
-    list.current?.hidePopover();
-    setState({ edited: { item } });
-  };
+  const edit = (item) => setState({ edited: { item } });
   /** @param {string} name @param {string} [about] */
   const choice = (name, about) => html`
-    <button type="button" aria-current=${name === mode ? "true" : undefined} onClick=${() => choose(name)}>
+    <button type="button" aria-current=${name === mode ? "true" : undefined} onClick=${() => setState({ mode: name })}>
       <b>${visible(name)}</b> <span class="soft">${[visible(about ?? ""), explain(name, facts[name])].filter(Boolean).join(" ")}</span></button>`;
   return html`
-    <button type="button" id="mode" popovertarget="modes"><span class="soft">${phrase("composer.mode")}</span> ${visible(mode)}</button>
-    <div id="modes" popover="auto" role="group" aria-label=${phrase("composer.mode")} ref=${list} onToggle=${open}>
+    <${Menu} id="modes" label="${phrase("composer.mode")} ${visible(mode)}" look="quiet" shown=${visible(mode)} onOpen=${open}>
       ${modes.map((name) => choice(name))}
       ${assistants.map((each) => html`
         <div class="assistant" key=${each.assistant_id}>${choice(each.name, each.description || each.mode)}
           ${mayMake && html`<button type="button" class="quiet" aria-label=${`${phrase("assistants.change")}: ${visible(each.name)}`} onClick=${() => edit(each)}>${phrase("assistants.edit")}</button>`}</div>`)}
       ${mayMake && html`<button type="button" class="quiet" onClick=${() => edit(null)}>${phrase("assistants.make")}…</button>`}
-    </div>`;
+    <//>`;
 }
 
 /** What the mode does and what a question costs in it: as measured, else the most that it may; nothing where neither is

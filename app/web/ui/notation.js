@@ -49,7 +49,7 @@ function Formula({ tex, display, children }) {
     setWide(!!box.current && !!around && box.current.offsetWidth > around.clientWidth);
   }, [drawn]);
   const alone = display || wide;
-  const isQuoted = [children].flat(3).some((part) => part?.type === "mark");
+  const tag = [children].flat(3).find((part) => part?.type === "mark" || part?.type === "del")?.type ?? "span";
   return html`
-    <span class="formula ${alone ? "display" : ""}" tabindex=${alone ? 0 : undefined}><${isQuoted ? "mark" : "span"} ref=${box} hidden=${drawn !== tex} /><span hidden=${drawn === tex}>${children}</span></span>`;
+    <span class="formula ${alone ? "display" : ""}" tabindex=${alone ? 0 : undefined}><${tag} ref=${box} hidden=${drawn !== tex} /><span hidden=${drawn === tex}>${children}</span></span>`;
 }

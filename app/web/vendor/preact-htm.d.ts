@@ -1,4 +1,4 @@
-// What the pages use of htm/preact/standalone. Templates and virtual nodes are not typed.
+// Templates and virtual nodes are not typed.
 export function h(tag: any, properties: any, ...children: any[]): any;
 export function html(strings: TemplateStringsArray, ...values: any[]): any;
 export function render(node: any, parent: Element): void;

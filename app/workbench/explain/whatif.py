@@ -107,6 +107,8 @@ class Outcome(TypedDict):
     """Calls that were made."""
     problem: str | None
     """Why there is no ending."""
+    unasked: bool
+    """True where a model that is paid for would have to be asked."""
 
 
 class WhatIf(TypedDict):
@@ -141,6 +143,7 @@ class Tried:
     """Calls that were answered from the tape."""
     made: int = 0
     """Calls that were made."""
+    unasked: bool = False
 
 
 async def try_variants(
@@ -259,7 +262,7 @@ async def run_variant(
     finally:
         used += player.used
     if player.refused:
-        return Tried(problem=f"not made: {player.refused} would have to be asked")
+        return Tried(problem=f"not made: {player.refused} would have to be asked", unasked=True)
     failed = done.ended if done.ended and done.ended["type"] == "error" else None
     ending = read_ending(done.state, error=failed and failed["code"])
     return Tried(ending, failed and failed["message"], player.answered, player.made)
@@ -429,4 +432,5 @@ def _report(run: SavedRun, variant: Variant, start: Start, tried: Tried, recorde
         taped=tried.taped,
         made=tried.made,
         problem=tried.problem,
+        unasked=tried.unasked,
     )

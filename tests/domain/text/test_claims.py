@@ -93,6 +93,15 @@ def test_a_statement_says_something(sentence: str, states: bool) -> None:
     assert is_statement(sentence) is states
 
 
+@pytest.mark.parametrize(
+    "formula", ["$$\nM = \\frac{30}{12}. N = 3.\n$$", "\\[\n  x = 1. y = 2\n  \\]", "$x = 1. y = 2$", "\\(a. b\\)"]
+)
+def test_a_formula_is_no_two_statements_and_no_mark_is_one(formula: str) -> None:
+    assert claims(f"It rains [1].\n\n{formula}\n\nIt pours [2].")[1:-1] == [(formula, ())]
+    assert claims(f"1. It rains [1].\n2.\n  {formula}\n3. It pours [2].")[1:-1] == [(f"2.\n  {formula}", ())]
+    assert claims("Costs: $5. It is $3 more [1].")[0] == ("Costs: $5.", (1,))
+
+
 @pytest.mark.parametrize("fence", ["```", "~~~~"])
 def test_code_is_no_claim(fence: str) -> None:
     code = f"{fence}sh\naskgraph serve.\n\naskgraph stop. Now.\n{fence}"

@@ -36,6 +36,7 @@ def take_out(answer: str, *statements: str) -> str:
         ("A holds.\n\nPrices:\n\na | b\n--- | ---\nc | 1\n", ["c | 1"], "A holds."),
         ("A holds.\n\nBoth:\n\n- B fails.\n- C fails.\n\nD holds.", ["- B fails.", "- C fails."], "A holds.\n\nD holds."),
         ("It holds.\n- B fails.", ["- B fails."], "It holds."),
+        ("1. A holds.\n2.\n   $$\n   x\n   $$\n3. C holds.", ["2.\n   $$\n   x\n   $$"], "1. A holds.\n3. C holds."),
         # So does a section its heading.
         ("## One\n\nA holds.\n\n## Two\n\nB fails.", ["B fails."], "## One\n\nA holds."),
         ("**One**\nA holds.\n\n**Two**\nB fails.\n\n**Three**\nC holds.", ["B fails."], "**One**\nA holds.\n\n**Three**\nC holds."),

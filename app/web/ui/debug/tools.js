@@ -13,7 +13,7 @@ export function Tools({ trace, step, wish, setWish, compare }) {
     <section class="tools-pane" aria-label="Tools">
       <${Change} key=${wish ? JSON.stringify(wish) : ""} trace=${trace} step=${step} wish=${wish} done=${compare} />
       <${Prove} trace=${trace} />
-      <${WhatIf} runId=${trace.run_id} wish=${setWish} />
+      <${WhatIf} runId=${trace.run_id} cost=${trace.cost} wish=${setWish} />
       <${TestCase} trace=${trace} />
       <${Export} runId=${trace.run_id} />
     </section>`;

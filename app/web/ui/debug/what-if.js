@@ -1,35 +1,40 @@
 import { html, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, sending } from "../../lib/api.js";
-import { ending } from "../../lib/figures.js";
+import { ending, money } from "../../lib/figures.js";
 import { visible } from "../../lib/text.js";
 
 /** One table of what would have changed the end.
- * @param {{runId: string, wish: (wish: any) => void}} props */
-export function WhatIf({ runId, wish }) {
+ * @param {{runId: string, cost: number | null, wish: (wish: any) => void}} props `cost` of the run */
+export function WhatIf({ runId, cost, wish }) {
   const [table, setTable] = useState(/** @type {any} */ (null));
   const [waiting, setWaiting] = useState(false);
   const [problem, setProblem] = useState("");
-  const tryAll = async () => {
+  /** @param {boolean} models */
+  const tryAll = async (models) => {
     setWaiting(true);
     try {
-      setTable(await fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/whatif`), sending("POST", {})));
+      setTable(await fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/whatif`), sending("POST", { models })));
       setProblem("");
     } catch (error) {
       setProblem(/** @type {Error} */ (error).message);
     }
     setWaiting(false);
   };
+  const outcomes = table?.outcomes ?? [];
+  const tried = outcomes.filter(({ compared }) => compared);
+  const unasked = outcomes.filter((each) => each.unasked);
+  const others = outcomes.filter((each) => !flips(each));
   return html`
     <div class="card">
       <h2>What if</h2>
-      <p class="soft">Tries each source left out, other thresholds, rerankers and modes. Stores nothing and asks no model that costs.</p>
-      <button type="button" disabled=${waiting} onClick=${tryAll}>${waiting ? "Trying…" : "Try what would change it"}</button>
+      <p class="soft">Tries each source left out, other thresholds, rerankers and modes. Stores nothing and asks no model that costs, unless you say so.</p>
+      ${!table && html`<button type="button" disabled=${waiting} onClick=${() => tryAll(false)}>${waiting ? "Trying…" : "Try what would change it"}</button>`}
       <div role="status">${problem && html`<p class="note bad">${visible(problem)}</p>`}
-        ${table && html`<p>${table.flipping} of ${table.outcomes.length} change something.</p>`}</div>
+        ${table && html`<p>${table.flipping} of ${tried.length} tried change something${unasked.length ? `; ${unasked.length} would ask the model.` : "."}</p>`}</div>
+      ${unasked.length > 0 && html`<button type="button" disabled=${waiting} onClick=${() => tryAll(true)}>${waiting ? "Trying…" : `Ask it, ${cost ? `about ${money(cost * unasked.length)}` : "at a price not known"}`}</button>`}
       ${table && html`
-        <${Variants} outcomes=${table.outcomes.filter(flips)} wish=${wish} />
-        <details><summary>The other ${table.outcomes.length - table.flipping}</summary>
-          <${Variants} outcomes=${table.outcomes.filter((each) => !flips(each))} wish=${wish} /></details>`}
+        <${Variants} outcomes=${outcomes.filter(flips)} wish=${wish} />
+        ${others.length > 0 && html`<details><summary>The other ${others.length}</summary><${Variants} outcomes=${others} wish=${wish} /></details>`}`}
     </div>`;
 }
 

@@ -1,6 +1,7 @@
-import { html, useMemo } from "../../vendor/preact-htm.js";
+import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { phrase, texts } from "../../lib/language.js";
 import { memo } from "../../lib/memo.js";
+import { renderReplaced } from "../../lib/passages.js";
 import { ask, stopAnswer } from "../../lib/runs.js";
 import { goTo } from "../../lib/conversations.js";
 import { short, visible } from "../../lib/text.js";
@@ -9,6 +10,7 @@ import { Actions } from "./actions.js";
 import { Answer } from "./answer.js";
 import { Choices, ReadOn } from "./choices.js";
 import { Facts } from "./facts.js";
+import { NOTATION } from "../notation.js";
 import { STEPS } from "../steps.js";
 
 /** One question and its answer; of several that are being answered, each has its own Stop.
@@ -24,8 +26,8 @@ function TurnView({ turn, several, last }) {
       ${state === "working" && html`<${Progress} turn=${turn} several=${several} />`}
       ${turn.tools.length > 0 && html`<${Work} turn=${turn} />`}
       ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
-      ${corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
       <${Answer} turn=${key} text=${text} sources=${citations} outcome=${done?.outcome} />
+      ${corrections.map((correction, place) => html`<${Correction} key=${place} turn=${turn} correction=${correction} now=${corrections[place + 1]?.withdrawn ?? text} />`)}
       ${last && done?.outcome === "asked_back" && html`<${Choices} turn=${turn} />`}
       ${warnings.map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
       ${turn.error && html`<${Failure} turn=${turn} />`}
@@ -84,16 +86,15 @@ function Progress({ turn: { key, question, waiting, step, stopping }, several })
     </div>`;
 }
 
-/** Text that was shown and did not hold, where it stood. @param {{correction: Correction}} props */
-function Correction({ correction: { reason, withdrawn } }) {
+/** That the answer was corrected, and behind that what it said before. @param {{turn: Turn, correction: Correction, now: string}} props */
+function Correction({ turn: { done, verification }, correction: { reason, withdrawn }, now }) {
+  const [shown, setShown] = useState(false);
+  const gone = done?.outcome_reasons?.find(({ code }) => code === "withdrawn")?.statements.length;
   return html`
-    <div class="correction">
-      <p class="note" role="alert">${phrase("turn.corrected")} ${visible(reason)}</p>
-      <details open>
-        <summary>${phrase("turn.before")}</summary>
-        <del dir="auto">${visible(withdrawn)}</del>
-      </details>
-    </div>`;
+    <details class="correction" onToggle=${(event) => setShown(event.currentTarget.open)}>
+      <summary>${gone && verification ? phrase("turn.withdrawn", { gone, count: verification.claims.length }) : phrase("turn.corrected")}</summary>
+      ${shown && html`${!gone && html`<p class="soft">${visible(reason)}</p>`}<div class="answer soft">${renderReplaced(withdrawn, now, NOTATION)}</div>`}
+    </details>`;
 }
 
 /** @param {{turn: Turn}} props */
