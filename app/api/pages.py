@@ -40,6 +40,8 @@ class WebFile:
     tag: str
 
 
+_PAGE = {"": "ask", "t": "ask", "debug": "debug", "settings": "settings"}
+_VERSION = re.compile("[0-9a-f]{12}")
 _COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
 _TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
@@ -59,34 +61,6 @@ def _shorten(text: bytes) -> bytes:
 def _pack(media_type: str, content: bytes) -> WebFile:
     tag = f'"{sha256(content).hexdigest()[:32]}"'
     return WebFile(media_type, content, gzip.compress(content, mtime=0), tag)
-
-
-def _read_files() -> dict[str, WebFile]:
-    files: dict[str, bytes] = {}
-    for path in sorted(WEB.rglob("*")):
-        if path.suffix in _TYPES:
-            content = path.read_bytes()
-            files[path.relative_to(WEB).as_posix()] = content if path.parent.name == "vendor" else _shorten(content)
-    for page in [name for name in files if name.endswith(".html")]:
-        needed = sorted(_follow_imports(files, page.replace(".html", ".js")))
-        links = (f'<link rel="modulepreload" href="/web/{script}">' for script in needed)
-        files[page] = files[page].replace(_SCRIPTS, "\n".join(links).encode())
-    return {name: _pack(_TYPES[PurePath(name).suffix], content) for name, content in files.items()}
-
-
-def _follow_imports(files: Mapping[str, bytes], script: str) -> set[str]:
-    """Return the script and all that it imports."""
-    found, new = set[str](), {script}
-    while new:
-        found |= new
-        new = {
-            normpath(PurePath(each).parent / target.decode()) for each in new for target in _IMPORT.findall(files[each])
-        } - found
-    return found
-
-
-FILES = _read_files()
-"""Every file that a browser may ask for, by its path below `/web/`."""
 
 
 def list_texts(texts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -109,46 +83,66 @@ TEXTS = {each: _read_texts(each) for each in LANGUAGES if (FOLDER / each / "page
 """What the page on which people ask says, in each language that has a `page.toml`."""
 
 
+def _read_files() -> tuple[str, dict[str, WebFile]]:
+    files: dict[str, bytes] = {}
+    for path in sorted(WEB.rglob("*")):
+        if path.suffix in _TYPES:
+            content = path.read_bytes()
+            files[path.relative_to(WEB).as_posix()] = content if path.parent.name == "vendor" else _shorten(content)
+    version = sha256(b"".join([*files.values(), *(file.content for file in TEXTS.values())])).hexdigest()[:12]
+    for page in [name for name in files if name.endswith(".html")]:
+        needed = sorted(_follow_imports(files, page.replace(".html", ".js")))
+        links = (f'<link rel="modulepreload" href="/web/{script}">' for script in needed)
+        shown = files[page].replace(_SCRIPTS, "\n".join(links).encode())
+        files[page] = shown.replace(b'"/web/', f'"/web/{version}/'.encode())
+    return version, {name: _pack(_TYPES[PurePath(name).suffix], content) for name, content in files.items()}
+
+
+def _follow_imports(files: Mapping[str, bytes], script: str) -> set[str]:
+    """Return the script and all that it imports."""
+    found, new = set[str](), {script}
+    while new:
+        found |= new
+        new = {
+            normpath(PurePath(each).parent / target.decode()) for each in new for target in _IMPORT.findall(files[each])
+        } - found
+    return found
+
+
+VERSION, FILES = _read_files()
+"""What the addresses of all files begin with, below `/web/`: other files are another version. And every file that a
+browser may ask for, by its path."""
+
+
 @router.get("/")
 @router.get("/t/{thread_id}")
-async def show_page(request: Request) -> Response:
-    """Show the page on which people ask. Its script reads from the address which conversation is meant."""
-    return _send(request, FILES["ask.html"])
-
-
 @router.get("/debug")
 @router.get("/debug/runs/{run_id}")
-async def show_debugger(request: Request) -> Response:
-    """Show the debugger. Its script reads from the address which run is meant."""
-    return _send(request, FILES["debug.html"])
-
-
 @router.get("/settings")
-async def show_settings(request: Request) -> Response:
-    """Show the page on which administrators look after keys."""
-    return _send(request, FILES["settings.html"])
-
-
-@router.get("/web/page.json")
-async def get_texts(request: Request) -> Response:
-    """Return what the page says, in the first language of the browser that has it, or else in English."""
-    # Browsers list their languages from the best to the worst.
-    wanted = (each.strip()[:2].lower() for each in request.headers.get("accept-language", "").split(","))
-    return _send(request, TEXTS[next((each for each in wanted if each in TEXTS), "en")])
+async def show_page(request: Request) -> Response:
+    """Show a page. Its script reads from the address which conversation or run is meant."""
+    return _send(request, FILES[f"{_PAGE[request.url.path.split('/')[1]]}.html"])
 
 
 @router.get("/web/{path:path}")
 async def get_file(request: Request, path: str) -> Response:
-    """Return a script or a style sheet of the pages."""
-    if path not in FILES:
+    """Return a script, a style sheet or what the pages say, in the first language of the browser that has it, or else
+    in English. At an address of this version it never changes; what an older page asks for is the file of today."""
+    version, _, rest = path.partition("/")
+    name = rest if _VERSION.fullmatch(version) else path
+    file = FILES.get(name)
+    if name == "page.json":
+        # Browsers list their languages from the best to the worst.
+        wanted = (each.strip()[:2].lower() for each in request.headers.get("accept-language", "").split(","))
+        file = TEXTS[next((each for each in wanted if each in TEXTS), "en")]
+    if file is None:
         raise HTTPException(404)
-    return _send(request, FILES[path])
+    return _send(request, file, "max-age=31536000, immutable" if version == VERSION else "no-cache")
 
 
-def _send(request: Request, file: WebFile) -> Response:
-    # Asked for again each time, so that the files of a page are always of one version.
+def _send(request: Request, file: WebFile, cache: str = "no-cache") -> Response:
     headers = {
-        "Cache-Control": "no-cache",
+        "Cache-Control": cache,
         "Content-Security-Policy": POLICY,
         "ETag": file.tag,
         "Vary": "Accept-Encoding, Accept-Language",

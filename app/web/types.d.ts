@@ -61,7 +61,7 @@ type Ingestion = {
 };
 type Upload = { key: number; name: string; share: number; error: string };
 type Evidence = { turn: string; marker: number; nth?: number } | { document: string; page: number; item?: LibraryDocument };
-type Topic = { question: string; name: string; of: string; document: string };
+type Topic = { name: string; of: string; size: number };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
   caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
@@ -69,6 +69,7 @@ type State = {
   assistants: Assistant[]; edited: { item: Assistant | null } | null; hasModel: boolean;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[];
-  only: { filter: Record<string, unknown>; name: string; documents: number; view: View } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
+  only: { filter: Record<string, unknown>; name: string; documents: number | null; view: View | null } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
+  added: string[]; twins: LibraryDocument[];
   evidence: Evidence | null; wide: boolean; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
 };

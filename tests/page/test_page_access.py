@@ -75,7 +75,7 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
         ],
     )
     await page.goto(address)
-    await expect(page.locator(".welcome")).to_contain_text("The library is empty.")
+    await expect(page.locator(".drop-area")).to_contain_text("The library is empty.")
     yield "empty library"
     script.documents = DOCUMENTS
     script.turns = []
@@ -103,6 +103,12 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     await ask(page, "q")
     await page.locator(".facts").last.evaluate("(details) => { details.open = true; }")
     yield "corrected"
+    await page.locator(".turn").last.get_by_role("button", name="More").click()
+    await page.get_by_role("link", name="Copy a link").wait_for()
+    yield "more to do with an answer"
+    await page.keyboard.press("Escape")
+    await page.locator(".correction summary").click()
+    yield "the answer before its correction"
     await page.get_by_role("button", name="Not helpful").last.click()
     await page.locator(".reasons").wait_for()
     yield "asked for a reason"
@@ -145,19 +151,16 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     progress = {"stage": "embedding", "done": 3, "total": 9}
     script.ingestions = [ingestion("i", progress=progress), ingestion("j", state="failed", report={"error": "Empty."})]
     await page.reload()
-    await page.get_by_role("button", name="All documents").click()
     await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("checkbox").first.check()
     await page.locator(".arrival").first.wait_for()
     yield "library"
     await page.set_viewport_size({"width": 390, "height": 800})
-    await (
-        page.get_by_role("button", name="All documents")
-        .or_(page.get_by_role("tab", name="Conversations"))
-        .first.click()
-    )
+    await page.locator(".bar button").click()
     await page.get_by_role("tab", name="Conversations").click()
     await page.locator(".entry").first.wait_for()
     yield "conversations"
+    await page.locator(".entry").first.get_by_role("button", name="More").click()
     await page.get_by_role("button", name="Rename").first.click()
     yield "renaming"
     await page.route("**/api/library**", lambda route: route.fulfill(status=401, json={}))

@@ -17,9 +17,9 @@ ENGLISH = dict(list_texts(read_file("en", "page")))
 @pytest.mark.parametrize(
     ("locale", "language", "asks", "invites", "starts"),
     [
-        ("en-GB", "en", "Ask", "Ask a question", "New conversation"),
-        ("de-DE", "de", "Fragen", "Stellen Sie eine Frage", "Neues Gespräch"),
-        ("ja-JP", "en", "Ask", "Ask a question", "New conversation"),
+        ("en-GB", "en", "Ask", "Ask a question", "Library"),
+        ("de-DE", "de", "Fragen", "Stellen Sie eine Frage", "Bibliothek"),
+        ("ja-JP", "en", "Ask", "Ask a question", "Library"),
     ],
 )
 async def test_the_page_speaks_the_language_of_the_browser(
@@ -30,7 +30,7 @@ async def test_the_page_speaks_the_language_of_the_browser(
     await page.goto(await script())
     await expect(page.get_by_role("button", name=asks, exact=True)).to_be_visible()
     await expect(page.get_by_placeholder(invites)).to_be_visible()
-    await expect(page.get_by_role("button", name=starts)).to_be_visible()
+    await expect(page.get_by_role("tab", name=starts)).to_be_visible()
     assert await page.locator("html").get_attribute("lang") == language
     await context.close()
 
@@ -41,7 +41,11 @@ def test_the_page_says_what_the_english_file_has() -> None:
     said = {key for call in calls for key in re.findall(r'"([a-z_]+(?:\.[a-z_]+)?)"', call)}
     keys = {re.sub(r"\.(one|other)$", "", key) for key in ENGLISH}
     # Named by what the service says: a reason of a reader, a confidence, a stage of a file, a tool, a mode, what became of a source.
-    named = {key for key in keys if key.startswith(("feedback", "facts.", "stages.", "tools.", "modes.", "evidence."))}
+    named = {
+        key
+        for key in keys
+        if key.startswith(("feedback", "facts.", "stages.", "tools.", "modes.", "evidence.", "confidence."))
+    }
     assert said - keys <= {"supported"}
     assert keys - said <= named
 

@@ -97,7 +97,7 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await expect(page.locator(".evidence img")).to_have_attribute("src", re.compile("dpi=220"))
     assert await page.locator(".picture").evaluate("(picture) => picture.clientWidth") > 1.9 * before
     await expect(origin).to_have_count(0)
-    await page.locator(".entry").first.hover()
+    await page.locator(".left").get_by_role("button", name="A document").first.click()
     await page.get_by_role("button", name="Delete A document").click()
     await page.get_by_role("button", name="Really delete A document").click()
     await expect(page.locator(".entry")).to_have_count(1)

@@ -234,7 +234,7 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     await dialog.get_by_label("Name").fill("sales")
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(f"{house.address}/?workspace=sales")
-    await expect(page.locator(".welcome")).to_contain_text("The library is empty.")
+    await expect(page.locator(".drop-area")).to_contain_text("The library is empty.")
 
 
 async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: Page, house: House) -> None:

@@ -7,9 +7,10 @@ from pathlib import PurePath
 
 import httpx
 import pytest
+from playwright.async_api import Page
 
-from app.api.pages import FILES, POLICY, WEB
-from tests.page.scripted import Script
+from app.api.pages import FILES, POLICY, VERSION, WEB
+from tests.page.scripted import Script, done, turn
 
 OURS = {path: file.content.decode() for path, file in FILES.items() if not path.startswith("vendor/")}
 SCRIPTS = {path for path in FILES if path.endswith(".js")}
@@ -47,8 +48,8 @@ def test_the_files_of_others_are_those_that_were_taken() -> None:
 def test_a_browser_fetches_every_script_at_once_and_no_more_than_it_may(name: str, most: int) -> None:
     """Otherwise it would find one by one what they import."""
     page, needed = FILES[f"{name}.html"].content.decode(), follow_imports(f"{name}.js")
-    assert set(re.findall(r'rel="modulepreload" href="/web/(.*?)"', page)) == needed
-    styles = re.findall(r'rel="stylesheet" href="/web/(.*?)"', page)
+    assert set(re.findall(rf'rel="modulepreload" href="/web/{VERSION}/(.*?)"', page)) == needed
+    styles = re.findall(rf'rel="stylesheet" href="/web/{VERSION}/(.*?)"', page)
     assert sum(len(FILES[path].compressed) for path in (*needed, f"{name}.html", *styles)) <= most
 
 
@@ -64,5 +65,24 @@ async def test_files_are_sent_compressed_once_and_never_as_something_else(script
             assert sent.headers["x-content-type-options"] == "nosniff"
             known = await client.get(path, headers={"If-None-Match": sent.headers["etag"]})
             assert (known.status_code, known.content) == (304, b"")
+        for version, cache in ((VERSION, "max-age=31536000, immutable"), ("0" * 12, "no-cache")):
+            for path in ("ask.js", "vendor/preact.js", "page.json"):
+                sent = await client.get(f"/web/{version}/{path}")
+                assert (sent.content, sent.headers["cache-control"]) == (
+                    (await client.get(f"/web/{path}")).content,
+                    cache,
+                )
         for path in ("/web/", "/web/tsconfig.json", "/web/vendor/README.md", "/web/..%2fapi%2fpages.py"):
             assert (await client.get(path)).status_code == 404, path
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_reload_asks_for_the_page_alone(page: Page, script: Script) -> None:
+    script.turns = [turn("r-1", "q", done("A.", []))]
+    await page.goto(f"{await script()}/t/t-1")
+    await page.locator(".turn").wait_for()
+    await page.reload()
+    await page.locator(".turn").wait_for()
+    fetched = await page.evaluate("""() => performance.getEntriesByType("resource")
+        .filter((each) => each.name.includes("/web/") && each.transferSize > 0).map((each) => each.name)""")
+    assert fetched == []

@@ -47,7 +47,7 @@ async def test_the_network_goes_and_comes_back(page: Page, script: Script) -> No
     await page.context.set_offline(True)
     script.go_on()
     await expect(page.locator(".notices")).to_contain_text("You are offline.")
-    await expect(page.locator(".step")).to_contain_text("Reconnecting…")
+    await expect(page.locator(".step")).not_to_contain_text("Reconnecting…")
     await page.context.set_offline(False)
     await expect(page.locator(".answer")).to_have_text("one two")
     await expect(page.locator(".note")).to_have_count(0)
@@ -108,7 +108,7 @@ async def test_a_run_that_starts_again_replaces_what_it_wrote(
     await expect(page.locator(".marker")).to_have_count(1)
     await expect(page.locator("del")).to_have_count(0)
     await page.get_by_role("button", name="Stop").click()
-    await expect(page.locator(".facts summary")).to_contain_text("confidence")
+    await expect(page.locator(".facts summary")).to_contain_text("sure")
     await expect(page.locator(".turn .note")).to_have_count(0)
 
 

@@ -270,6 +270,42 @@ async def test_the_cells_that_are_meant_stand_out_of_their_row(page: Page, scrip
     await expect(meant).to_have_count(0)
 
 
+async def test_a_new_conversation_begins_with_questions_to_different_documents(page: Page, script: Script) -> None:
+    texts = {
+        "d": "# Rules\n\n## Scope\n\nLong. Long. Long.\n\n## 1 Annual leave\n\nSome words.\n\n## 2 Pay\n\nFew.",
+        "e": "# Manual\n\n## Scope\n\nLong. Long. Long.\n\n## Version 4.1\n\nLong. Long. Long.",
+        "f": "# Guide\n\n## Scope\n\nLong.\n\n## Studies abroad\n\nWords.",
+    }
+    script.documents = [
+        document(
+            each,
+            title=text[2:].split("\n")[0],
+            characters=len(text),
+            updated_at=f"2026-01-0{9 - number}T00:00:00+00:00",
+        )
+        for number, (each, text) in enumerate(texts.items())
+    ]
+
+    async def read(route: Any) -> None:
+        text = texts[route.request.url.split("/")[-2]]
+        parts = [
+            {"text": part, "start": text.index(part), "end": text.index(part) + len(part)}
+            for part in text.split("\n\n")
+        ]
+        kinds = ({"kind": "heading" if part["text"].startswith("#") else "paragraph", **part} for part in parts)
+        await route.fulfill(json={"blocks": [*kinds]})
+
+    await page.route("**/text", read)
+    await page.goto(await script([done("So.", [])]))
+    starters = page.locator(".starters button")
+    asked = ["What does “Rules” say about “Annual leave”?", "What does “Guide” say about “Studies abroad”?"]
+    await expect(starters).to_have_text(asked)
+    await starters.first.click()
+    await page.locator(".turn.over").wait_for()
+    assert script.bodies[0]["question"] == asked[0]
+    assert script.bodies[0]["document_ids"] is None
+
+
 async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -> None:
     script.documents = [document("d", title="Rules of 2024"), document("e", title="Manual")]
     script.blocks = [
@@ -300,7 +336,7 @@ async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -
     nearest = done(
         "This may be it:\n\n1. Manual [1]\n\n   **Passage** 1.", cited, outcome="showed_passages", abstained=True
     )
-    await page.goto(await script([named], [which], [picked], [done("Yes.", [])], [sources, lost], [nearest]))
+    await page.goto(await script([named], [which], [picked], [sources, lost], [nearest]))
     await ask(page, "q")
     await page.locator(".answer").get_by_role("button", name="“Rules of 2024”").click()
     await expect(page.locator(".evidence h2")).to_have_text("Rules of 2024")
@@ -309,12 +345,7 @@ async def test_what_an_answer_names_can_be_clicked(page: Page, script: Script) -
     await expect(page.locator(".answer li").first).to_be_hidden()
     await page.get_by_role("button", name="Rules of 2025").click()
     await expect(page.locator(".answer").last).to_have_text("So 1.")
-    # What goes on from there is of the same document; a version says nothing.
-    await expect(page.locator(".read-on button")).to_have_text(["Sickness", "Studies"])
-    await page.locator(".read-on button").first.click()
-    await expect(page.locator(".answer").last).to_have_text("Yes.")
     assert script.bodies[2]["question"] == "Rules of 2025"
-    assert script.bodies[3]["document_ids"] == ["e"]
     await ask(page, "q")
     await page.locator(".turn").last.locator("> .chips .chip").last.click()
     await expect(page.locator(".evidence h2")).to_contain_text("Document 2")
@@ -331,27 +362,30 @@ async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, sc
     await page.goto(f"{await script()}/t/t-1#r-112")
     await expect(page.get_by_text("Question 112?")).to_be_in_viewport()
     await expect(page.get_by_text("Question 129?")).not_to_be_in_viewport()
-    await page.get_by_role("link", name="Link").nth(5).click()
+    await page.locator(".turn").nth(5).get_by_role("button", name="More").click()
+    await page.get_by_role("link", name="Copy a link").click()
     assert page.url.endswith("/t/t-1#r-115")
     # What is printed by the browser's own command says what it leaves out.
     await page.emulate_media(media="print")
-    await expect(page.locator(".only-print")).to_be_visible()
+    await expect(page.locator("p.only-print")).to_be_visible()
     await page.emulate_media(media="null")
     await page.evaluate(
         "() => { window.print = () => { window.printed = document.querySelectorAll('.turn').length; }; }"
     )
     await page.locator(".entry.current").hover()
-    await page.get_by_label("Download A conversation").first.select_option("Print")
+    await page.locator(".entry.current").get_by_role("button", name="More").click()
+    await page.get_by_role("button", name="Print").click()
     await page.wait_for_function("() => window.printed === 130")
-    await expect(page.locator(".only-print")).to_have_count(0)
+    await expect(page.locator("p.only-print")).to_have_count(0)
     with closing(pypdfium2.PdfDocument(await page.pdf())) as pdf:
         text = " ".join(sheet.get_textpage().get_text_range() for sheet in pdf)
     for said in [f"{what} {n}" for n in range(130) for what in ("Question", "End")]:
         assert said in text
     assert "Ask again" not in text
     await page.locator(".entry.current").hover()
+    await page.locator(".entry.current").get_by_role("button", name="More").click()
     async with page.expect_download() as downloading:
-        await page.locator(".entry.current").get_by_label("Download").select_option("Markdown")
+        await page.locator(".entry.current").get_by_role("button", name="Markdown").click()
     saved = await downloading.value
     assert saved.suggested_filename == "A conversation.md"
     written = await asyncio.to_thread((await saved.path()).read_text)
@@ -365,8 +399,9 @@ async def test_a_conversation_saved_as_html_needs_nothing_else_and_is_inert(page
     script.turns = [turn("r-0", f"Is it so? {HOSTILE}", done(answer, [source]))]
     await page.goto(f"{await script()}/t/t-1")
     await page.locator(".entry.current").hover()
+    await page.locator(".entry.current").get_by_role("button", name="More").click()
     async with page.expect_download() as downloading:
-        await page.locator(".entry.current").get_by_label("Download").select_option("HTML")
+        await page.locator(".entry.current").get_by_role("button", name="HTML").click()
     saved = await downloading.value
     assert saved.suggested_filename == "A conversation.html"
     elsewhere: list[str] = []
@@ -462,8 +497,8 @@ async def test_markdown_becomes_the_elements_that_it_means(page: Page, script: S
         return outline(document.querySelector(".answer")).join(" ");
     }"""
     assert await page.evaluate(shape) == (
-        "h3 p(strong,button) ol(li(ul(li,li(em))),li) blockquote(p(button)) "
-        "div(table(thead(tr(th,th)),tbody(tr(td,td(button)),tr(td,td(button))))) div(pre(code),button) p(span)"
+        "h3 p(strong,button(span)) ol(li(ul(li,li(em))),li) blockquote(p(button(span))) div(table(thead(tr(th,th)),"
+        "tbody(tr(td,td(button(span))),tr(td,td(button(span)))))) div(pre(code),button) p(span)"
     )
     assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
     await expect(page.locator(".answer td").last).to_have_css("text-align", "right")
@@ -548,10 +583,13 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
     script.turns = turns
     await page.reload()
     await expect(page.locator(".turn")).to_have_count(7)
-    assert await page.locator(".turn").all_text_contents() == before
+    # It says what it was limited to, which here only the server knows of.
+    after = await page.locator(".turn").all_text_contents()
+    assert [text.replace("Only from 1 document", "") for text in after] == before
     # Asked again, it is limited to the documents that it was limited to.
     script.replies = [[done("Again.", [])]]
-    await page.get_by_label("Ask again in another mode").first.select_option("thorough")
+    await page.locator(".turn").first.get_by_role("button", name="More").click()
+    await page.get_by_role("button", name="Ask again in mode thorough").click()
     await expect(page.locator(".answer").last).to_have_text("Again.")
     assert script.bodies[-1]["document_ids"] == ["d"]
 
@@ -637,13 +675,16 @@ async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Scr
     await page.get_by_role("button", name="Copy with sources").click()
     await expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = await page.evaluate("() => navigator.clipboard.readText()")
-    assert copied == "It is so [1].\n\n```\nx = [1]\n```\n\n[1] Document 1, Leave › Annual · page 4"
+    assert copied == "It is so [1].\n\n```\nx = [1]\n```\n\n[1] Document 1, page 4 · Leave › Annual"
     await page.get_by_role("button", name="Copy code").click()
     await expect(page.get_by_role("button", name="Copied")).to_have_count(2)
     assert await page.evaluate("() => navigator.clipboard.readText()") == "x = [1]"
+    more = page.locator(".turn").get_by_role("button", name="More")
+    await more.click()
     await page.get_by_role("button", name="Edit question").click()
     await expect(page.get_by_label("Question", exact=True)).to_have_value("Is it so?")
-    await page.get_by_label("Ask again in another mode").select_option("thorough")
+    await more.click()
+    await page.get_by_role("button", name="Ask again in mode thorough").click()
     await expect(page.locator(".answer").last).to_have_text("Again.")
     # A new question goes to the top, where its answer has room.
     assert await page.locator(".question").last.evaluate("(question) => question.getBoundingClientRect().top") < 60

@@ -2,6 +2,7 @@
 
 import { address, ApiError, attempt, fetchJson, sending } from "./api.js";
 import { phrase } from "./language.js";
+import { limitAs } from "./library.js";
 import { leaveRuns, takeUp } from "./runs.js";
 import { getState, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
@@ -48,6 +49,7 @@ export function showAddress() {
 /** From here on, questions go to the conversation with this id. @param {string | null} id */
 export async function showThread(id) {
   leaveRuns();
+  limitAs();
   setState({ thread: makeThread(id), evidence: null, tip: null, trouble: "", pane: "" });
   if (id) await loadNewest();
 }
@@ -80,6 +82,7 @@ export async function loadNewest(most = 5) {
       const place = turns.findIndex(({ runId }) => later.includes(runId));
       turns.splice(place < 0 ? turns.length : place, 0, turn);
     }
+    if (thread.loading) limitAs(turns.at(-1)?.options);
     const earlier = thread.loading ? saved.next : thread.earlier;
     setState({ thread: { ...thread, title: saved.title, turns, earlier, loading: false, trouble: "" } });
     added.forEach((turn, place) => { if (isRunning(arrived[place])) takeUp(turn); });

@@ -2,7 +2,7 @@
 
 /** `languages` are those that an answer can be written in.
  * @type {{language: string, languages: string[], texts: Record<string, string>}} */
-export const { language, languages, texts } = await (await fetch("/web/page.json")).json();
+export const { language, languages, texts } = await (await fetch(new URL("../page.json", import.meta.url))).json();
 
 const money = new Intl.NumberFormat(language, { style: "currency", currency: "USD", maximumSignificantDigits: 2, minimumSignificantDigits: 1 });
 

@@ -4,6 +4,7 @@ import { address, ApiError, attempt, fetchJson, upload } from "./api.js";
 import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
+import { fileName } from "./text.js";
 
 const POLL_MS = 1500;
 /** Uploads at a time: the others wait here, where they cost nothing. */
@@ -84,6 +85,21 @@ export function limits() {
   return { document_ids: chosen.length ? chosen : null, filter: only?.filter ?? null };
 }
 
+/** What an answer was limited to, in names where they are known. @param {Options} options @param {LibraryDocument[] | null} documents */
+export function nameLimits({ document_ids, filter }, documents) {
+  const known = (documents ?? []).filter(({ id }) => document_ids?.includes(id)).map(({ title, source }) => title || source);
+  const others = (document_ids?.length ?? 0) - known.length;
+  return [...known, ...(others > 0 ? [phrase("documents", { count: others })] : []), ...(filter ? [nameFilter(filter)] : [])];
+}
+
+/** @param {any} filter */
+const nameFilter = (filter) => Object.values(filter).flatMap((each) => each?.in ?? each?.prefix ?? JSON.stringify(each)).join(", ");
+
+/** Limits the next questions as this one was: the scope is the conversation's. @param {Options} [options] */
+export function limitAs({ document_ids, filter } = { mode: "", document_ids: null }) {
+  setState({ chosen: document_ids ?? [], only: filter ? { filter, name: nameFilter(filter), view: null, documents: null } : null });
+}
+
 /** Chooses a document to answer from, or lets it go. None chosen stands for all. @param {string} id */
 export function chooseDocument(id) {
   const { chosen } = getState();
@@ -118,6 +134,9 @@ export async function followIngestions() {
     if (ended.length && number > 1) {
       say(ended.map(({ source, state }) => `${source}: ${state}`).join(", "));
       await listDocuments();
+      const reports = ended.filter(({ ingestion_id, state }) => state === "done" && mine.has(ingestion_id)).map(({ report }) => report);
+      setState({ added: [...new Set([...getState().added, ...reports.map(({ document_id }) => document_id)])] });
+      for (const report of reports) await findTwins(report);
       announceChange(null);
     }
     if (ingestions.some(({ ended_at }) => !ended_at)) polling = setTimeout(followIngestions, POLL_MS);
@@ -127,6 +146,27 @@ export async function followIngestions() {
     if (error.retryable && number === polls) polling = setTimeout(followIngestions, Math.max(3 * POLL_MS, 1000 * error.retryAfter));
   }
 }
+
+/** The files that this page has sent. @type {Set<string>} */
+const mine = new Set();
+
+/** Looks for what a new document may be a newer version of: one of the same title or file name, from another place.
+ * @param {{document_id: string, title: string, source: string}} added */
+async function findTwins({ document_id, title, source }) {
+  const query = address("/api/library", { q: title || fileName(source), limit: 20 });
+  const { documents } = await fetchJson(query).catch(() => ({ documents: [] }));
+  const old = documents.find((each) => each.id !== document_id && (each.title === title || fileName(each.source) === fileName(source)));
+  if (old) setState({ twins: [...getState().twins, old] });
+}
+
+/** Lets a document that a newer one may replace go, or stay. @param {LibraryDocument} old @param {boolean} goes */
+export async function settleTwin(old, goes) {
+  if (goes) await deleteDocument(old.id);
+  setState({ twins: getState().twins.filter(({ id }) => id !== old.id) });
+}
+
+/** Lets answers come only from the files that were just added. */
+export const askAdded = () => setState({ chosen: getState().added, only: null, added: [], pane: "" });
 
 /** When something was first seen under way, and how much of it was left then. @type {Map<string, {at: number, left: number}>} */
 const seen = new Map();
@@ -179,8 +219,9 @@ async function sendNext() {
   const { workspace } = getState();
   const query = new URLSearchParams({ wait: "false", ...(workspace ? { workspace } : {}) });
   try {
-    const { documents } = await upload(`/api/documents?${query}`, form, (share) => change({ share }));
+    const { documents, ingestions = [] } = await upload(`/api/documents?${query}`, form, (share) => change({ share }));
     const [refused] = documents;
+    for (const { ingestion_id } of ingestions) mine.add(ingestion_id);
     if (refused) change({ error: refused.error });
     else dismissUpload(key);
     await followIngestions();

@@ -122,7 +122,7 @@ function renderTable(token, make, level) {
   const row = (cells, tag) =>
     h("tr", null, cells.map((cell, column) =>
       h(tag, { dir: "auto", "data-align": cell.align ?? undefined }, renderInline(withoutRepeats(cells, column), make, level))));
-  return h("div", { class: "table", tabIndex: 0, role: "group", "aria-label": "Table" },
+  return h("div", { class: "table", dir: "auto", tabIndex: 0, role: "group", "aria-label": "Table" },
     h("table", null,
       h("thead", null, row(token.header, "th")),
       h("tbody", null, token.rows.map((cells) => row(cells, "td")))));

@@ -13,15 +13,15 @@ const SIGN = /(?<![^\n])[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|(?:`{3,}|~{3,})[^\
  * @param {string} source @param {[number, number][]} ranges @param {Pick<import("./markdown.js").Make, "code" | "formula">} make */
 export function renderPassage(source, ranges, make) {
   const points = [...source];
-  return mark(source, ranges.map((range) => range.map((place) => points.slice(0, place).join("").length)), make, "mark");
+  return mark(source, ranges.map((range) => range.map((place) => points.slice(0, place).join("").length)), make, (part) => h("mark", null, part));
 }
 
-/** A text that others took the place of, with what they do not say struck out; whole where that cannot be told.
- * @param {string} source @param {string} now @param {Pick<import("./markdown.js").Make, "code" | "formula">} make */
-export function renderReplaced(source, now, make) {
-  const kept = new Set(split(now).map(({ bare }) => bare));
+/** A text with what another one does not say struck out, or marked; as it is where that cannot be told.
+ * @param {string} source @param {string} other @param {Pick<import("./markdown.js").Make, "code" | "formula">} make @param {(part: string) => any} [wrap] */
+export function renderReplaced(source, other, make, wrap = (part) => h("del", null, part)) {
+  const kept = new Set(split(other).map(({ bare }) => bare));
   const gone = split(source).filter(({ bare }) => bare && !kept.has(bare)).map(({ start, end }) => [start, end]);
-  return mark(source, gone, make, "del") ?? renderMarkdown(source, { ...make, text: visible });
+  return mark(source, gone, make, wrap) ?? renderMarkdown(source, { ...make, text: visible });
 }
 
 const sentences = new Intl.Segmenter(language, { granularity: "sentence" });
@@ -32,8 +32,8 @@ const split = (text) => [...sentences.segment(text)].flatMap(({ segment, index }
   return { start, end: start + line[0].trimEnd().length, bare: line[0].replace(/\[[^\]\n]{1,80}\]|[\s|*_#>]/g, "") };
 }));
 
-/** @param {string} source @param {number[][]} units @param {Pick<import("./markdown.js").Make, "code" | "formula">} make @param {string} tag */
-function mark(source, units, make, tag) {
+/** @param {string} source @param {number[][]} units @param {Pick<import("./markdown.js").Make, "code" | "formula">} make @param {(part: string) => any} wrap */
+function mark(source, units, make, wrap) {
   let [at, lost] = [0, false];
   /** @param {string} line */
   const show = (line) => {
@@ -45,7 +45,7 @@ function mark(source, units, make, tag) {
     at = start + line.length;
     return splitAt(units, start, at).map(([from, to, isQuoted]) => {
       const part = visible(source.slice(from, to));
-      return isQuoted ? h(tag, null, part) : part;
+      return isQuoted ? wrap(part) : part;
     });
   };
   // Lines of code in a list stand further to the right in the raw text.

@@ -29,6 +29,8 @@ let state = {
   ingestions: [],
   uploads: [],
   dismissed: [],
+  added: [],
+  twins: [],
   evidence: null,
   wide: false,
   tip: null,

@@ -37,6 +37,15 @@ export function ago(time) {
   return new Date(time).toLocaleDateString(language, { day: "numeric", month: "short", year: "numeric" });
 }
 
+const days = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+
+/** The day of a time as people name it: today, yesterday, a day of this week, or its month. @param {string} time */
+export function day(time) {
+  const [then, now] = [new Date(time), new Date()].map((each) => each.setHours(0, 0, 0, 0));
+  const ago = Math.round((now - then) / 86_400_000);
+  return ago < 2 ? days.format(-ago, "day") : new Date(time).toLocaleDateString(language, ago < 7 ? { weekday: "long" } : { month: "long", year: "numeric" });
+}
+
 /** The file's name, of a path or an address. @param {string} source */
 export const fileName = (source) => source.split(/[\\/]/).filter(Boolean).at(-1) ?? source;
 
@@ -44,11 +53,11 @@ export const fileName = (source) => source.split(/[\\/]/).filter(Boolean).at(-1)
 export const nearPlaces = (citation) =>
   [...new Set((citation.passages ?? [citation]).map(({ heading_path, page }) => place({ ...citation, heading_path: heading_path.slice(-1), page })))].filter(Boolean).join(", ");
 
-/** Where a citation stands, in words. @param {Citation} citation */
+/** Where a citation stands, in words, the page first: of one document it tells the most. @param {Citation} citation */
 export function place(citation) {
   if (citation.outside) return phrase("evidence.outside");
   const path = citation.heading_path.filter((heading) => heading !== citation.title);
-  return [path.join(" › "), citation.page ? phrase("page", { page: citation.page }) : ""].filter(Boolean).join(" · ");
+  return [citation.page ? phrase("page", { page: citation.page }) : "", path.join(" › ")].filter(Boolean).join(" · ");
 }
 
 /** Text of an address as it was before it was encoded; as it stands where it is no encoded text. @param {string} text */

@@ -3,14 +3,17 @@ import { closeEvidence, leaf } from "../lib/evidence.js";
 import { phrase } from "../lib/language.js";
 import { getState, setState, useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
-import { AssistantDialog } from "./assistant-dialog.js";
 import { Composer } from "./composer.js";
 import { DropZone } from "./drop-zone.js";
-import { Evidence } from "./evidence/evidence.js";
+import { lazy } from "./lazy.js";
 import { Left } from "./left.js";
 import { SignIn } from "./sign-in.js";
 import { Tip } from "./tip.js";
 import { Turns } from "./turns.js";
+import { Starters } from "./welcome.js";
+
+const AssistantDialog = lazy(() => import("./assistant-dialog.js").then((module) => module.AssistantDialog));
+const Evidence = lazy(() => import("./evidence/evidence.js").then((module) => module.Evidence));
 
 /** The page: conversations and library on the left, the conversation in the middle, its evidence on the right. */
 export function App() {
@@ -18,6 +21,7 @@ export function App() {
   const hasEvidence = useStore((state) => state.evidence !== null);
   const edited = useStore((state) => state.edited);
   const leftOpen = useStore((state) => state.pane === "left");
+  const isNew = useStore(({ thread }) => Boolean(thread && !thread.turns.length && !thread.loading && !thread.trouble));
   useEffect(() => {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -26,14 +30,15 @@ export function App() {
   return html`
     <div class="page ${hasEvidence ? "with-evidence" : ""} ${leftOpen ? "with-left" : ""}">
       <${Left} />
-      <main class="middle">
+      <main class="middle ${isNew ? "fresh" : ""}">
         <${Bar} />
         <${Notices} />
         <${Turns} />
         <${Composer} />
+        ${isNew && html`<${Starters} />`}
         <${Tip} />
       </main>
-      <${Evidence} />
+      ${hasEvidence && html`<${Evidence} />`}
     </div>
     ${edited && html`<${AssistantDialog} item=${edited.item} close=${() => setState({ edited: null })} />`}
     <${DropZone} />

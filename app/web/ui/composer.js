@@ -1,18 +1,20 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
-import { limits } from "../lib/library.js";
+import { askAll, chooseDocument, limits } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
 import { short } from "../lib/text.js";
+import { icon } from "./icon.js";
 import { Modes } from "./modes.js";
+
+/** Of the chosen documents, so many have their names. */
+const NAMED = 3;
 
 /** Where questions are written. */
 export function Composer() {
   const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const draft = useStore((state) => state.draft);
   const mode = useStore((state) => state.mode);
-  const chosen = useStore((state) => state.chosen.length);
-  const only = useStore((state) => state.only);
   const thread = useStore((state) => state.thread);
   const working = thread?.turns.filter(({ state }) => state === "working") ?? [];
   const full = working.length >= MOST_RUNS;
@@ -50,22 +52,36 @@ export function Composer() {
   };
   return html`
     <section class="composer" aria-label=${phrase("composer.ask")}>
-      <form class="column" onSubmit=${(event) => { event.preventDefault(); send(); }}>
+      <form class="box" onSubmit=${(event) => { event.preventDefault(); send(); }}>
         <label class="unseen" for="question">${phrase("composer.question")}</label>
         <textarea id="question" rows="1" placeholder=${phrase("composer.placeholder")} aria-describedby="keys" ref=${box}
           onKeyDown=${onKeyDown} onInput=${(event) => fit(/** @type {HTMLTextAreaElement} */ (event.currentTarget))}></textarea>
         <span class="unseen" id="keys">${phrase("composer.keys")}</span>
+        <${Scope} />
         <div class="row">
           <${Modes} />
-          <button type="button" class="quiet" title=${phrase("composer.choose")} onClick=${() => setState({ pane: "left", leftTab: "library" })}>
-            ${chosen ? phrase("documents", { count: chosen }) : only ? short(only.name, 40) : phrase("composer.all")}</button>
-          <span class="ends">
-            ${working.length === 1 && html`<button type="button" id="stop" onClick=${stop}>${working[0].stopping ? phrase("stopping") : phrase("stop")}</button>`}
-            <button id="send" class="main" type="submit" disabled=${full}>${phrase("composer.ask")}</button>
-          </span>
+          ${working.length === 1 ? html`<button type="button" id="stop" class="main icon" aria-label=${phrase(working[0].stopping ? "stopping" : "stop")} title=${phrase("stop")} onClick=${stop}>${icon("stop")}</button>`
+            : html`<button id="send" class="main icon" type="submit" aria-label=${phrase("composer.ask")} title=${phrase("composer.ask")} disabled=${full}>${icon("send")}</button>`}
         </div>
       </form>
     </section>`;
+}
+
+/** What the next answer is limited to. @type {() => any} */
+function Scope() {
+  const documents = useStore((state) => state.documents);
+  const chosen = useStore((state) => state.chosen);
+  const only = useStore((state) => state.only);
+  const named = chosen.slice(0, NAMED).map((id) => documents?.find((each) => each.id === id)).filter((each) => each !== undefined);
+  const chip = (key, name, remove) => html`
+    <li key=${key}><button type="button" class="chip" aria-label="${phrase("composer.remove")} ${short(name, 80)}" onClick=${remove}><bdi>${short(name, 60)}</bdi> ✕</button></li>`;
+  if (!chosen.length && !only) return null;
+  return html`
+    <ul class="chips" aria-label=${phrase("turn.limited")}>
+      ${only && chip("only", only.name, askAll)}
+      ${named.map(({ id, title, source }) => chip(id, title || source, () => chooseDocument(id)))}
+      ${named.length < chosen.length && chip("others", `+ ${phrase("documents", { count: chosen.length - named.length })}`, () => setState({ chosen: named.map(({ id }) => id) }))}
+    </ul>`;
 }
 
 /** Makes the box as high as its text. @param {HTMLTextAreaElement} box */

@@ -5,7 +5,13 @@ import { phrase } from "../lib/language.js";
  * @param {{of: string, act: () => void, label?: string, really?: string}} props */
 export function Confirm({ of, act, label = phrase("delete"), really = phrase("confirm.really") }) {
   const [asked, setAsked] = useState(false);
+  const ask = (event) => {
+    if (asked) return act();
+    // The menu that it stands in stays open.
+    event.preventDefault();
+    setAsked(true);
+  };
   return html`
     <button type="button" class="quiet ${asked ? "wrong" : ""}" aria-label="${asked ? really : label} ${of}"
-      onBlur=${() => setAsked(false)} onClick=${() => (asked ? act() : setAsked(true))}>${label}${asked ? "?" : ""}</button>`;
+      onBlur=${() => setAsked(false)} onClick=${ask}>${label}${asked ? "?" : ""}</button>`;
 }

@@ -3,6 +3,7 @@ import { goTo } from "../lib/conversations.js";
 import { language, phrase } from "../lib/language.js";
 import { setState, useStore } from "../lib/store.js";
 import { Conversations } from "./conversations.js";
+import { icon } from "./icon.js";
 import { Library } from "./library.js";
 import { signOut } from "./sign-in.js";
 import { Workspaces } from "./workspaces.js";
@@ -16,6 +17,7 @@ export function Left() {
   const signedIn = useStore((state) => state.caller && state.caller.name !== "owner");
   const mayManage = useStore(({ caller }) => caller?.name === "owner" || (caller?.rights.includes("admin") && !caller.workspaces && !caller.groups));
   const open = useStore((state) => state.pane === "left");
+  const hasTurns = useStore((state) => Boolean(state.thread?.id || state.thread?.turns.length));
   // In a narrow window the pane is a sheet, and what lies under it takes no focus.
   useEffect(() => {
     if (!open) return;
@@ -30,12 +32,12 @@ export function Left() {
     <nav class="left" aria-label=${phrase("app.left")}>
       <div class="left-top">
         <h1>askgraph</h1>
-        ${mayManage && html`<a class="quiet" href="/settings">${phrase("settings.short")}</a>`}
+        ${mayManage && html`<a class="quiet icon" href="/settings" aria-label=${phrase("settings.short")} title=${phrase("settings.short")}>${icon("settings")}</a>`}
         ${signedIn && html`<button type="button" class="quiet" onClick=${signOut}>${phrase("app.sign_out")}</button>`}
         <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>${phrase("close")}</button>
       </div>
       <${Workspaces} />
-      <button type="button" class="new" onClick=${() => startNew()}>${phrase("app.new")}</button>
+      ${hasTurns && html`<button type="button" class="new" onClick=${() => startNew()}>${icon("add")} ${phrase("app.new")}</button>`}
       <div class="tabs" role="tablist" aria-label=${phrase("app.pane")} onKeyDown=${onArrow}>
         ${choice("conversations", phrase("app.conversations"))}
         ${choice("library", html`${phrase("app.library")} <span class="soft">${arriving ? phrase("app.arriving", { count: arriving }) : documents?.toLocaleString(language) ?? ""}</span>`)}

@@ -1,10 +1,11 @@
 import { html, useRef } from "../vendor/preact-htm.js";
 import { openDocument } from "../lib/evidence.js";
 import { language, phrase, texts } from "../lib/language.js";
-import { addFiles, askAll, askOnlyThese, cancelIngestion, changeView, chooseDocument, deleteDocument, dismissIngestion, dismissUpload, isNarrowed, listDocuments, MOST, timeLeft, toggleValue } from "../lib/library.js";
+import { askAdded, askAll, askOnlyThese, cancelIngestion, changeView, chooseDocument, dismissIngestion, dismissUpload, isNarrowed, listDocuments, MOST, settleTwin, timeLeft, toggleValue } from "../lib/library.js";
 import { getState, setState, useStore } from "../lib/store.js";
 import { ago, fileName, percent, short, visible } from "../lib/text.js";
-import { Confirm } from "./confirm.js";
+import { pickFiles } from "./drop-zone.js";
+import { icon } from "./icon.js";
 
 /** Of the files that are on their way, so many are shown. */
 const SHOWN = 5;
@@ -16,8 +17,8 @@ export function Library() {
   const chosen = useStore((state) => state.chosen);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
   return html`
-    ${mayAdd && html`<${AddFiles} />`}
-    <${Arriving} />
+    ${mayAdd && html`<button type="button" onClick=${pickFiles}>${icon("add")} ${phrase("library.add")}</button>`}
+    <${Arriving} /><${Added} />
     ${library?.all === 0 && html`<p class="soft empty">${phrase("library.empty")}</p>`}
     ${library && library.all > 0 && html`<${Find} library=${library} /><${Asked} library=${library} />`}
     ${library && library.folders.length > 0 && html`
@@ -28,7 +29,7 @@ export function Library() {
             <span class="soft">${phrase("documents", { count: documents })}</span></button></li>`)}
       </ul>`}
     <ul class="list" aria-label=${phrase("library.documents")}>
-      ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} mayDelete=${mayAdd} />`)}
+      ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} />`)}
     </ul>
     ${library?.next && html`<button type="button" class="quiet" onClick=${() => listDocuments(true)}>${phrase("show_more")}</button>`}`;
 }
@@ -51,9 +52,6 @@ function Find({ library }) {
   return html`
     <div class="find">
       <input type="search" class="search" aria-label=${phrase("library.search")} placeholder=${phrase("conversations.find")} value=${view.words} onInput=${find} />
-      <select aria-label=${phrase("library.sort")} value=${view.sort} onChange=${(event) => changeView({ sort: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
-        ${orders.map(([sort, label]) => html`<option key=${sort} value=${sort} selected=${sort === view.sort}>${label}</option>`)}
-      </select>
     </div>
     ${within.length > 0 && html`
       <nav class="path" aria-label=${phrase("library.folder")}>
@@ -62,8 +60,11 @@ function Find({ library }) {
           onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name || "/", 40)}</bdi></button>`)}
       </nav>`}
     ${chosen.map(([key, values]) => html`<${Values} key=${key} name=${key} choices=${values.map((value) => ({ value }))} pressed=${true} />`)}
-    ${others.length > 0 && html`
+    ${library.all > 1 && html`
       <details class="filters"><summary class="soft">${phrase("library.filter")}</summary>
+        <select aria-label=${phrase("library.sort")} value=${view.sort} onChange=${(event) => changeView({ sort: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
+          ${orders.map(([sort, label]) => html`<option key=${sort} value=${sort} selected=${sort === view.sort}>${label}</option>`)}
+        </select>
         ${keys.map((key) => html`<${Values} key=${key} name=${key} choices=${others.filter((each) => each.key === key)} pressed=${false} />`)}</details>`}`;
 }
 
@@ -83,9 +84,9 @@ function Asked({ library }) {
   const only = useStore((state) => state.only);
   const documents = phrase("documents", { count: library.all });
   return html`
-    <p class="soft">${only ? phrase("library.from_only", { name: short(only.name), documents: phrase("documents", { count: only.documents }) })
-      : chosen ? phrase("library.from_chosen", { chosen, documents }) : phrase("library.from_all", { documents })}${" "}
-      ${(only || chosen > 0) && html`<button type="button" class="quiet" onClick=${askAll}>${phrase("library.use_all")}</button>`}</p>
+    ${(only || chosen > 0) && html`<p class="soft">${only ? phrase("library.from_only", { name: short(only.name), documents: only.documents === null ? "" : phrase("documents", { count: only.documents }) })
+      : phrase("library.from_chosen", { chosen, documents })}${" "}
+      <button type="button" class="quiet" onClick=${askAll}>${phrase("library.use_all")}</button></p>`}
     ${isNarrowed(view) && only?.view !== view && (library.total && (!view.words || library.total <= MOST)
       ? html`<button type="button" onClick=${askOnlyThese}>${phrase("library.ask_only", { documents: phrase("documents", { count: library.total }) })}</button>`
       : html`<p class="soft">${library.total ? phrase("documents", { count: library.total }) : phrase("library.none_found")}</p>`)}`;
@@ -113,17 +114,15 @@ function Arriving() {
     </section>`;
 }
 
-function AddFiles() {
-  const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
-  // The event's own input: this one may be drawn anew while its dialog of files is open.
-  /** @param {{currentTarget: HTMLInputElement}} event */
-  const add = ({ currentTarget: input }) => {
-    addFiles([...(input.files ?? [])]);
-    input.value = "";
-  };
+/** What to do with files that have arrived. */
+function Added() {
+  const added = useStore((state) => state.added.length);
+  const twins = useStore((state) => state.twins);
   return html`
-    <button type="button" onClick=${() => picker.current?.click()}>${phrase("library.add")}</button>
-    <input id="files" type="file" multiple hidden ref=${picker} onChange=${add} />`;
+    ${added > 0 && html`<p><button type="button" class="main" onClick=${askAdded}>${phrase("library.ask_added", { count: added })}</button></p>`}
+    ${twins.map((old) => html`
+      <p class="note" key=${old.id} role="alert"><span>${phrase("library.twice", { name: short(old.title || old.source, 80), source: short(old.source, 120) })}</span>${" "}
+        <button type="button" onClick=${() => settleTwin(old, true)}>${phrase("library.replace")}</button> <button type="button" onClick=${() => settleTwin(old, false)}>${phrase("library.keep")}</button></p>`)}`;
 }
 
 /** @param {{upload: Upload}} props */
@@ -153,8 +152,8 @@ function Reading({ ingestion: { ingestion_id: id, source, state, report, progres
     </li>`;
 }
 
-/** @param {{item: LibraryDocument, chosen: boolean, mayDelete: boolean}} props */
-function Entry({ item, chosen, mayDelete }) {
+/** @param {{item: LibraryDocument, chosen: boolean}} props */
+function Entry({ item, chosen }) {
   const { id, title, source, pages, characters, to_embed, groups, updated_at } = item;
   const name = short(title || fileName(source), 200);
   const kind = (/\.(\w{1,5})$/.exec(source)?.[1] ?? "text").toUpperCase();
@@ -170,7 +169,6 @@ function Entry({ item, chosen, mayDelete }) {
         <span class="entry-title"><bdi>${name}</bdi></span>
         <span class="soft">${facts.filter(Boolean).join(" · ")}</span>
       </button>
-      ${mayDelete && html`<span class="entry-actions"><${Confirm} of=${short(name, 60)} act=${() => deleteDocument(id)} /></span>`}
     </li>`;
 }
 

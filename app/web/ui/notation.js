@@ -49,7 +49,7 @@ function Formula({ tex, display, children }) {
     setWide(!!box.current && !!around && box.current.offsetWidth > around.clientWidth);
   }, [drawn]);
   const alone = display || wide;
-  const tag = [children].flat(3).find((part) => part?.type === "mark" || part?.type === "del")?.type ?? "span";
+  const tag = [children].flat(3).find((part) => ["mark", "del", "ins"].includes(part?.type))?.type ?? "span";
   return html`
     <span class="formula ${alone ? "display" : ""}" tabindex=${alone ? 0 : undefined}><${tag} ref=${box} hidden=${drawn !== tex} /><span hidden=${drawn === tex}>${children}</span></span>`;
 }

@@ -1,48 +1,59 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
 import { ask } from "../lib/runs.js";
-import { getState, setState, useStore } from "../lib/store.js";
-import { makeTopic, readTopics } from "../lib/topics.js";
-import { TopicButton } from "./topic-button.js";
+import { getState, useStore } from "../lib/store.js";
+import { short, visible } from "../lib/text.js";
+import { readTopics } from "../lib/topics.js";
+import { pickFiles } from "./drop-zone.js";
 
-/** A first visit: what this page is for, and questions that the library can answer. */
-export function Welcome() {
+/** A first visit: what this page is for. */
+export const Welcome = () => html`
+  <section class="welcome">
+    <h2>${phrase("welcome.title")}</h2>
+    <p class="soft">${phrase("welcome.promise")}</p>
+  </section>`;
+
+/** Below the box of a new conversation: questions that the library can answer, or how it gets its first documents. */
+export function Starters() {
   const documents = useStore((state) => state.documents);
   const all = useStore((state) => state.library?.all);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
-  const topics = useStarters(documents, all);
+  const questions = useStarters(documents, all);
+  if (all === undefined) return html`<div class="box below"></div>`;
+  if (!all) return html`
+    <div class="box below drop-area">
+      <p><b>${phrase("welcome.empty")}</b> ${phrase(mayAdd ? "welcome.add" : "welcome.ask_to_add")}</p>
+      ${mayAdd && html`<button type="button" class="main" onClick=${pickFiles}>${phrase("library.add")}</button>`}
+    </div>`;
   return html`
-    <section class="welcome">
-      <h2>${phrase("welcome.title")}</h2>
-      <p class="soft">${phrase("welcome.promise")}</p>
-      ${all === 0 && html`
-        <p>${phrase("welcome.empty")} ${phrase(mayAdd ? "welcome.add" : "welcome.ask_to_add")}</p>
-        ${mayAdd && html`<button type="button" class="main" onClick=${() => setState({ leftTab: "library", pane: "left" })}>${phrase("welcome.open")}</button>`}`}
-      ${Boolean(all) && html`
-        <ul class="starters" aria-label=${phrase("welcome.begin")}>
-          <li><button type="button" onClick=${() => ask(phrase("welcome.which"), { mode: getState().mode, document_ids: null })}>${phrase("welcome.which")}</button></li>
-          ${topics.map((topic) => html`<li key=${topic.document}><${TopicButton} topic=${topic} /></li>`)}
-        </ul>`}
-    </section>`;
+    <ul class="box below starters" aria-label=${phrase("welcome.begin")}>
+      ${questions.map((question) => html`<li key=${question}><button type="button" onClick=${() => ask(question, { mode: getState().mode, document_ids: null })}><bdi>${visible(question)}</bdi></button></li>`)}
+    </ul>`;
 }
 
-/** A topic of each of the newest documents: the section with the longest name, which says most, or the whole.
+/** A question to each of the newest documents that says something of a topic; else, what there is.
  * @param {LibraryDocument[] | null} documents @param {number | undefined} all */
 function useStarters(documents, all) {
-  const [topics, setTopics] = useState(/** @type {Topic[]} */ ([]));
+  const [questions, setQuestions] = useState(/** @type {string[]} */ ([]));
   useEffect(() => {
-    const newest = [...(documents ?? [])].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1)).slice(0, 3);
+    const newest = [...(documents ?? [])].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1)).slice(0, 6);
     let gone = false;
-    Promise.all(newest.map(chooseTopic)).then((found) => { if (!gone) setTopics(found); }, () => {});
+    Promise.all(newest.map(readTopics)).then((found) => {
+      if (!gone) setQuestions([...choose(found), phrase("welcome.which")].slice(0, MOST));
+    }, () => {});
     return () => { gone = true; };
     // Not whenever somebody looks through the library.
   }, [all]);
-  return topics;
+  return questions;
 }
 
-/** @param {LibraryDocument} document */
-async function chooseTopic(document) {
-  const { id, title, source } = document;
-  const longest = (await readTopics(document)).reduce((one, other) => (other.name.length > one.name.length ? other : one), makeTopic(id, "", title));
-  return longest.name ? longest : makeTopic(id, title || source, title || source);
+const MOST = 2;
+
+/** Of each document the topic with most text that no other document has, too: "Scope" leads anywhere.
+ * @param {Topic[][]} found */
+function choose(found) {
+  const named = found.flatMap((topics) => [...new Set(topics.map(({ name }) => name.toLowerCase()))]);
+  const own = found.map((topics) => topics.filter(({ name }) => named.indexOf(name.toLowerCase()) === named.lastIndexOf(name.toLowerCase())));
+  const best = own.filter((topics) => topics.length).map((topics) => topics.reduce((one, other) => (other.size > one.size ? other : one)));
+  return best.map(({ name, of }) => phrase("welcome.about", { name: short(name, 60), title: short(of, 80) }));
 }

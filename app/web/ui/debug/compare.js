@@ -2,6 +2,8 @@ import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson } from "../../lib/api.js";
 import { ending, money, time, tone } from "../../lib/figures.js";
 import { count, percent, short, visible } from "../../lib/text.js";
+import { renderReplaced } from "../../lib/passages.js";
+import { NOTATION } from "../notation.js";
 import { judge } from "./candidates.js";
 import { Changes } from "./step.js";
 
@@ -29,8 +31,8 @@ export function Compare({ trace, other, difference, close }) {
         ${first.call && html`<details><summary>${visible(first.call.port)} ${visible(first.call.method)}: ${first.call.kind === "only" ? "one of them alone called it" : `another ${first.call.kind}`}</summary>
           <pre tabindex="0">${visible(first.call.lines.join("\n"))}</pre></details>`}` : html`<p>Nowhere: every step came to the same.</p>`}
       <div class="sides">
-        <${Side} title="This run" side=${difference.one} parts=${difference.answer} changed="removed" />
-        <${Side} title="The second" side=${difference.other} parts=${difference.answer} changed="added" />
+        <${Side} title="This run" side=${difference.one} other=${difference.other} mark="del" />
+        <${Side} title="The second" side=${difference.other} other=${difference.one} mark="ins" />
       </div>`}
     ${second && html`
       <h3>Passages</h3>
@@ -40,26 +42,18 @@ export function Compare({ trace, other, difference, close }) {
       </div>`}`;
 }
 
-/** @param {{title: string, side: any, parts: any[], changed: string}} props */
-function Side({ title, side, parts, changed }) {
+/** One of two runs, its answer with what the other does not say marked, for those who hear it by words.
+ * @param {{title: string, side: any, other: any, mark: string}} props */
+function Side({ title, side, other, mark }) {
+  const wrap = (part) => html`<${mark}><span class="unseen"> only here: </span>${part}<span class="unseen"> end </span></${mark}>`;
   const { ending: end, costs } = side;
   return html`
     <section class="side" aria-label=${title}>
       <div class="heading"><h3>${title}</h3><span class="badge ${tone(end)}">${visible(ending(end))}</span></div>
       <p class="soft dots">${[visible(side.mode), `confidence ${percent(end.confidence)}`, time(costs.ms), costs.tokens ? count(costs.tokens, "token") : "", money(costs.cost)].filter(Boolean).map((fact) => html`<span key=${fact}>${fact}</span>`)}</p>
-      <${Words} parts=${parts} changed=${changed} />
+      ${end.answer ? html`<div class="answer written">${renderReplaced(end.answer, other.ending.answer, NOTATION, wrap)}</div>` : html`<p class="soft">No answer.</p>`}
       ${end.citations.length > 0 && html`<ul class="soft">${end.citations.map(({ name }, place) => html`<li key=${place}><bdi>${short(name, 90)}</bdi></li>`)}</ul>`}
     </section>`;
-}
-
-/** One of two answers, with the words marked that the other does not say: by lines, and for those who hear it by words.
- * @param {{parts: any[], changed: string}} props */
-function Words({ parts, changed }) {
-  const own = parts.filter(({ kind }) => kind === "same" || kind === changed);
-  if (!own.length) return html`<p class="soft">No answer.</p>`;
-  const mark = changed === "removed" ? "del" : "ins";
-  return html`<div class="written" dir="auto">${own.map(({ kind, text }, place) => (kind === "same" ? visible(text)
-    : html`<${mark} key=${place}><span class="unseen"> only here: </span>${visible(text)}<span class="unseen"> end </span></${mark}>`))}</div>`;
 }
 
 /** The last two parts of a place, which tell passages of one document apart. @param {string | null} title */

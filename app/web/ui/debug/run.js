@@ -106,9 +106,11 @@ export function Run({ runId }) {
   const visits = useMemo(() => countVisits(trace, begun), [trace, begun]);
   if (!trace) return html`<h1 class="title">Run</h1>${problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading it…</p>`}`;
   const step = trace.steps.find(({ name }) => name === chosen);
+  // The tape would answer as the documents were then.
+  const searchAnew = () => setWish({ place: `node ${trace.steps.find(({ node }) => node === "retrieve")?.name}`, anew: true, tape: false, rows: [] });
   const parts = difference?.first?.one ?? null;
   return html`
-    <${Summary} trace=${trace} status=${status} />
+    <${Summary} trace=${trace} status=${status} again=${searchAnew} />
     <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
     <div class="run">
       <section class="path" aria-label="Path">

@@ -3,8 +3,8 @@ import { address } from "../../lib/api.js";
 import { ending, money, time, tone } from "../../lib/figures.js";
 import { count, percent, visible } from "../../lib/text.js";
 
-/** What was asked, and how it ended. @param {{trace: any, status: any}} props */
-export function Summary({ trace, status }) {
+/** What was asked, and how it ended. @param {{trace: any, status: any, again: () => void}} props */
+export function Summary({ trace, status, again }) {
   const traced = status?.ended?.trace_url;
   // One line a document, however often it is cited.
   const outdated = [...new Map((status?.ended?.citations ?? []).filter(({ since }) => since).map((each) => [each.document_id, each])).values()];
@@ -29,7 +29,7 @@ export function Summary({ trace, status }) {
       ${trace.standalone_question && trace.standalone_question !== trace.question && html`
         <p class="soft">Understood as <bdi>“${visible(trace.standalone_question)}”</bdi></p>`}
       ${trace.rating && html`<p class="note ${trace.rating === "down" ? "bad" : "plain"}">A reader ${trace.rating === "up" ? "finds it helpful" : `complains${trace.complaint ? `: ${trace.complaint.replaceAll("_", " ")}` : ""}`}.${trace.comment && html` <bdi>“${visible(trace.comment)}”</bdi>`}</p>`}
-      ${outdated.length > 0 && html`<p class="note">Answered from a document that has changed since: ${outdated.map(({ title, since }) => `“${visible(title)}” was ${since}`).join(", ")}.</p>`}
+      ${outdated.length > 0 && html`<p class="note">Answered from a document that has changed since: ${outdated.map(({ title, since }) => `“${visible(title)}” was ${since}`).join(", ")}. <button type="button" onClick=${again}>Ask again with today's documents</button></p>`}
       ${trace.degraded.map((message, place) => html`<p class="note" key=${place}>Fell back: ${visible(message)}</p>`)}
       <dl class="facts-row">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
       <p class="links">

@@ -1,11 +1,13 @@
 import { html, useEffect, useRef } from "../../vendor/preact-htm.js";
 import { closeEvidence, fileAddress, findOpen, leaf, leafThrough, narrow, openDocument } from "../../lib/evidence.js";
 import { language, phrase } from "../../lib/language.js";
+import { deleteDocument } from "../../lib/library.js";
 import { useStore } from "../../lib/store.js";
 import { fileName, percent, place, short, visible } from "../../lib/text.js";
 import { listSources } from "../../lib/turns.js";
 import { Blocks } from "./blocks.js";
 import { Pages } from "./pages.js";
+import { Confirm } from "../confirm.js";
 import { Readers } from "../readers.js";
 
 /** The right pane: the passage that a marker stands for, where it stands in its document; or a document of the library. */
@@ -39,10 +41,10 @@ function CitationPane({ turn, citation, nth }) {
 
 /** Where a passage stands in its document. @param {{focus: string, citation: Citation, turn: Turn}} props */
 function Passage({ focus, citation, turn }) {
-  const { source, document_id, revision, since, score, text } = citation;
+  const { source, document_id, revision, since, text } = citation;
   const sure = (citation.boxes ?? []).flatMap(({ confidence }) => confidence ?? []);
   return html`
-      <p class="soft where"><${Origin} source=${source ?? ""} /> · ${phrase("evidence.relevance", { share: percent(score) })}${sure.length > 0 && html` · ${phrase("evidence.scan", { share: percent(Math.min(...sure)) })}`}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
+      <p class="soft where"><${Origin} source=${source ?? ""} />${sure.length > 0 && html` · ${phrase("evidence.scan", { share: percent(Math.min(...sure)) })}`}${since !== "deleted" && html` · <a href=${fileAddress(document_id, revision)} download>${phrase("download")}</a>`}</p>
       ${since && html`<p class="soft where">${phrase(`evidence.${since}`)}</p>`}
       ${since === "deleted" ? html`<blockquote class="quote" dir="auto">${visible(text)}</blockquote>` : citation.page ? html`<${Pages} key=${focus} citation=${citation} />` : html`<${Blocks} key=${focus} document=${document_id} revision=${revision} citation=${citation} turn=${turn} />`}`;
 }
@@ -65,6 +67,7 @@ function Origin({ source }) {
 /** @param {{item: LibraryDocument, page: number}} props */
 function DocumentPane({ item, page }) {
   const { id, title, source, pages, media_type, unread = [] } = item;
+  const mayDelete = useStore((state) => state.caller?.rights.includes("ingest"));
   const hasPages = pages && /^application\/pdf$|^image\//.test(media_type);
   const turn = (number) => openDocument(id, number);
   const jump = (event) => turn(Math.min(pages ?? 1, Math.max(1, Math.round(event.currentTarget.valueAsNumber) || 1)));
@@ -77,6 +80,7 @@ function DocumentPane({ item, page }) {
       <p class="soft where"><${Origin} source=${source} /> · <a href=${fileAddress(id)} download>${phrase("download")}</a></p>
       ${unread.length > 0 && html`<p class="soft where">${phrase("evidence.unread")} <bdi>${unread.map(({ kind, number, where }) => visible(`${kind} × ${number}${where && ` (${where})`}`)).join(", ")}</bdi></p>`}
       <${Readers} item=${item} />
+      ${mayDelete && html`<p class="where"><${Confirm} of=${short(title || source, 60)} act=${() => deleteDocument(id).then(closeEvidence)} /></p>`}
       ${hasPages ? html`<${Pages} key=${id} citation=${{ document_id: id, page, title, boxes: [] }} turn=${turn} />` : html`<${Blocks} key=${id} document=${id} />`}
     <//>`;
 }

@@ -1,35 +1,30 @@
 import { html, useState } from "../../vendor/preact-htm.js";
+import { address } from "../../lib/api.js";
 import { useModes } from "../../lib/assistants.js";
 import { writeAnswer } from "../../lib/export.js";
 import { phrase } from "../../lib/language.js";
 import { ask } from "../../lib/runs.js";
-import { setState } from "../../lib/store.js";
+import { setState, useStore } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
+import { icon } from "../icon.js";
+import { Menu } from "../menu.js";
 import { Feedback } from "./feedback.js";
-import { Why } from "./why.js";
 
-/** What can be done with an answer.
- * @param {{turn: Turn}} props */
+/** What can be done with an answer. @param {{turn: Turn}} props */
 export function Actions({ turn }) {
-  const { question, options } = turn;
+  const { question, options, runId } = turn;
   const others = useModes().filter((mode) => mode !== options.mode);
-  const askAgain = (event) => {
-    const choice = /** @type {HTMLSelectElement} */ (event.currentTarget);
-    ask(question, { ...options, mode: choice.value });
-    choice.value = "";
-  };
+  const mayDebug = useStore((state) => state.caller?.rights.includes("debug"));
   return html`
     <div class="actions">
-      ${turn.runId && html`<${Why} runId=${turn.runId} />`}
       <${Copy} turn=${turn} />
-      ${turn.runId && html`<${Link} runId=${turn.runId} />`}
-      <button type="button" class="quiet" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>
-      ${others.length > 0 && html`
-        <select class="quiet" aria-label=${phrase("actions.other_mode")} onChange=${askAgain}>
-          <option value="">${phrase("actions.again")}</option>
-          ${others.map((mode) => html`<option key=${mode} value=${mode}>${phrase("actions.in_mode", { mode: visible(mode) })}</option>`)}
-        </select>`}
-      ${turn.runId && html`<${Feedback} turn=${turn} />`}
+      ${runId && html`<${Feedback} turn=${turn} />`}
+      ${runId && mayDebug && html`<a class="quiet icon" href=${address(`/debug/runs/${runId}`)} aria-label=${phrase("facts.why")} title=${phrase("facts.why")}>${icon("why")}</a>`}
+      <${Menu} label=${phrase("more")} shown=${icon("more")}>
+        ${runId && html`<${Link} runId=${runId} />`}
+        <button type="button" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>
+        ${others.map((mode) => html`<button type="button" key=${mode} onClick=${() => ask(question, { ...options, mode })}>${phrase("actions.in_mode", { mode: visible(mode) })}</button>`)}
+      <//>
     </div>`;
 }
 
@@ -47,17 +42,17 @@ function Copy({ turn }) {
       setCopied(phrase("actions.selected"));
     }
   };
-  return html`<button type="button" class="quiet copy" onClick=${copy}>${copied || phrase("actions.copy")}</button>`;
+  return html`<button type="button" class="quiet icon copy" aria-label=${copied || phrase("actions.copy")} title=${phrase("actions.copy")} onClick=${copy}>${copied || icon("copy")}</button>`;
 }
 
 /** Leads to this answer, from wherever it is pasted. @param {{runId: string}} props */
 function Link({ runId }) {
-  const [copied, setCopied] = useState(false);
   const to = `${location.pathname}${location.search}#${encodeURIComponent(runId)}`;
   const copy = (event) => {
-    event.preventDefault();
     history.replaceState(history.state, "", to);
-    navigator.clipboard?.writeText(location.href).then(() => setCopied(true), () => {});
+    navigator.clipboard?.writeText(location.href).catch(() => {});
+    event.currentTarget.closest("[popover]").hidePopover();
+    event.preventDefault();
   };
-  return html`<a class="quiet link" href=${to} onClick=${copy}>${phrase(copied ? "actions.copied" : "actions.link")}</a>`;
+  return html`<a href=${to} onClick=${copy}>${phrase("actions.link")}</a>`;
 }

@@ -1,8 +1,10 @@
 import { html } from "../../vendor/preact-htm.js";
 import { openCitation } from "../../lib/evidence.js";
-import { phrase, texts } from "../../lib/language.js";
+import { nameCited } from "../../lib/export.js";
+import { dollars, phrase, texts } from "../../lib/language.js";
+import { ask } from "../../lib/runs.js";
 import { useStore } from "../../lib/store.js";
-import { duration, nearPlaces, percent, short, visible } from "../../lib/text.js";
+import { duration, nearPlaces, short, visible } from "../../lib/text.js";
 import { STEPS } from "../steps.js";
 
 /** Places that an abstention names. */
@@ -11,23 +13,24 @@ const MOST_NEAR = 3;
 /** What an answer rests on: its sources, one line about them, and the details folded away.
  * @param {{turn: Turn, sources: Source[]}} props */
 export function Facts({ turn, sources }) {
-  const { key, done } = turn;
+  const { key, done, question, options } = turn;
   const cited = sources.filter((source) => source.cited);
   const near = done?.outcome === "abstained" ? MOST_NEAR : 0;
-  const [nearest, others] = [sources.filter((source) => !source.cited).slice(0, near), sources.filter((source) => !source.cited).slice(near)];
+  const nearest = sources.filter((source) => !source.cited).slice(0, near);
   if (!done) return html`<${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />`;
   return html`
     ${/* Passages that may answer can be clicked themselves. */ done.outcome !== "showed_passages" && html`<${Chips} turn=${key} sources=${cited} label=${phrase("facts.sources")} />`}
     ${cited.length > 0 && caveat(done) && html`<p class="caveat soft">${caveat(done)}</p>`}
-    ${cited.some(({ citation }) => citation.since) && html`<p class="caveat soft">${phrase("facts.since")}</p>`}
+    ${cited.some(({ citation }) => citation.since) && html`
+      <p class="caveat soft">${phrase("facts.since")} <button type="button" class="named" onClick=${() => ask(question, options)}>${phrase("facts.today")}</button></p>`}
     ${nearest.length > 0 && html`<p class="caveat soft">${phrase("facts.nearest")}</p><${Chips} turn=${key} sources=${nearest} label=${phrase("facts.nearest")} />`}
     <details class="facts">
       <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
       <${Claims} turn=${turn} />
-      ${others.length > 0 && html`<h3>${phrase("facts.others")}</h3><${Chips} turn=${key} sources=${others} label=${phrase("facts.others")} />`}
       <${Steps} turn=${turn} />
       <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">${phrase("facts.trace")}</a>`}</p>
-    </details>`;
+    </details>
+    <ol class="only-print">${cited.map(({ citation }) => html`<li key=${citation.marker} value=${citation.marker}><bdi>${visible(nameCited(citation))}</bdi><blockquote dir="auto">${visible(citation.text)}</blockquote></li>`)}</ol>`;
 }
 
 /** What to mind, unless the answer says so itself. @param {any} done */
@@ -48,10 +51,13 @@ function summarise({ done, verification }, cited) {
     outcome,
     // What a check found says more than how likely an answer seemed before it was written.
     claims.length ? phrase("facts.held", { held, count: claims.length })
-      : cited && !done.stopped && !done.abstained ? phrase("confidence", { confidence: percent(done.confidence ?? 0) }) : "",
+      : cited && !done.stopped && !done.abstained ? phrase(`confidence.${rate(done.confidence ?? 0)}`) : "",
     done.cached ? phrase("facts.cached") : "",
   ].filter(Boolean);
 }
+
+/** A probability as a reader knows it; the debugger has the figure. @param {number} confidence */
+const rate = (confidence) => (confidence >= 0.8 ? "high" : confidence >= 0.6 ? "medium" : "low");
 
 /** @param {{turn: string, sources: Source[], label: string}} props */
 function Chips({ turn, sources, label }) {
@@ -62,8 +68,7 @@ function Chips({ turn, sources, label }) {
       ${sources.map(({ citation }) => html`
         <li key=${citation.marker}><button type="button" class="chip" data-marker=${citation.marker} aria-pressed=${open === citation.marker}
           onClick=${() => openCitation(turn, citation.marker)}>
-          <b>${citation.marker}</b><bdi class="chip-title">${short(citation.title, 80)}</bdi>
-          <bdi class="soft">${short(nearPlaces(citation), 60)}</bdi></button></li>`)}
+          <b>${citation.marker}</b> ${nearPlaces(citation) && html`<bdi class="chip-place">${short(nearPlaces(citation), 60)}</bdi> `}<bdi class="chip-title soft">${short(citation.title, 80)}</bdi></button></li>`)}
     </ul>`;
 }
 
@@ -88,21 +93,17 @@ function Steps({ turn: { steps, done } }) {
   return html`
     <h3>${phrase("facts.steps")}</h3>
     <ol class="steps">
-      ${steps.map((step, number) => {
-        const last = steps.lastIndexOf(step) === number;
-        const ms = done.timings?.[step];
-        return html`<li key=${number}>${visible(texts[`steps.${step}`] ?? STEPS[step] ?? step)}${last && ms ? html` <span class="soft">${duration(ms)}</span>` : ""}</li>`;
-      })}
+      ${[...new Set(steps)].map((step) => html`
+        <li key=${step}>${visible(texts[`steps.${step}`] ?? STEPS[step] ?? step)}${done.timings?.[step] ? html` <span class="soft">${duration(done.timings[step])}</span>` : ""}</li>`)}
     </ol>
     ${done.standalone_question && html`<p class="soft">${phrase("facts.searched")} <bdi>“${visible(done.standalone_question)}”</bdi></p>`}`;
 }
 
-function describeRun({ mode, cached, timings, cost, confidence, citations, answered_by }) {
+function describeRun({ mode, cached, timings, cost, answered_by }) {
   return [
     visible(mode),
     timings?.total && !cached ? duration(timings.total) : "",
-    citations?.length ? phrase("confidence", { confidence: percent(confidence ?? 0) }) : "",
     answered_by && answered_by !== "local" ? phrase("facts.written_by", { model: visible(answered_by) }) : "",
-    cost ? `$${cost.toFixed(4)}` : "",
+    cost ? dollars(cost) : "",
   ].filter(Boolean).join(" · ");
 }

@@ -3,6 +3,7 @@ import { attempt } from "../../lib/api.js";
 import { sendFeedback } from "../../lib/conversations.js";
 import { phrase } from "../../lib/language.js";
 import { changeTurn } from "../../lib/runs.js";
+import { icon } from "../icon.js";
 
 const REASONS = ["wrong", "incomplete", "not_found", "bad_source", "other"];
 
@@ -28,8 +29,8 @@ export function Feedback({ turn: { key, runId, feedback } }) {
   };
   return html`
     <span class="rating" role="group" aria-label=${phrase("feedback.helped")}>
-      <button type="button" class="quiet" aria-pressed=${rating === "up"} onClick=${() => rate("up")}>${phrase("feedback.up")}</button>
-      <button type="button" class="quiet" aria-pressed=${rating === "down"} onClick=${() => rate("down")}>${phrase("feedback.down")}</button>
+      ${/** @type {const} */ (["up", "down"]).map((each) => html`
+        <button type="button" class="quiet icon" key=${each} aria-pressed=${rating === each} aria-label=${phrase(`feedback.${each}`)} title=${phrase(`feedback.${each}`)} onClick=${() => rate(each)}>${icon(each)}</button>`)}
     </span>
     ${asking && html`
       <form class="reasons" onSubmit=${explain}>
@@ -40,6 +41,5 @@ export function Feedback({ turn: { key, runId, feedback } }) {
           </select></label>
         <input name="comment" aria-label=${phrase("feedback.comment")} placeholder=${phrase("feedback.in_words")} maxlength="1000" />
         <button type="submit">${phrase("send")}</button>
-        <button type="button" class="quiet" onClick=${() => setAsking(false)}>${phrase("close")}</button>
       </form>`}`;
 }

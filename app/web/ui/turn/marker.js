@@ -18,5 +18,5 @@ export function Marker({ turn, citation, nth }) {
   return html`
     <button type="button" class="marker" data-marker=${marker} data-nth=${nth} aria-label=${phrase("evidence.source_of", { marker, title: short(title) + (outside ? where : "") })}
       aria-describedby="tip" onClick=${() => openCitation(turn, marker, nth)}
-      onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}>${marker}</button>`;
+      onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}><span>${marker}</span></button>`;
 }

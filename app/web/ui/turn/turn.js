@@ -1,14 +1,16 @@
 import { html, useMemo, useState } from "../../vendor/preact-htm.js";
 import { phrase, texts } from "../../lib/language.js";
+import { nameLimits } from "../../lib/library.js";
 import { memo } from "../../lib/memo.js";
 import { renderReplaced } from "../../lib/passages.js";
 import { ask, stopAnswer } from "../../lib/runs.js";
 import { goTo } from "../../lib/conversations.js";
+import { useStore } from "../../lib/store.js";
 import { short, visible } from "../../lib/text.js";
 import { listSources } from "../../lib/turns.js";
 import { Actions } from "./actions.js";
 import { Answer } from "./answer.js";
-import { Choices, ReadOn } from "./choices.js";
+import { Choices } from "./choices.js";
 import { Facts } from "./facts.js";
 import { NOTATION } from "../notation.js";
 import { STEPS } from "../steps.js";
@@ -23,6 +25,7 @@ function TurnView({ turn, several, last }) {
   return html`
     <article class="turn ${state}" data-turn=${key} data-run=${turn.runId}>
       <h2 class="question" dir="auto">${visible(question)}</h2>
+      ${(options.document_ids || options.filter) && html`<${Limited} options=${options} />`}
       ${state === "working" && html`<${Progress} turn=${turn} several=${several} />`}
       ${turn.tools.length > 0 && html`<${Work} turn=${turn} />`}
       ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
@@ -36,11 +39,16 @@ function TurnView({ turn, several, last }) {
       ${done && (done.outcome === "abstained" || done.outcome === "showed_passages") && (options.document_ids || options.filter) && html`
         <p><button type="button" onClick=${() => ask(question, { ...options, document_ids: null, filter: null })}>${phrase("turn.search_all")}</button></p>`}
       ${done && html`<${Actions} turn=${turn} />`}
-      ${last && done?.outcome?.startsWith("answered") && turn.cited.length > 0 && html`<${ReadOn} cited=${turn.cited} />`}
     </article>`;
 }
 
 export const Turn = memo(TurnView);
+
+/** What the answer was limited to. @param {{options: Options}} props */
+function Limited({ options }) {
+  const names = useStore((state) => nameLimits(options, state.documents).join(", "));
+  return html`<p class="soft limited">${phrase("turn.limited")} <bdi>${short(names, 300)}</bdi></p>`;
+}
 
 /** What the research agent looks up; folded once the answer is written. @param {{turn: Turn}} props */
 function Work({ turn: { tools, state, text } }) {
