@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Awaitable
 from contextlib import closing
 from pathlib import Path
 
@@ -161,6 +162,30 @@ async def test_dropped_files_are_added_and_can_be_chosen(page: Page, site: str) 
     await expect(limit).to_have_count(0)
     await ask(page, "How much does the Drossel barograph weigh?")
     await expect(page.locator(".answer").last).to_contain_text("740 grams")
+
+
+async def test_files_are_asked_as_soon_as_they_have_arrived_and_replace_older_ones(page: Page, site: str) -> None:
+    await page.goto(f"{site}/?workspace=shelf")
+    heron = "# Heron anemometer\n\nThe Heron anemometer weighs 3 kilograms."
+    texts = {"heron.md": heron, "crane.md": "# Crane barometer\n\nThe Crane barometer weighs 5 kilograms."}
+
+    def send(files: dict[str, str]) -> Awaitable[None]:
+        sent = [FilePayload(name=name, mimeType="text/markdown", buffer=text.encode()) for name, text in files.items()]
+        return page.locator("#files").set_input_files(sent)
+
+    await send(texts)
+    await page.get_by_role("button", name="Ask these 2 files").click()
+    await ask(page, "How much does the Heron anemometer weigh?")
+    await expect(page.locator(".answer")).to_contain_text("3 kilograms")
+    await expect(page.locator(".limited")).to_contain_text("Heron anemometer")
+    await send({"heron-2.md": heron.replace("3", "4")})
+    await expect(page.get_by_role("alert").filter(has_text="was in the library already")).to_be_visible()
+    await page.get_by_role("button", name="Replace it").click()
+    await expect(page.get_by_label("Documents", exact=True).locator(".entry")).to_have_count(2)
+    await page.get_by_role("button", name="New conversation").click()
+    await ask(page, "How much does the Heron anemometer weigh?")
+    await expect(page.locator(".answer")).to_contain_text("4 kilograms")
+    await expect(page.locator(".limited")).to_have_count(0)
 
 
 async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Page, site: str) -> None:

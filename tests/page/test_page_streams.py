@@ -366,7 +366,9 @@ async def test_a_conversation_is_printed_downloaded_and_linked_to(page: Page, sc
     await page.get_by_role("link", name="Copy a link").click()
     assert page.url.endswith("/t/t-1#r-115")
     # What is printed by the browser's own command says what it leaves out.
-    await page.emulate_media(media="print")
+    await page.emulate_media(media="print", color_scheme="dark")
+    await expect(page.locator(".answer").first).to_have_css("color", "rgb(0, 0, 0)")
+    await expect(page.locator(".only-print blockquote").first).to_have_text("Passage 1.")
     await expect(page.locator("p.only-print")).to_be_visible()
     await page.emulate_media(media="null")
     await page.evaluate(
@@ -633,6 +635,15 @@ async def test_nothing_runs_off_the_side(page: Page, script: Script, width: int)
         )
         == 0
     )
+
+
+async def test_an_answer_from_a_changed_source_is_asked_again(page: Page, script: Script) -> None:
+    old, new = done("It is 30 [1].", [citation(1, since="changed")]), done("It is 25.", [])
+    await page.goto(await script([old], [new]))
+    await ask(page, "q")
+    await page.get_by_role("button", name="Ask again with today's documents").click()
+    await expect(page.locator(".answer").last).to_have_text("It is 25.")
+    assert script.asked == ["q", "q"]
 
 
 async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:

@@ -134,7 +134,7 @@ export async function followIngestions() {
     if (ended.length && number > 1) {
       say(ended.map(({ source, state }) => `${source}: ${state}`).join(", "));
       await listDocuments();
-      const reports = ended.filter(({ ingestion_id, state }) => state === "done" && mine.has(ingestion_id)).map(({ report }) => report);
+      const reports = ended.filter(({ ingestion_id, state }) => state === "done" && mine.has(ingestion_id)).map(({ report }) => report).filter((report) => report?.document_id);
       setState({ added: [...new Set([...getState().added, ...reports.map(({ document_id }) => document_id)])] });
       for (const report of reports) await findTwins(report);
       announceChange(null);
