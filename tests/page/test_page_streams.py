@@ -108,6 +108,8 @@ async def test_what_the_agent_looks_up_is_shown_while_it_works_and_folded_then(p
                 event("tool_call", call_id="1", name="search", arguments={"queries": ["notice period", hostile]}),
                 event("tool_call", call_id="2", name="read", arguments={"document": "Handbook", "section": "Leave"}),
                 event("tool_result", call_id="1", name="search", text="", sources=[1, 2, 3]),
+                event("tool_call", call_id="3", name="calculate", arguments={"sql": "select 150 / 12.0 as days"}),
+                event("tool_result", call_id="3", name="calculate", text="days\n---\n12.5", sources=[]),
                 WAIT,
                 event("tool_result", call_id="2", name="read", text="The document has no such section.", sources=[]),
                 event("sources", citations=[citation(1)]),
@@ -118,14 +120,26 @@ async def test_what_the_agent_looks_up_is_shown_while_it_works_and_folded_then(p
     )
     await send(page, "q")
     work = page.locator(".work")
-    await expect(work.locator("li")).to_have_count(2)
+    await expect(work.locator("li")).to_have_count(3)
+    await expect(work.locator("li").last).to_have_text(re.compile(r"^\s*Compute\s+days: 12\.5\s*$"))
     await expect(work.locator("li").first).to_contain_text(f"“notice period”, “{hostile}”")
     await expect(work.locator("li").first).to_contain_text("3 sources")
     await expect(work.locator("li").first).to_be_visible()
     script.go_on()
     await expect(page.locator(".answer")).to_have_text("Six weeks 1.")
     await expect(work.locator("li").last).to_be_hidden()
-    await expect(work.locator("li").last).to_contain_text("no such section")
+    await expect(work.locator("li").nth(1)).to_contain_text("no such section")
+
+
+async def test_the_end_of_a_long_answer_is_a_click_away(page: Page, script: Script) -> None:
+    await page.goto(await script([event("content", token="And so on.\n\n" * 80), WAIT, done("So.", [])]))
+    await send(page, "q")
+    end = page.get_by_role("button", name="To the end of the answer")
+    await end.click()
+    await expect(page.locator(".answer > :last-child")).to_be_in_viewport()
+    await expect(end).to_have_count(0)
+    script.go_on()
+    await page.locator(".turn.over").wait_for()
 
 
 async def test_a_correction_is_one_closed_line_with_the_difference_behind_it(page: Page, script: Script) -> None:

@@ -1,7 +1,8 @@
-import { html, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { loadAgain, loadEarlier, readAddress } from "../lib/conversations.js";
 import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
+import { icon } from "./icon.js";
 import { Turn } from "./turn/turn.js";
 import { Welcome } from "./welcome.js";
 
@@ -13,6 +14,10 @@ export function Turns() {
   const turns = thread?.turns ?? [];
   const working = turns.filter(({ state }) => state === "working").length;
   const last = turns.at(-1)?.key;
+  const [isCut, setCut] = useState(false);
+  const end = () => box.current?.querySelector(".turn:last-child > :last-child");
+  const look = () => setCut((end()?.getBoundingClientRect().bottom ?? 0) > (box.current?.getBoundingClientRect().bottom ?? 0) + 1);
+  useLayoutEffect(look);
   useLayoutEffect(() => {
     // A new question goes to the top, where its answer has room; not while somebody reads the answer before.
     const block = working > 1 ? "nearest" : "start";
@@ -23,7 +28,7 @@ export function Turns() {
     else if (last) box.current?.querySelector(`[data-turn="${last}"]`)?.scrollIntoView({ block });
   }, [last]);
   return html`
-    <div class="turns" ref=${box} tabindex="-1">
+    <div class="turns" ref=${box} tabindex="-1" onScroll=${look}>
       <div class="column">
         ${thread?.loading && html`<p class="soft">${phrase("conversations.loading")}</p>`}
         ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>${phrase("try_again")}</button></p>`}
@@ -32,5 +37,6 @@ export function Turns() {
         ${thread && !turns.length && !thread.loading && !thread.trouble && html`<${Welcome} />`}
         ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} last=${turn.key === last} />`)}
       </div>
+      ${working > 0 && isCut && html`<button type="button" class="to-end icon" aria-label=${phrase("turn.to_end")} title=${phrase("turn.to_end")} onClick=${() => end()?.scrollIntoView({ block: "end" })}>${icon("end")}</button>`}
     </div>`;
 }

@@ -59,7 +59,7 @@ function Work({ turn: { tools, state, text } }) {
         ${tools.map((tool) => html`
           <li key=${tool.call_id}>
             ${nameTool(tool.name)} <bdi>${visible(describeCall(tool))}</bdi>
-            <span class="soft"> ${tool.sources === undefined ? "…" : tool.sources ? phrase("turn.brought", { count: tool.sources }) : visible(short(tool.text ?? ""))}</span>
+            <span class="soft"> ${tool.sources === undefined ? "…" : tool.sources ? phrase("turn.brought", { count: tool.sources }) : visible(short(readResult(tool.text ?? "")))}</span>
           </li>`)}
       </ol>
     </details>`;
@@ -71,11 +71,17 @@ function nameTool(name) {
   return rest.length ? phrase("tools.outside", { server: visible(server), function: visible(rest.join("__")) }) : phrase(`tools.${name}`);
 }
 
-/** The words of a call that say what is looked for, and where; all of what leaves for outside. @param {ToolUse} tool */
+/** What was computed, each figure with its name: of a table, its first row. @param {string} text */
+function readResult(text) {
+  const [names, rule, row] = text.split("\n").map((line) => line.split(" | "));
+  return row && rule[0] === "---" ? names.map((name, column) => `${name}: ${row[column]}`).join(", ") : text;
+}
+
+/** The words of a call that say what is looked for, and where; all of what leaves for outside. How something is computed is for the debugger. @param {ToolUse} tool */
 function describeCall({ name, arguments: given }) {
   if (name.includes("__")) return JSON.stringify(given);
-  const { queries = [], sql = "", document = "", section = "", page = null, documents = [], filter = "" } = given;
-  const what = [...queries.map((query) => `“${query}”`), sql, document, section, page ? `p. ${page}` : "", filter];
+  const { queries = [], document = "", section = "", page = null, documents = [], filter = "" } = given;
+  const what = [...queries.map((query) => `“${query}”`), document, section, page ? `p. ${page}` : "", filter];
   return [what.filter(Boolean).join(", "), documents.join(", ")].filter(Boolean).join(" — ");
 }
 
