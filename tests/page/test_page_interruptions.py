@@ -37,14 +37,20 @@ async def read_answer(page: Page, service: Service) -> tuple[str, str]:
     return " ".join(shown.split()), " ".join(stored.split())
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "question"),
+    [
+        (signal.SIGKILL, "Which cells does the battery of the Falke take?"),
+        (signal.SIGTERM, "How long does the battery of the Falke last?"),
+    ],
+)
 async def test_an_answer_outlives_the_process_that_gives_it(
-    page: Page, slow_service: Service, number: signal.Signals
+    page: Page, slow_service: Service, number: signal.Signals, question: str
 ) -> None:
     assert slow_service.model is not None
     behaviour = slow_service.model.behaviour
     await page.goto(slow_service.address)
-    await begin_answer(page, "Which cells does the battery of the Falke take?")
+    await begin_answer(page, question)
     # A process that ends as planned waits some seconds for its answers.
     behaviour.rate, rate = 5, behaviour.rate
     await slow_service.end(number)
