@@ -302,12 +302,11 @@ async def test_a_new_conversation_begins_with_questions_to_different_documents(p
 
     async def read(route: Any) -> None:
         text = texts[route.request.url.split("/")[-2]]
-        parts = [
-            {"text": part, "start": text.index(part), "end": text.index(part) + len(part)}
+        blocks = [
+            {"kind": "heading" if part.startswith("#") else "paragraph", "text": part, "start": text.index(part)}
             for part in text.split("\n\n")
         ]
-        kinds = ({"kind": "heading" if part["text"].startswith("#") else "paragraph", **part} for part in parts)
-        await route.fulfill(json={"blocks": [*kinds]})
+        await route.fulfill(json={"blocks": blocks})
 
     await page.route("**/text", read)
     await page.goto(await script([done("So.", [])]))
