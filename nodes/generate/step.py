@@ -319,7 +319,7 @@ async def _write_with_model(
         cuts.append(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
     for message in cuts:
         # The warning keeps the answer out of the cache.
-        lost = Degradation(node="generate", code=CUT, given_up="the rest", instead=model.name, message=message)
+        lost = Degradation(node="generate", code=CUT, given_up="a whole answer", instead="a part", message=message)
         context.ledger.degrade(lost)
     if prose.lost_links:
         context.ledger.warn(warnings.lost_link)
