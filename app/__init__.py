@@ -7,5 +7,5 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 # onnxruntime keeps, and may send, usage events unless it finds this when it is first imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 # OpenBLAS reads it once, when numpy is first loaded. Products here are small: its threads take five times the CPU of
-# doing them in one, and questions side by side use the cores anyway (docs/decisions/13-speculation-and-latency.md).
+# doing them in one, and questions side by side use the cores anyway (docs/decisions/13-latency.md).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -4,9 +4,9 @@ A turn copies its profile into the state. So a saved run records its settings, a
 """
 
 from dataclasses import replace
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from domain.errors import FilterError
 from domain.execution.budget import Budget
@@ -262,11 +262,16 @@ class Profile(_Knobs):
     budget: Budget = Budget()
     prompts: dict[str, Annotated[str, Field(min_length=1, max_length=20_000)]] = {}
     """System prompts that a step's model gets in the place of the step's own, by step: to try another wording."""
-    speculate: bool = True
-    """Run the steps that probably follow while a language model judges. The answer comes sooner; calls that turn out to
-    be needless are paid for (docs/decisions/13-speculation-and-latency.md)."""
     verify: bool = False
     """Check every claim of the answer against the sources it cites, and repair or withdraw those without support."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_speculate(cls, given: Any) -> Any:
+        """Drop a knob of 1.0.0 that means nothing any more: saved states and profiles of deployments have it."""
+        return (
+            {name: value for name, value in given.items() if name != "speculate"} if isinstance(given, dict) else given
+        )
 
 
 _COMPUTES = ResearchKnobs(tasks=["compute"], rounds=3)

@@ -1,7 +1,6 @@
 """The answer graph. The diagram in the README is drawn from it."""
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -147,12 +146,6 @@ def find_router(name: str) -> Router | None:
     return None if isinstance(edge, str) else edge[0]
 
 
-def find_next(name: str, state: AnswerState) -> str:
-    """Return the step that the graph leads to after this one."""
-    edge = EDGES[name]
-    return edge if isinstance(edge, str) else edge[1][edge[0](state)]
-
-
 def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, model_timeout: float = 60) -> AnswerGraph:
     """Compile the graph. Pass the context on every call, on resume too: it is not checkpointed.
 
@@ -160,13 +153,11 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     limit is `STEP_SECONDS` later, so that it can go on without the model.
     """
     graph = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
-    nodes: dict[str, Node] = {}
     for name, step in STEPS.items():
         seconds = max(WRITING_SECONDS, model_timeout) if step.streams else model_timeout if step.asks else 0
-        nodes[name] = Node(step, seconds, partial(find_next, name))
         graph.add_node(
             name,
-            instrument(nodes[name], nodes),
+            instrument(Node(step, seconds)),
             input_schema=AnswerState,
             timeout=TimeoutPolicy(run_timeout=seconds + STEP_SECONDS),
             retry_policy=RETRY_ONCE if step.retry else NO_RETRY,

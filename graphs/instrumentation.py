@@ -1,6 +1,5 @@
 """Instrument nodes: announce each step, time it, and file what it consumed."""
 
-from collections.abc import Mapping
 from time import time
 from typing import Any, Protocol
 
@@ -10,7 +9,6 @@ from domain.events import Thinking
 from domain.ports.models import ModelUsage
 from domain.state import AnswerState, Degradation, ExecutedStep, Usage
 from graphs.node import Node
-from graphs.speculation import SpeculatingContext
 from nodes.context import Context
 
 
@@ -20,13 +18,12 @@ class InstrumentedNode(Protocol):
     async def __call__(self, state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]: ...
 
 
-def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
+def instrument(node: Node) -> InstrumentedNode:
     """Return `node` with a `thinking` event before it and an `ExecutedStep` in the state after it, one of each even if
-    it is retried. Where the context allows it, the `nodes` that probably follow run ahead."""
+    it is retried."""
 
     async def run(state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]:
         ledger = runtime.context.ledger
-        speculation = runtime.context.speculation if isinstance(runtime.context, SpeculatingContext) else None
         attempt = runtime.execution_info
         failed_ms = 0.0
         if attempt is None or attempt.node_attempt == 1:
@@ -34,13 +31,7 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
         elif attempt.node_first_attempt_time is not None:
             # The user waited for the failed attempts, too.
             failed_ms = (time() - attempt.node_first_attempt_time) * 1000
-        ahead = await speculation.take(node.name, state) if speculation else None
-        if ahead is not None:
-            result = await ahead.finish(runtime)
-        else:
-            if speculation is not None:
-                speculation.begin(node.name, state, runtime, nodes)
-            result = await node.execute(state, runtime)
+        result = await node.execute(state, runtime)
         step = ExecutedStep(
             node=node.name,
             ms=round(failed_ms + result.ms, 2),
@@ -54,9 +45,6 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
         ledger.warnings.clear()
         ledger.usage.clear()
         ledger.degraded.clear()
-        if speculation is not None:
-            step["usage"] += [file_usage("speculation", used) for used in speculation.wasted]
-            speculation.wasted.clear()
         step = runtime.context.measure(step)
         # route returns empty lists, so that every question begins its own.
         steps: list[ExecutedStep] = result.update.get("steps", state.get("steps") or [])

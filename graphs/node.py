@@ -1,7 +1,7 @@
-"""A node, and how it is executed: by the graph, or ahead of it."""
+"""A node, and how it is executed."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from domain.execution.spans import Facts
-from domain.state import AnswerState
 from nodes.context import Context, profile_of
 from nodes.prompting.edited import edit_prompt
 from nodes.step import Step
@@ -28,7 +27,7 @@ class NodeResult:
 
 @dataclass(frozen=True)
 class Node:
-    """A step, its time limit for a language model, and what follows it.
+    """A step and its time limit for a language model.
 
     The limit is `model_seconds`, or less where the run's mode says so. A step that `streams` limits the wait for each
     word by itself.
@@ -36,8 +35,6 @@ class Node:
 
     step: Step
     model_seconds: float
-    find_next: Callable[[AnswerState], str]
-    """Returns the name of the node that the graph leads to from a state."""
 
     @property
     def name(self) -> str:

@@ -76,16 +76,6 @@ class Ledger:
             self.degraded.append(degradation)
         self.warn(degradation["message"])
 
-    def branch(self) -> "Ledger":
-        """Return an empty ledger with the same deadlines, for work that may or may not become the step's."""
-        return replace(self, usage=[], warnings=[], degraded=[])
-
-    def absorb(self, branch: "Ledger") -> None:
-        """Add the entries of `branch`, whose work became the step's."""
-        self.usage += branch.usage
-        self.warnings += [warning for warning in branch.warnings if warning not in self.warnings]
-        self.degraded += [degradation for degradation in branch.degraded if degradation not in self.degraded]
-
 
 Found = TypeVar("Found", Candidate, Source)
 Tier = Literal["small", "large", "judge"]

@@ -9,7 +9,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from langgraph.runtime import Runtime
 
 from domain.execution.spans import Kind
-from domain.state import AnswerState
 from nodes.context import Context
 
 State = Mapping[str, Any]
@@ -40,13 +39,6 @@ class Step:
     """A model's text goes to the reader as it comes. The wait for each word is limited, not the whole."""
     retry: bool = False
     """Run it again where a service or its time failed. Not for a step that the reader would see begin twice."""
-    foresee: Callable[[AnswerState], State | None] | None = None
-    """For a step whose model usually agrees with the local judgement that replaces it: gets the state after the local
-    judgement, and returns what the model will probably have changed about it; None where that cannot be foreseen."""
-    runs_ahead: bool = True
-    """False for a step that never runs ahead of a judgement, nor does what follows it."""
-    copies: frozenset[str] = frozenset()
-    """Fields of the state that it reads only to pass them on, once grade has found the sources sufficient."""
 
     @property
     def name(self) -> str:

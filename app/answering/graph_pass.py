@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import aclosing, suppress
 from time import perf_counter
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
 from domain.runs import NEW_THREAD
 from domain.state import TurnInput, blank_question, merge_state
-from graphs.speculation import speculate
 from nodes.context import Context
 
 logger = logging.getLogger("askgraph.runs")
@@ -56,9 +55,8 @@ class GraphPass:
         self._begins_thread = begins_thread
         self._trace_id = trace_id(turn["run_id"], attempt)
 
-    async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
-        """Yield the nodes' events as they come. Any error ends them and is in `ended` then. With `ahead`, steps may run
-        speculatively while a judgement is pending.
+    async def follow(self, graph_input: TurnInput | None) -> AsyncGenerator[Event]:
+        """Yield the nodes' events as they come. Any error ends them and is in `ended` then.
 
         Raises `GraphDrained` after the current step where the run's control was asked to drain.
         """
@@ -68,24 +66,23 @@ class GraphPass:
         config["configurable"] |= {NEW_THREAD: True} if self._begins_thread else {}
         try:
             with self._states.translating_errors():
-                async with speculate(self._context) if ahead else nullcontext(self._context) as context:
-                    stream = self._states.graph.astream(
-                        graph_input,
-                        config,
-                        context=context,
-                        stream_mode=["custom", "values"],
-                        durability="async",
-                        control=self._control,
-                    )
-                    async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
-                        async for mode, part in parts:
-                            if mode == "custom":
-                                self.events.append(part)
-                                yield part
-                            elif is_ours:
-                                self.state = part
-                            else:
-                                is_ours = True
+                stream = self._states.graph.astream(
+                    graph_input,
+                    config,
+                    context=self._context,
+                    stream_mode=["custom", "values"],
+                    durability="async",
+                    control=self._control,
+                )
+                async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
+                    async for mode, part in parts:
+                        if mode == "custom":
+                            self.events.append(part)
+                            yield part
+                        elif is_ours:
+                            self.state = part
+                        else:
+                            is_ours = True
             total_ms = milliseconds_since(self._started)
             self.ended = make_done(self.state, self.thread_id, total_ms, self._trace_url(self._trace_id))
         except GraphDrained:

@@ -11,9 +11,6 @@ from nodes.context import Context
 class Observer(Protocol):
     """Stands round the ports of one run, and makes what is stored beside its record."""
 
-    runs_ahead: bool
-    """True where steps may run speculatively while a judgement is pending."""
-
     def wrap(self, context: Context) -> Context:
         """Return the context that the graph gets."""
         ...
@@ -25,8 +22,6 @@ class Observer(Protocol):
 
 class Unobserved:
     """Round whose run nobody stands."""
-
-    runs_ahead = True
 
     def wrap(self, context: Context) -> Context:
         """Return the context as it is."""

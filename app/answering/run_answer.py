@@ -248,7 +248,7 @@ class RunAnswer:
         self._pass = graph_pass
         async with (
             parts.admission.take_turn() as end_turn,
-            aclosing(graph_pass.follow(graph_input, ahead=self.observer.runs_ahead)) as events,
+            aclosing(graph_pass.follow(graph_input)) as events,
         ):
             async for event in events:
                 if event["type"] == "content":

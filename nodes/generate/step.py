@@ -368,5 +368,4 @@ STEP = Step(
     prompts=[PROMPT, BRIEF, NEAREST, *TASKS.values(), CHECKED, INSTRUCTIONS, PICTURES],
     asks="large",
     streams=True,
-    copies=frozenset({"confidence", "level", "missing"}),
 )

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.scope import ScopeJson
-from domain.state import AnswerState, Judgement, Level, Turn
+from domain.state import Judgement, Level, Turn
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
@@ -149,19 +149,11 @@ async def _ask_model(model: ChatModel, question: str, sources: list[Source], con
     return await model.judge(messages, Grading, context.ledger)
 
 
-def _foresee(state: AnswerState) -> dict[str, Any] | None:
-    """Expect that a model finds the sources sufficient: of 16 answers that waited for its judgement 13 waited in vain
-    (measured with a strong model)."""
-    sufficient = profile_of(state).grade.sufficient
-    return {"confidence": max(sufficient, state["confidence"])} if state["sources"] else None
-
-
 STEP = Step(
     run=grade,
     label="Judging whether it answers",
-    knobs=frozenset({"grade.formula", "rerank.method", "rerank.only_complex", "speculate"}),
+    knobs=frozenset({"grade.formula", "rerank.method", "rerank.only_complex"}),
     prompts=[PROMPT],
     asks="small",
     retry=True,
-    foresee=_foresee,
 )

@@ -17,7 +17,7 @@ from domain.outcome import Choice
 from domain.ports.models import ChatModel
 from domain.profile import MODES, Profile
 from domain.scope import Scope
-from domain.state import AnswerState, PerQuestion, Task, Turn, TurnInput, blank_question, read_turns
+from domain.state import PerQuestion, Task, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
 from domain.text.question import add_carried, choose_untried, clean_question
 from domain.text.terms import analyse
@@ -226,19 +226,11 @@ async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> 
     return await model.judge(messages, Routing, context.ledger)
 
 
-def _foresee(state: AnswerState) -> dict[str, str] | None:
-    """Expect a search for the question as it is: local routing adds words to the query that a model would not. How a
-    model words a follow-up that does not stand alone cannot be foreseen."""
-    alone = state["standalone_question"] == state["question"]
-    return {"query": state["question"]} if alone and state["route"] == "needs_retrieval" else None
-
-
 STEP = Step(
     run=route,
     label="Reading the question",
-    knobs=frozenset({"name", "language", "speculate", "retrieval.queries"}),
+    knobs=frozenset({"name", "language", "retrieval.queries"}),
     prompts=[PROMPT],
     asks="small",
     retry=True,
-    foresee=_foresee,
 )

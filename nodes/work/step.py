@@ -153,7 +153,4 @@ STEP = Step(
     ),
     prompts=[PROMPT, INSTRUCTIONS],
     asks="large",
-    # The model that routes writes the queries, so it seldom agrees with what was foreseen: of 24 questions 17 first
-    # rounds were thrown away. And the tools that follow may change something elsewhere.
-    runs_ahead=False,
 )

@@ -14,7 +14,8 @@ FIRST = """
 {"name": "brief", "retrieval": {"candidates": 20, "leg_limit": 100, "fusion": "rrf", "lexical_weight": 0.7,
  "dense_weight": 0.7, "rrf_k": 60, "similarity_threshold": null}, "rerank": {"method": "local", "keep": 3},
  "grade": {"sufficient": 0.6, "caveat": 0.4, "max_retries": 2}, "generate": {"citation_style": "number",
- "source_tokens": 8000, "answer_tokens": 1000, "max_sentences": 4, "temperature": 0.2}, "verify": false}
+ "source_tokens": 8000, "answer_tokens": 1000, "max_sentences": 4, "temperature": 0.2}, "verify": false,
+ "speculate": true}
 """
 """As the first version saved it."""
 

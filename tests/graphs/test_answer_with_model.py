@@ -36,9 +36,7 @@ async def serve(
         services,
         server,
     ):
-        # Steps ask one after the other, in the order in which the tests put down what the model says.
-        in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
-        yield replace(services, modes=in_order), server
+        yield services, server
 
 
 async def test_the_model_writes_the_answer_and_what_it_used_is_counted(settings: Settings) -> None:
@@ -198,7 +196,7 @@ async def test_the_profile_says_when_an_answer_needs_a_caveat(
     settings: Settings, sufficient: float, confidence: float, warned: bool
 ) -> None:
     async with serve(settings) as (services, server):
-        own = Profile(name="own", speculate=False, grade=GradeKnobs(sufficient=sufficient, max_retries=0))
+        own = Profile(name="own", grade=GradeKnobs(sufficient=sufficient, max_retries=0))
         server.behaviour.replies = [routing(), grading(confidence)]
         done, _ = await ask_for_events(replace(services, modes={"own": own}), mode="own")
     assert "36 months" in done["answer"]

@@ -32,7 +32,7 @@ async def serve(
 
 def own_mode(base: str = "fast", **knobs: Any) -> Profile:
     """A mode whose steps ask their models one after the other."""
-    return MODES[base].model_copy(update={"name": "own", "speculate": False, "budget": Budget(), **knobs})
+    return MODES[base].model_copy(update={"name": "own", "budget": Budget(), **knobs})
 
 
 def count_sources(events: list[Event]) -> list[int]:

@@ -7,7 +7,6 @@ import pytest
 
 from app.settings import Settings
 from app.wiring.services import Services
-from domain.profile import Profile
 from tests.asking import ask_for_state, routing, serve_models, vary
 
 QUESTION = "Who handles the claims?"
@@ -18,13 +17,7 @@ DOCUMENTS = {
 }
 ROUTING = routing(QUESTION)
 
-
-def alone(**knobs: Any) -> Profile:
-    """Mode standard with other knobs. Replies are put down for the steps in their order, so none may ask ahead."""
-    return vary(speculate=False, **knobs)
-
-
-ONE = {"candidates": 1, "fusion": "rrf"}
+ONE: dict[str, Any] = {"candidates": 1, "fusion": "rrf"}
 """So few that what comes first can be told apart."""
 
 
@@ -34,8 +27,11 @@ async def test_several_queries_are_searched_for_and_their_ranks_fused(settings: 
             ROUTING,
             json.dumps({"queries": ["barometer room", "barometer moved", "where the barometer is", "a fourth"]}),
         ]
-        knobs = {"retrieval": ONE | {"expansion": "multi_query", "expansion_queries": 3}, "grade": {"max_retries": 0}}
-        done, state = await ask_for_state(services, QUESTION, profile=alone(**knobs))
+        knobs: dict[str, Any] = {
+            "retrieval": ONE | {"expansion": "multi_query", "expansion_queries": 3},
+            "grade": {"max_retries": 0},
+        }
+        done, state = await ask_for_state(services, QUESTION, profile=vary(**knobs))
     # Three queries that agree outweigh the question.
     assert [source["title"] for source in state["sources"]] == ["Notes"]
     assert state["queries_tried"] == [QUESTION, "barometer room", "barometer moved", "where the barometer is"]
@@ -48,7 +44,7 @@ async def test_a_made_up_answer_is_searched_for_by_its_meaning(settings: Setting
     async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.replies = [ROUTING, json.dumps({"passage": passage})]
         _, state = await ask_for_state(
-            services, QUESTION, profile=alone(retrieval={"candidates": 3, "fusion": "rrf", "expansion": "hyde"})
+            services, QUESTION, profile=vary(retrieval={"candidates": 3, "fusion": "rrf", "expansion": "hyde"})
         )
     scores = {candidate["chunk_id"]: candidate["score"] for candidate in state["candidates"]}
     titles = {source["chunk_id"]: source["title"] for source in state["sources"]}
@@ -73,7 +69,7 @@ async def test_a_retry_is_not_expanded_again(settings: Settings) -> None:
             json.dumps({"confidence": 0.9, "missing": []}),
         ]
         _, state = await ask_for_state(
-            services, QUESTION, profile=alone(retrieval={"expansion": "multi_query"}, grade={"max_retries": 1})
+            services, QUESTION, profile=vary(retrieval={"expansion": "multi_query"}, grade={"max_retries": 1})
         )
     assert state["retries"] == 1
     assert state["queries_tried"] == [QUESTION, "claims department", "person responsible for claims"]
@@ -83,7 +79,7 @@ async def test_without_a_model_the_question_is_searched_for_alone(services: Serv
     await services.library.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
     for expansion in ("multi_query", "hyde"):
         done, state = await ask_for_state(
-            services, QUESTION, profile=alone(retrieval={"expansion": expansion}, grade={"max_retries": 0})
+            services, QUESTION, profile=vary(retrieval={"expansion": expansion}, grade={"max_retries": 0})
         )
         assert [source["title"] for source in state["sources"]] == ["Handbook"]
         assert len(done["warnings"]) == 1
@@ -93,7 +89,7 @@ async def test_without_a_model_the_question_is_searched_for_alone(services: Serv
 async def test_a_model_that_fails_costs_the_expansion_only(settings: Settings) -> None:
     async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.faults = [None, "policy"]
-        done, state = await ask_for_state(services, QUESTION, profile=alone(retrieval={"expansion": "hyde"}))
+        done, state = await ask_for_state(services, QUESTION, profile=vary(retrieval={"expansion": "hyde"}))
     assert "Petra Lindqvist" in done["answer"]
     assert state["queries_tried"] == [QUESTION]
     assert len(done["warnings"]) == 1
@@ -106,9 +102,9 @@ async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
             json.dumps({"scores": [{"source": 2, "relevance": 0.9}, {"source": 1, "relevance": 0.4}]}),
         ]
         _, state = await ask_for_state(
-            services, QUESTION, profile=alone(rerank={"method": "model"}, grade={"max_retries": 0})
+            services, QUESTION, profile=vary(rerank={"method": "model"}, grade={"max_retries": 0})
         )
-        plain, unranked = await ask_for_state(services, QUESTION, profile=alone(rerank={"method": "none"}))
+        plain, unranked = await ask_for_state(services, QUESTION, profile=vary(rerank={"method": "none"}))
     first, second, third = (candidate["chunk_id"] for candidate in unranked["candidates"])
     assert [source["chunk_id"] for source in state["sources"]] == [second, first, third]
     assert [source["score"] for source in state["sources"]] == [0.9, 0.4, 0.0]
@@ -117,6 +113,6 @@ async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
 
 async def test_without_a_model_to_rank_the_order_of_the_search_stands(services: Services) -> None:
     await services.library.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
-    done, state = await ask_for_state(services, QUESTION, profile=alone(rerank={"method": "model"}))
+    done, state = await ask_for_state(services, QUESTION, profile=vary(rerank={"method": "model"}))
     assert [source["title"] for source in state["sources"]] == ["Handbook"]
     assert len(done["warnings"]) == 1

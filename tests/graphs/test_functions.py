@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,8 +61,7 @@ async def serve(
         named = {"profiles": folder / "profiles.toml", "mcp_servers": folder / "servers.toml"}
         async with open_services(with_models(settings, model, model_timeout=5, **named)) as services:
             await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
-            yield Outside(replace(services, modes=in_order), model, on_call, stopping)
+            yield Outside(services, model, on_call, stopping)
 
 
 @pytest.fixture(autouse=True)
@@ -157,25 +156,6 @@ async def test_a_run_that_goes_on_elsewhere_calls_nothing_again(settings: Settin
     assert status is not None
     assert status.attempt == 2
     assert len(outside.on_call.calls) == 1
-
-
-async def test_nothing_is_called_ahead_of_the_graph(settings: Settings, tmp_path: Path) -> None:
-    early: list[Any] = []
-
-    async def hold(body: dict[str, Any]) -> None:
-        if body is outside.model.requests[0]:
-            # Route replies when the agent, did it run ahead of it, would long have called what it would.
-            await asyncio.sleep(1)
-            early.extend(body for body in outside.model.requests if body.get("tools"))
-            early.extend(outside.on_call.calls)
-
-    async with serve(settings, tmp_path) as outside:
-        ahead = outside.services.modes["outside"].model_copy(update={"speculate": True})
-        outside.model.hold = hold
-        outside.model.behaviour.tool_calls = [[CALL]]
-        await ask_for_events(replace(outside.services, modes={"outside": ahead}), QUESTION, mode="outside")
-    assert early == []
-    assert outside.on_call.calls
 
 
 async def test_a_document_that_gives_orders_reaches_only_what_the_mode_names(

@@ -96,7 +96,7 @@ async def test_a_model_abstains_in_the_language_that_it_was_given(settings: Sett
             json.dumps({"confidence": 0.9, "missing": []}),
             sentence,
         ]
-        german = Profile(name="own", language="de", speculate=False, verify=True)
+        german = Profile(name="own", language="de", verify=True)
         done, events = await ask_for_events(services, "How long is the warranty of the Falke?", profile=german)
     assert f"reply with exactly: {sentence}" in server.requests[-1]["messages"][0]["content"]
     assert (done["answer"], done["outcome"], done["confidence"]) == (sentence, "abstained", 0)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from langgraph.graph import END
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
@@ -62,7 +61,7 @@ class Seen:
 
 def make_node(function: Any, *, name: str = "grade", writes: bool = False, seconds: float = 20.0) -> Node:
     function.__name__ = name
-    return Node(Step(run=function, label="", streams=writes), seconds, lambda state: END)
+    return Node(Step(run=function, label="", streams=writes), seconds)
 
 
 def make_profile(**knobs: Any) -> dict[str, Any]:
@@ -130,7 +129,7 @@ async def test_a_node_has_the_models_of_its_mode() -> None:
 
 async def test_a_step_is_announced_and_filed() -> None:
     context, events = make_context(), list[Any]()
-    run = instrument(make_node(Seen({"confidence": 0.5})), {})
+    run = instrument(make_node(Seen({"confidence": 0.5})))
     update = await run(cast(Any, {"steps": [EARLIER], "degraded": []}), make_runtime(context, events))
     assert events == [{"type": "thinking", "step": "grade"}]
     earlier, step = update["steps"]
@@ -152,7 +151,7 @@ async def test_a_step_is_announced_and_filed() -> None:
     ids=["what the step resets", "a state without any"],
 )
 async def test_what_a_step_resets_is_what_its_own_is_added_to(update: dict[str, Any], state: Any) -> None:
-    filed = await instrument(make_node(Seen(update)), {})(state, make_runtime(make_context(), []))
+    filed = await instrument(make_node(Seen(update)))(state, make_runtime(make_context(), []))
     assert [step["node"] for step in filed["steps"]] == ["grade"]
     assert filed["degraded"] == [DEGRADED]
 
@@ -166,21 +165,21 @@ async def test_a_retried_step_is_announced_once_and_lasts_from_its_first_attempt
     monkeypatch.setattr("graphs.instrumentation.time", lambda: 1000.0)
     events: list[Any] = []
     runtime = make_runtime(make_context(), events, node_attempt=attempt, node_first_attempt_time=1000.0 - ago)
-    update = await instrument(make_node(Seen()), {})(cast(Any, {}), runtime)
+    update = await instrument(make_node(Seen()))(cast(Any, {}), runtime)
     assert len(events) == announced
     assert at_least <= update["steps"][0]["ms"] < at_least + 900
 
 
 async def test_an_attempt_without_a_time_counts_alone() -> None:
     runtime = make_runtime(make_context(), [], node_attempt=2, node_first_attempt_time=None)
-    update = await instrument(make_node(Seen()), {})(cast(Any, {}), runtime)
+    update = await instrument(make_node(Seen()))(cast(Any, {}), runtime)
     assert update["steps"][0]["ms"] < 900
 
 
 async def test_a_node_that_fails_leaves_what_it_consumed() -> None:
     context = make_context()
     with pytest.raises(RuntimeError):
-        await instrument(make_node(Seen(error=RuntimeError())), {})(cast(Any, {}), make_runtime(context, []))
+        await instrument(make_node(Seen(error=RuntimeError())))(cast(Any, {}), make_runtime(context, []))
     assert context.ledger.usage == [USED]
 
 

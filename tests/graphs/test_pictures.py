@@ -16,7 +16,7 @@ from tests.wire.openai import OpenAIServer
 from tests.workbench.test_tapes import read_tape, rehearse, replay, serve
 
 QUESTION = "How much rain fell on the Wendelstein?"
-SEES: Profile = vary(generate={"pictures": 2}, speculate=False)
+SEES: Profile = vary(generate={"pictures": 2})
 
 
 def make_report() -> bytes:
@@ -97,7 +97,7 @@ async def test_the_model_sees_the_page_with_the_figure_and_a_replay_asks_nobody(
 async def test_the_judge_sees_what_the_writer_saw(settings: Settings) -> None:
     async with serve(settings) as (services, server, _):
         await services.library.ingestion.add("default", "report.pdf", make_report())
-        await ask(services, QUESTION, profile=vary("thorough", generate={"pictures": 2}, speculate=False))
+        await ask(services, QUESTION, profile=vary("thorough", generate={"pictures": 2}))
     [[written], [judged]] = read_pictures(server, LARGE, JUDGE)
     assert judged == written
 

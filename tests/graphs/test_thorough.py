@@ -27,7 +27,7 @@ ANSWER = " ".join(f"{text.removesuffix('.')} [1]." for pair in zip(SAID, WRONG, 
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     said = {"model_replies": {LARGE: ANSWER}} | behaviour
     async with serve_models(settings, {"log.md": LOG}, changes={"model_timeout": 20}, **said) as (services, server):
-        own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
+        own = MODES["thorough"].model_copy(update={"name": "own"})
         yield replace(services, modes={"own": own}), server
 
 

@@ -34,7 +34,6 @@ CHANGES: dict[str, Any] = {
     "grade": {"max_retries": 1},
     "generate": {"answer_tokens": 60},
     # What is asked in vain takes the processor from what is not.
-    "speculate": False,
     "budget": {"seconds": 600},
 }
 """Of each mode: reading is most of what a run costs, then what is written."""

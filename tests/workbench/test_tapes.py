@@ -1,6 +1,5 @@
 """Runs on tape: run again without a call, to the same events and the same state."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -141,33 +140,9 @@ async def test_what_a_model_failed_to_say_is_repeated_without_the_wait(
         assert await rehearse(services, done["run_id"]) == []
 
 
-async def test_what_was_done_ahead_in_vain_is_on_the_bill_of_the_replay_too(settings: Settings) -> None:
-    async with serve(settings, rate=20) as (services, server, serving):
-        written = asyncio.Event()
-
-        async def hold(request: dict[str, Any]) -> None:
-            prompt = request["messages"][0]["content"]
-            if "You prepare questions" in prompt:
-                # Until what grade said ahead has been read: generate is asked.
-                await written.wait()
-                reply = '{"route": "conversational", "standalone_question": "What?", "reason": ""}'
-            elif "You judge whether" in prompt:
-                reply = '{"confidence": 0.9, "missing": []}'
-            else:
-                written.set()
-                reply = "The Falke has a warranty of 36 months [1]."
-            server.behaviour.replies.append(reply)
-
-        server.hold = hold
-        done = await ask(services, "Tell me about the warranty of the Falke")
-        assert "speculation" in {used["node"] for used in done["usage"]}
-        await serving.aclose()
-        assert await rehearse(services, done["run_id"]) == []
-
-
 async def test_what_a_budget_cut_short_is_cut_short_again(settings: Settings) -> None:
     async with serve(settings, model_timeout=1, fault="stall_before") as (services, _, serving):
-        hasty = services.modes["standard"].model_copy(update={"budget": Budget(seconds=0.3), "speculate": False})
+        hasty = services.modes["standard"].model_copy(update={"budget": Budget(seconds=0.3)})
         done = await ask(replace(services, modes={"standard": hasty}))
         assert {given_up["code"] for given_up in done["degraded"]} == {"over_budget"}
         await serving.aclose()

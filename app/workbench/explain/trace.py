@@ -147,8 +147,7 @@ class TracedStep(TypedDict):
     checkpoint_id: str
     ms: float | None
     begins: float | None
-    """Milliseconds from the run's start, as far as the time tells at which its state was saved. Steps that run ahead
-    overlap others."""
+    """Milliseconds from the run's start, as far as the time tells at which its state was saved."""
     next: list[str]
     """The steps that follow."""
     changed: list[Change]

@@ -115,7 +115,7 @@ async def run_in_memory(in_memory: AnswerGraph, thread_id: str, start: Start, co
 
     async def follow() -> None:
         with untraced():
-            async for _ in graph_pass.follow(None, ahead=False):
+            async for _ in graph_pass.follow(None):
                 pass
 
     # In a task with a context of its own: the trace of whoever asks stays as it is.

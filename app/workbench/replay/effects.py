@@ -11,7 +11,7 @@ from graphs.answer import STEPS, find_router
 
 PROFILE = "profile"
 
-INCIDENTAL = ("mode", "profile.name", "profile.assistant", "profile.budget", "profile.speculate")
+INCIDENTAL = ("mode", "profile.name", "profile.assistant", "profile.budget")
 """What differs in another mode without changing what a step does, as long as the budget is not reached."""
 
 

@@ -107,17 +107,16 @@ async def list_differences(run: SavedRun, graph: AnswerGraph, ports: Context) ->
 
 
 def repeat_measures(recorded: Sequence[ExecutedStep]) -> Callable[[ExecutedStep], ExecutedStep]:
-    """Return a function that puts the recorded measurements into each step: its time, what it read, because a replay
-    reads nothing but its tape, and the usage of speculative work that was dropped, because a replay does none."""
+    """Return a function that puts the recorded measurements into each step: its time, and what it
+    read, because a replay reads nothing but its tape."""
     left = deque(recorded)
 
     def measure(step: ExecutedStep) -> ExecutedStep:
         if not left or left[0]["node"] != step["node"]:
             return step
         then = left.popleft()
-        wasted = [used for used in then["usage"] if used["node"] != step["node"]]
         read: Any = {"read": then["read"]} if "read" in then else {}
-        return {**step, "ms": then["ms"], "usage": [*step["usage"], *wasted], **read}
+        return {**step, "ms": then["ms"], **read}
 
     return measure
 

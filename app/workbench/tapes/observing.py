@@ -38,8 +38,6 @@ class TapeObserver:
     """Stands round one run."""
 
     def __init__(self, *, is_taped: bool, player: Player | None) -> None:
-        # Speculative work would use up what is on a tape.
-        self.runs_ahead = player is None
         self._is_taped = is_taped
         self._player = player
         self._context: Context | None = None

@@ -25,8 +25,7 @@ class Call:
     request: dict[str, Any]
     """The arguments by name, as plain values and arrays. A schema is its name and its JSON schema."""
     step: int
-    """The graph's step that made the call, as checkpoints count steps. One that runs ahead of its time has the number
-    that it will have."""
+    """The graph's step that made the call, as checkpoints count steps."""
     reply: Any = None
     """The result; for a stream, the list of its chunks."""
     error: tuple[str, str] | None = None

@@ -25,7 +25,6 @@ from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCount
 from domain.ports.pictures import PagePictures, Picture
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
-from graphs.speculation import STEPS_AHEAD
 from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
@@ -102,7 +101,7 @@ class Player:
         self._run_id = run_id
         self._calls = tape.calls
         self._left: dict[bytes, deque[Call]] = defaultdict(deque)
-        # A cancelled call answers a request only where no equal one ended: speculative work is cancelled, too.
+        # A cancelled call answers a request only where no equal one ended.
         for call in sorted(tape.calls, key=lambda call: (call.step <= after, call.cut)):
             self._left[_key(call.port, call.method, call.request)].append(call)
 
@@ -326,4 +325,4 @@ def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:
 
 
 def _read_step() -> int:
-    return cast(int, get_config()["metadata"]["langgraph_step"]) + STEPS_AHEAD.get()
+    return cast(int, get_config()["metadata"]["langgraph_step"])

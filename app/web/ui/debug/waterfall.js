@@ -2,9 +2,6 @@ import { html } from "../../vendor/preact-htm.js";
 import { time } from "../../lib/figures.js";
 import { count } from "../../lib/text.js";
 
-/** Milliseconds by which a step overlaps the one before that are no accident of saving its state. */
-const AHEAD = 20;
-
 /** What made the states that no node has made. @type {Record<string, string>} */
 const WRITTEN = {
   __start__: "question", fork: "branch begins", cache: "stored answer", stop: "stopped",
@@ -14,7 +11,7 @@ const WRITTEN = {
 /** @param {{name: string, node: string}} step */
 export const nameStep = ({ name, node }) => WRITTEN[node] ?? name;
 
-/** The steps in order, each where it lay in the time of the run: some run ahead while another goes on.
+/** The steps in order, each where it lay in the time of the run.
  * @param {{trace: any, chosen: string | null, parts: string | null, choose: (step: string) => void}} props */
 export function Waterfall({ trace, chosen, parts, choose }) {
   const ends = trace.steps.map(({ begins, ms }) => (begins ?? 0) + (ms ?? 0));
@@ -22,10 +19,9 @@ export function Waterfall({ trace, chosen, parts, choose }) {
   return html`
     <ol class="waterfall card" aria-label="Steps">
       <li><button type="button" class="entry-step" aria-current=${chosen === "" ? "step" : undefined} onClick=${() => choose("")}><span>The whole run</span></button></li>
-      ${trace.steps.map((step, place) => {
+      ${trace.steps.map((step) => {
         const begins = (100 * (step.begins ?? 0)) / total;
         const share = (100 * (step.ms ?? 0)) / total;
-        const ahead = step.ms !== null && step.begins + AHEAD < Math.max(0, ...ends.slice(0, place));
         const asked = step.calls.filter(({ messages }) => messages.length).length;
         return html`
           <li key=${step.name}>
@@ -33,8 +29,8 @@ export function Waterfall({ trace, chosen, parts, choose }) {
               <span>${nameStep(step)}</span>
               <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">${step.ms !== null && html`<rect x=${Math.min(begins, 99)} y="1" width=${Math.max(share, 1)} height="6" />`}</svg>
               <span class="soft">${step.ms === null ? "" : time(step.ms)}</span>
-              ${(ahead || asked > 0 || step.warnings.length > 0 || (parts && parts === step.node)) && html`
-                <span class="soft more">${[parts && parts === step.node ? "here they part" : "", ahead ? "ran ahead" : "", asked ? `asked a model ${count(asked, "time")}` : "", step.warnings.length ? count(step.warnings.length, "warning") : ""].filter(Boolean).join(" · ")}</span>`}
+              ${(asked > 0 || step.warnings.length > 0 || (parts && parts === step.node)) && html`
+                <span class="soft more">${[parts && parts === step.node ? "here they part" : "", asked ? `asked a model ${count(asked, "time")}` : "", step.warnings.length ? count(step.warnings.length, "warning") : ""].filter(Boolean).join(" · ")}</span>`}
             </button></li>`;
       })}
     </ol>`;
