@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-open-webui check bench load mutants lock release clean
+.PHONY: help install install-dev run test test-llm test-open-webui check bench load lock release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -77,9 +77,6 @@ bench: install-dev ## what a turn, a stream, an upload and a start cost, beside 
 
 load: install-dev ## 256 and 1,000 readers at once: none cut, none late, and what is too much is refused
 	@$(BIN)/python -m benchmarks.load
-
-mutants: install-dev ## change the code in thousands of ways and list the changes that no test notices
-	@$(BIN)/python -m benchmarks.mutation $(ARGS)
 
 lock: ## pin what pyproject.toml allows, with hashes and no registry names (needs uv)
 	@sh lock.sh

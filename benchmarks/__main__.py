@@ -48,7 +48,6 @@ def main() -> None:
         for measured in (measure_clone, measure_turns, measure_streams, measure_beside_langgraph):
             for work, figure, reach in measured(Path(folder) / measured.__name__):
                 print(f"{work:<62}{figure:>22}   {reach}", flush=True)
-    print("retrieve at 1 M chunks: BENCH_CHUNKS=1000000 python -m benchmarks.scale; reach p50 15 ms, p95 25 ms")
 
 
 def repeat(measure: Callable[[], Any]) -> np.ndarray:
