@@ -113,7 +113,8 @@ def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]
 
 def vary(base: Mapping[str, Any], changes: dict[str, Any]) -> Profile:
     """Return the profile with `changes` applied, group by group. Raises `ValidationError`."""
-    return Profile.model_validate(merge_knobs(dict(base), changes), context={"rerankers": METHODS})
+    known = Profile.model_validate(base).model_dump()
+    return Profile.model_validate(merge_knobs(known, changes), context={"rerankers": METHODS})
 
 
 def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

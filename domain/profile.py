@@ -106,12 +106,6 @@ class RetrievalKnobs(_Knobs):
     queries: int = Field(4, ge=0, le=8)
     """The most queries that a language model adds at once: for the things that a question names, and in a retry for
     what is missing. Each brings sources of its own (`rerank.keep_further`)."""
-    expansion: Literal["none", "multi_query", "hyde"] = "none"
-    """Search for other wordings of the question. `multi_query`: queries that a language model writes. `hyde`: an answer
-    that it invents. The rankings are fused by reciprocal ranks with `rrf_k`. Needs a model; retries are not
-    expanded."""
-    expansion_queries: int = Field(3, ge=1, le=8)
-    """Queries that `multi_query` adds."""
 
 
 class RerankKnobs(_Knobs):
@@ -129,9 +123,6 @@ class RerankKnobs(_Knobs):
     """The same, where more, for a question of which a language model says that it compares, lists or summarises."""
     keep_further: int = Field(3, ge=1, le=MOST_SOURCES)
     """Candidates of each further query that become sources besides."""
-    mmr_lambda: float | None = Field(None, ge=0, le=1)
-    """Maximal marginal relevance: 1 weighs relevance alone, 0 only the difference from sources already chosen. None:
-    off; keep the most relevant."""
 
     @field_validator("method")
     @classmethod
@@ -243,6 +234,10 @@ class ModelKnobs(_Knobs):
     maximum."""
 
 
+_FORMER = {"retrieval": ("expansion", "expansion_queries"), "rerank": ("mmr_lambda",)}
+"""Knobs of 1.0.0 that are no more, by their group."""
+
+
 class Profile(_Knobs):
     """Every knob of a run."""
 
@@ -267,11 +262,18 @@ class Profile(_Knobs):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_speculate(cls, given: Any) -> Any:
-        """Drop a knob of 1.0.0 that means nothing any more: saved states and profiles of deployments have it."""
-        return (
-            {name: value for name, value in given.items() if name != "speculate"} if isinstance(given, dict) else given
-        )
+    def _drop_former(cls, given: Any, info: ValidationInfo) -> Any:
+        """Drop the knobs of 1.0.0 that are no more, which saved states have. A deployment that sets one that had an
+        effect on answers is told."""
+        if not isinstance(given, dict):
+            return given
+        kept = {name: value for name, value in given.items() if name != "speculate"}
+        if info.context is None:
+            for group, former in _FORMER.items():
+                knobs = kept.get(group)
+                if isinstance(knobs, dict):
+                    kept[group] = {name: value for name, value in knobs.items() if name not in former}
+        return kept
 
 
 _COMPUTES = ResearchKnobs(tasks=["compute"], rounds=3)

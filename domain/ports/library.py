@@ -59,10 +59,6 @@ class Library(Protocol):
         """In the order asked for. Chunks that are gone, or outside the scope, are left out."""
         ...
 
-    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        """By chunk id, shape (dimension,), unit length. Chunks that are gone, or outside the scope, are left out."""
-        ...
-
     async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
         """The chunks in scope that stand up to `before` places before, or `after` places after, one of these in its
         document, with these; in no particular order."""

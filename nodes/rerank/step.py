@@ -1,19 +1,16 @@
 """rerank: read the candidates' texts, score each against the question, keep the best as numbered sources."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
-import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
-from domain.profile import RerankKnobs
-from domain.scope import Scope, ScopeJson
+from domain.scope import ScopeJson
 from domain.state import Task
 from nodes.context import Context, profile_of, scope_of
-from nodes.ranking.diversity import diversify
 from nodes.ranking.model_ranking import PROMPT
 from nodes.ranking.ranking import rank_candidates
 from nodes.sources.looking_up import look_up
@@ -71,12 +68,11 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     for question, ranking in zip(groups, rankings, strict=True):
         first = max(knobs.keep, knobs.keep_broad) if state["task"] in _BROAD else knobs.keep
         keep = knobs.keep_further if state["retries"] or question != asked else first
-        best = await _choose(knobs, scope, ranking, keep, context)
-        spare = [pair for pair in ranking if pair not in best][:SPARE]
-        found = [make_source() for _, make_source in [*best, *spare]]
+        found = [make_source() for _, make_source in ranking[: keep + SPARE]]
+        best = min(keep, len(found))
         sources = await query_or_default(
-            widen_sources(found, len(best), scope, context.library, sources),
-            number_sources([*sources, *found[: len(best)]]),
+            widen_sources(found, best, scope, context.library, sources),
+            number_sources([*sources, *found[:best]]),
             context.ledger,
             "Sources were left as they are cut",
         )
@@ -86,30 +82,6 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         sources = number_sources([*looked_up, *sources])
     candidates = [candidate for ranking in rankings for candidate, _ in ranking] or state["candidates"]
     return RerankUpdate(candidates=candidates, sources=sources)
-
-
-async def _choose(
-    knobs: RerankKnobs,
-    scope: Scope,
-    ranking: list[tuple[Candidate, Callable[[], Source]]],
-    keep: int,
-    context: Context,
-) -> list[tuple[Candidate, Callable[[], Source]]]:
-    """Return the candidates that become sources, most relevant first."""
-    if knobs.mmr_lambda is None or len(ranking) <= keep:
-        return ranking[:keep]
-    embeddings = await query_or_default(
-        context.library.read_embeddings(scope, [candidate["chunk_id"] for candidate, _ in ranking]),
-        {},
-        context.ledger,
-        "The most relevant sources were kept, however alike",
-    )
-    if len(embeddings) < len(ranking):
-        # Somebody removed a document just now.
-        return ranking[:keep]
-    rows = np.stack([embeddings[candidate["chunk_id"]] for candidate, _ in ranking])
-    chosen = diversify([candidate["relevance"] or 0.0 for candidate, _ in ranking], rows, keep, knobs.mmr_lambda)
-    return [ranking[index] for index in sorted(chosen)]
 
 
 STEP = Step(

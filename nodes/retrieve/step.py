@@ -16,7 +16,6 @@ from domain.text.question import split_carried
 from domain.text.spelling import correct
 from nodes.context import Context, profile_of, scope_of
 from nodes.retrieve.abbreviations import spell_out
-from nodes.sources.expansion import HYPOTHESIS_PROMPT, QUERIES_PROMPT, expand, fuse_rankings
 from nodes.sources.fusion import prefer
 from nodes.sources.optional import query_or_default
 from nodes.sources.search import search
@@ -50,7 +49,7 @@ class RetrieveUpdate(TypedDict):
     candidates: list[Candidate]
     """Those of the query, then those of each further query, which name it."""
     queries_tried: list[str]
-    """The queries so far, and every further query or hypothetical answer that was searched for."""
+    """The queries so far, and every further query that was searched for."""
     long_forms: dict[str, str]
 
 
@@ -78,14 +77,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
         candidates = await search(spelt, spelt_background, scope, knobs, context)
-    # A retry searches for other wordings already.
-    reworded = [] if state["retries"] else await expand(question, knobs, context)
-    # A hypothetical answer counts by its meaning, not by its words.
-    likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
-    rankings, further = await asyncio.gather(
-        asyncio.gather(*(search(text, "", scope, likewise, context) for text in reworded)),
-        asyncio.gather(*(search(*_part(text), scope, knobs, context) for text in state["queries"])),
-    )
+    further = await asyncio.gather(*(search(*_part(text), scope, knobs, context) for text in state["queries"]))
     if state["focus"]:
         focused = await search(spelt, spelt_background, scope.narrow(state["focus"]), knobs, context)
         candidates = prefer(candidates, focused[:FOCUSED])
@@ -93,14 +85,14 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
         corrected_question=question,
         query=spelt + spelt_background,
         candidates=[
-            *fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
+            *candidates[: knobs.candidates],
             *(
                 Candidate(**{**candidate, "query": query})
                 for query, found in zip(state["queries"], further, strict=True)
                 for candidate in found[:FURTHER]
             ),
         ],
-        queries_tried=[*state["queries_tried"], spelt + spelt_background, *reworded, *state["queries"]],
+        queries_tried=[*state["queries_tried"], spelt + spelt_background, *state["queries"]],
         long_forms=long_forms,
     )
 
@@ -155,8 +147,5 @@ STEP = Step(
     label="Searching",
     kind="retriever",
     knobs=SPEAKS | {"retrieval"},
-    prompts=[QUERIES_PROMPT, HYPOTHESIS_PROMPT],
-    one_prompt=False,
-    asks="small",
     retry=True,
 )

@@ -1,1 +1,1 @@
-"""Finding sources: search, fusion, expansion of queries, and widening to what stands around a chunk."""
+"""Finding sources: search, fusion, and widening to what stands around a chunk."""

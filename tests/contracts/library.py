@@ -80,7 +80,6 @@ class LibraryContract:
         titled = await library.search_titled(scope, [f"title of {source}" for source in FILED], vector_of(LEGAL))
         assert {match.chunk_id for match in [*related, *titled]} <= set(read)
         assert {passage.chunk_id for passage in await library.read_around(scope, every_id, 1, 1)} == set(read)
-        assert set(await library.read_embeddings(scope, every_id)) == set(read)
         assert len(await library.list_recent(scope, 10)) == len(texts)
 
     async def test_a_filter_and_chosen_documents_hold_together(
@@ -253,18 +252,6 @@ class LibraryContract:
         [line] = passage.lines
         assert (line.start, line.end, line.page) == (passage.start, passage.end, 1)
         assert line.box == {"x": 10.5, "y": 4.0, "width": 80.0, "height": 1.5}
-
-    async def test_embeddings_are_read_back_as_stored(self, library: Library, documents: DocumentStore) -> None:
-        falke = await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
-        amsel = await store(documents, "a", "amsel.md", [VERSION])
-        ids = [m.chunk_id for m in await library.search_dense(Scope("a"), vector_of(BATTERY), 3)]
-        embeddings = await library.read_embeddings(Scope("a"), [*ids, str(uuid4()), "no id"])
-        assert set(embeddings) == set(ids)
-        np.testing.assert_allclose(embeddings[ids[0]], vector_of(BATTERY), atol=1e-6)
-        assert len(await library.read_embeddings(Scope("a", (falke.id,)), ids)) == 2
-        assert len(await library.read_embeddings(Scope("a", (amsel.id,)), ids)) == 1
-        assert await library.read_embeddings(Scope("b"), ids) == {}
-        assert await library.read_embeddings(Scope("a", ()), ids) == {}
 
     async def test_documents_are_found_by_their_titles(self, library: Library, documents: DocumentStore) -> None:
         film = await store(documents, "a", "1", [WARRANTY, BATTERY], title="Falke (film)")

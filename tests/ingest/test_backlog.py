@@ -105,7 +105,6 @@ async def test_words_find_a_document_before_it_is_embedded_and_its_meaning_does_
     assert await library.search_dense(SCOPE, question, 5) == []
     assert await library.search_titled(SCOPE, ["long.md"], question) == []
     assert await library.score_dense(SCOPE, question, ids) == []
-    assert await library.read_embeddings(SCOPE, ids) == {}
     assert await library.count_unembedded(SCOPE) == 1
     [document] = await store.list(TEAM)
     assert document.to_embed == document.chunks == await backlog.count(TEAM)

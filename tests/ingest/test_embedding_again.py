@@ -186,7 +186,6 @@ async def test_who_began_with_the_old_model_searches_and_stores_nothing(
     library = PostgresLibrary(pool, embedder)
     vector = await embedder.embed_query("When is rain measured?")
     [match] = await library.search_dense(Scope(TEAM), vector, 1)
-    await library.read_embeddings(Scope(TEAM), [match.chunk_id])
     assert await find_problem(pool, embedder) is None
     for model in (other, connect(server, "openai:another@384")):
         await choose_embedder(pool, model, again=True)
@@ -199,7 +198,6 @@ async def test_who_began_with_the_old_model_searches_and_stores_nothing(
             await library.search_dense(Scope(TEAM, (match.document_id,)), vector, 1)
         assert await library.score_dense(Scope(TEAM), vector, [match.chunk_id]) == []
         assert await library.search_titled(Scope(TEAM), ["The rain gauge"], vector) == []
-        assert len((await library.read_embeddings(Scope(TEAM), [match.chunk_id]))[match.chunk_id]) == model.dimension
         with pytest.raises(EmbedderReplaced):
             await ingestion.add(TEAM, "new.md", b"# New\n\nSome text.\n")
         assert await find_problem(pool, embedder)

@@ -57,9 +57,7 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
     if "scores" in fields:
         return json.dumps(_rank(last))
     if "queries" in fields:
-        return json.dumps(_reformulate(last) if "Queries tried:" in last else _expand(last))
-    if "passage" in fields:
-        return json.dumps({"passage": f"It is known that {_question(last).rstrip('?')} is as follows."})
+        return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
 
 
@@ -121,11 +119,6 @@ def _rank(prompt: str) -> Json:
         held = _terms(text)
         scores.append({"source": number, "relevance": round(sum(term in held for term in wanted) / len(wanted), 2)})
     return {"scores": scores}
-
-
-def _expand(prompt: str) -> Json:
-    words = [word for word in re.findall(r"\w+", _question(prompt)) if word.casefold() not in _STOP_WORDS]
-    return {"queries": [" ".join(words), *words]}
 
 
 def _verify(prompt: str) -> Json:

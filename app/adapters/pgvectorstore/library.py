@@ -6,7 +6,6 @@ from math import isfinite
 from typing import LiteralString
 from zlib import crc32
 
-import numpy as np
 from psycopg.rows import DictRow
 
 from app.adapters.pgvectorstore.table import Table
@@ -138,14 +137,6 @@ class PgVectorStoreLibrary:
             after=after,
         )
         return [self._read_passage(row) for row in rows]
-
-    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        rows = await self._table.fetch(
-            "SELECT {id}::text AS chunk_id, {embedding}::vector AS embedding FROM {table} WHERE {chosen}",
-            scope,
-            chunk_ids=chunk_ids,
-        )
-        return {row["chunk_id"]: row["embedding"] / (np.linalg.norm(row["embedding"]) or 1) for row in rows}
 
     async def count_unembedded(self, scope: Scope) -> int:
         return 0

@@ -532,8 +532,6 @@ def _say_why_dropped(
     relevance = candidate["relevance"]
     if relevance is None:
         return "was not scored: its text was not there any more"
-    if place <= knobs.keep and knobs.mmr_lambda is not None:
-        return f"came {_ordinal(place)}, and is too much like one before it (profile.rerank.mmr_lambda)"
     said = f"came {_ordinal(place)} where {knobs.keep} are kept (profile.rerank.keep)"
     missed = f", {last - relevance:.2f} below the last that was" if last is not None and last >= relevance else ""
     return f"{said}: relevance {relevance:.2f}{missed}"

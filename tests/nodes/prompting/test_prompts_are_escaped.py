@@ -32,7 +32,6 @@ from nodes.ranking.model_ranking import rank
 from nodes.reconcile.step import reconcile
 from nodes.reformulate.step import reformulate
 from nodes.route.step import route
-from nodes.sources.expansion import expand
 from nodes.verify.step import verify
 from nodes.work.step import work
 from tests.nodes import nodes_alone
@@ -188,9 +187,6 @@ async def recorded() -> list[Sequence[Message]]:
     state = make_state()
     await route(make_state(profile={}), runtime)
     await converse(state, runtime)
-    for expansion in ("multi_query", "hyde"):
-        knobs = MODES["thorough"].retrieval.model_copy(update={"expansion": expansion})
-        await expand(HOSTILE, knobs, context)
     await rank(HOSTILE, state["sources"], context)
     await grade(state, runtime)
     await reformulate(state, runtime)

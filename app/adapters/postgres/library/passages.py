@@ -11,7 +11,6 @@ from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import DocumentList, DocumentText, ListedDocument, Passage
-from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
 from domain.text.blocks import Span
@@ -47,13 +46,6 @@ _READ_AROUND: LiteralString = f"""
           WHERE n.document_id = c.document_id
             AND p.chunk_index BETWEEN n.chunk_index - %(before)s AND n.chunk_index + %(after)s
       )
-"""
-
-# The cast drops the dimension from the result's type: a prepared statement would fail once that has changed.
-_READ_EMBEDDINGS: LiteralString = """
-    SELECT id AS chunk_id, embedding::vector AS embedding FROM chunks
-    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[]) AND embedding IS NOT NULL
-      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
 _COUNT_UNEMBEDDED: LiteralString = """
@@ -131,10 +123,6 @@ class PassageReader:
     async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
         rows = await self._fetch(scope, _READ_AROUND, chunk_ids=join_ids(chunk_ids), before=before, after=after)
         return [_read_passage(row) for row in rows]
-
-    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        rows = await self._fetch(scope, _READ_EMBEDDINGS, chunk_ids=join_ids(chunk_ids))
-        return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
     async def count_unembedded(self, scope: Scope) -> int:
         [row] = await self._fetch(scope, _COUNT_UNEMBEDDED)
