@@ -1,7 +1,7 @@
 """Asks the questions of a set with the real graph."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -66,8 +66,6 @@ class Outcome(BaseModel):
     """Documents of the sources, best first."""
     ranking: list[str] = []
     """Documents of the sources and then of the other candidates, best first."""
-    first_ranking: list[str] = []
-    """The ranking before the first retry."""
     retries: int = 0
     timings: dict[str, float] = {}
     """Milliseconds per node and in `total`."""
@@ -132,7 +130,6 @@ class Asking:
     async def _run(self, question: Question, turn: TurnInput, config: RunnableConfig, context: Context) -> Outcome:
         state = cast(AnswerState, {**turn, **blank_question(), "turns": []})
         confidence = 0.0
-        first: Mapping[str, Any] | None = None
         started = perf_counter()
         async for mode, part in self._graph.astream(
             turn, config, context=context, stream_mode=["updates", "values"], durability="exit"
@@ -141,14 +138,9 @@ class Asking:
                 state = cast(AnswerState, part)
                 continue
             update = cast("dict[str, dict[str, Any]]", part)
-            first = first or update.get("rerank")
             confidence = update.get("grade", {}).get("confidence", confidence)
         total_ms = (perf_counter() - started) * 1000
-        names = await self._name_chunks(question, state, first or {})
-
-        def rank(found: Mapping[str, Any]) -> list[str]:
-            return _distinct(names.get(chunk["chunk_id"]) for chunk in (*found["sources"], *found["candidates"]))
-
+        names = await self._name_chunks(question, state)
         usage = [used for step in state["steps"] for used in step["usage"]]
         return Outcome(
             id=question.id,
@@ -165,8 +157,7 @@ class Asking:
             ],
             confidence=confidence,
             sources=_distinct(names.get(source["chunk_id"]) for source in state["sources"]),
-            ranking=rank(state),
-            first_ranking=rank(first) if first else [],
+            ranking=_distinct(names.get(chunk["chunk_id"]) for chunk in (*state["sources"], *state["candidates"])),
             retries=state["retries"],
             timings={**sum_timings(state["steps"]), "total": round(total_ms, 2)},
             calls=sum(used["calls"] for used in usage),
@@ -175,13 +166,10 @@ class Asking:
             warnings=_distinct(warning for step in state["steps"] for warning in step["warnings"]),
         )
 
-    async def _name_chunks(
-        self, question: Question, state: AnswerState, first: Mapping[str, Any]
-    ) -> dict[str, str | None]:
+    async def _name_chunks(self, question: Question, state: AnswerState) -> dict[str, str | None]:
         """Return the set's name of each chunk's document, and of its page where the question asks for one, by chunk id;
         None for documents outside the set."""
         found: list[Source | Candidate] = [*state["sources"], *state["candidates"]]
-        found += [*first.get("sources", []), *first.get("candidates", [])]
         names = {chunk["chunk_id"]: self._shelf.document_ids.get(chunk["document_id"]) for chunk in found}
         if all(relevant.page is None for relevant in question.relevant):
             return names

@@ -1,11 +1,10 @@
 """Compares two profiles on the same questions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 
 from app.evaluation.evaluation import Evaluated, Result
-from app.evaluation.permutation import find_p_value
-from app.evaluation.scoring import Pair, is_right, pair_up, score_rankings
+from app.evaluation.scoring import is_right, pair_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +15,8 @@ class Comparison:
     after: str
     differences: dict[str, float]
     """After minus before, for each metric that both have."""
-    p_values: dict[str, float]
-    """P-values of a paired permutation test: of `ndcg@10`, if documents are judged, and of `right`, which is 1 for each
-    question that came out right."""
+    p_value: float
+    """How probable it is that chance alone tells the two profiles apart by as many questions as this, or by more."""
     gained: list[str]
     """Ids of the questions that come out right only after."""
     lost: list[str]
@@ -33,20 +31,21 @@ def compare(each: Evaluated) -> list[Comparison]:
 def _compare(each: Evaluated, before: Result, after: Result) -> Comparison:
     old, new = pair_up(each.set, before.outcomes), pair_up(each.set, after.outcomes)
     was, now = [is_right(each.set, *pair) for pair in old], [is_right(each.set, *pair) for pair in new]
-    p_values = {"right": find_p_value([float(x) for x in was], [float(x) for x in now])}
-    gains = _list_ndcg(old), _list_ndcg(new)
-    if gains[0]:
-        p_values["ndcg@10"] = find_p_value(*gains)
     flips = [(question.id, a, b) for (question, _), a, b in zip(old, was, now, strict=True) if a != b]
+    gained, lost = ([id for id, _, right in flips if right is kind] for kind in (True, False))
     return Comparison(
         before=before.profile,
         after=after.profile,
         differences={n: after.metrics[n] - v for n, v in before.metrics.items() if n in after.metrics},
-        p_values=p_values,
-        gained=[id for id, _, right in flips if right],
-        lost=[id for id, right, _ in flips if right],
+        p_value=find_p_value(len(gained), len(lost)),
+        gained=gained,
+        lost=lost,
     )
 
 
-def _list_ndcg(pairs: Sequence[Pair]) -> list[float]:
-    return [row["ndcg@10"] for row in score_rankings(pairs).values()]
+def find_p_value(gained: int, lost: int) -> float:
+    """Return the two-sided p-value of a sign test: each question that came out otherwise might as well have been lost
+    as gained (McNemar, Psychometrika 12, 1947, in its exact form)."""
+    changed = gained + lost
+    rarer = sum(comb(changed, number) for number in range(min(gained, lost) + 1))
+    return min(1.0, 2 * rarer / 2**changed)

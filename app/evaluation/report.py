@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -13,7 +13,7 @@ from app.evaluation.asking import Outcome
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.report_page import draw_page, draw_row, draw_table
-from app.evaluation.scoring import Metrics, explain, find_reliability, is_right, pair_up, score
+from app.evaluation.scoring import explain, is_right, pair_up
 from app.evaluation.sets import Question
 from domain.errors import InputError
 
@@ -74,8 +74,6 @@ def _describe(each: Evaluated) -> dict[str, Any]:
             {
                 "profile": result.profile,
                 "metrics": result.metrics,
-                "by_type": _score_types(each, result),
-                "reliability": [asdict(each) for each in find_reliability(pair_up(each.set, result.outcomes))],
                 "questions": [
                     question.model_dump(exclude_defaults=True)
                     | {
@@ -92,19 +90,6 @@ def _describe(each: Evaluated) -> dict[str, Any]:
     }
 
 
-def _score_types(each: Evaluated, result: Result) -> dict[str, Metrics]:
-    """Return the metrics of each type of question, or nothing if there is only one type."""
-    types = list(dict.fromkeys(question.type for question in each.set.questions))
-    if len(types) < 2:
-        return {}
-    return {
-        kind: score(
-            replace(each.set, questions=tuple(q for q in each.set.questions if q.type == kind)), result.outcomes
-        )
-        for kind in types
-    }
-
-
 def _draw(each: Evaluated) -> str:
     comparisons = compare(each)
     flipped = {id for comparison in comparisons for id in (*comparison.gained, *comparison.lost)}
@@ -118,9 +103,6 @@ def _draw(each: Evaluated) -> str:
         [
             f"<section><h2>{escape(each.set.name)}</h2>",
             _draw_metrics(each, comparisons),
-            *(_draw_comparison(comparison) for comparison in comparisons),
-            *(_draw_types(each, result) for result in each.results),
-            *(_draw_reliability(each, result) for result in each.results),
             draw_table(
                 ("verdict", "question", "expected, and its rank", "answer", "confidence", "route", "ms"),
                 rows,
@@ -143,46 +125,6 @@ def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
     ]
     heads = ["metric", *(result.profile for result in each.results), *(f"{c.after} − {c.before}" for c in comparisons)]
     return draw_table(heads, rows, "figures")
-
-
-def _draw_comparison(comparison: Comparison) -> str:
-    tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
-    return (
-        f"<p>{escape(comparison.after)} against {escape(comparison.before)}: questions that come out right only with "
-        f"the first: {len(comparison.gained)}; only with the second: {len(comparison.lost)}. Paired permutation test: "
-        f"{escape(tests)}.</p>"
-    )
-
-
-def _draw_types(each: Evaluated, result: Result) -> str:
-    types = _score_types(each, result)
-    if not types:
-        return ""
-    names = dict.fromkeys(
-        name for metrics in types.values() for name in metrics if not name.startswith(("latency_ms", "calls", "tokens"))
-    )
-    rows = [draw_row([name, *(_show(metrics.get(name)) for metrics in types.values())]) for name in names]
-    table = draw_table((f"{result.profile}, by type", *types), rows, "figures")
-    return f"<details><summary>{escape(result.profile)} by type of question</summary>{table}</details>"
-
-
-def _draw_reliability(each: Evaluated, result: Result) -> str:
-    """Draw how often the sources answered, by confidence: a calibrated confidence lies on the diagonal."""
-    bins = find_reliability(pair_up(each.set, result.outcomes))
-    if not bins:
-        return ""
-    dots = "".join(
-        f"<circle cx='{100 * b.confidence:.1f}' cy='{100 - 100 * b.happened:.1f}' r='{1 + b.questions**0.5 / 2:.1f}'/>"
-        for b in bins
-    )
-    rows = [draw_row([str(b.questions), f"{b.confidence:.2f}", f"{b.happened:.2f}"]) for b in bins]
-    return (
-        f"<details><summary>{escape(result.profile)}: reliability of confidence</summary>"
-        "<svg viewBox='-4 -4 108 108' width='240' height='240' role='img' aria-label='Reliability diagram'>"
-        "<path d='M0 0V100H100M0 100L100 0' fill='none' stroke='currentColor' stroke-width='.5'/>"
-        f"<g fill='currentColor' fill-opacity='.6'>{dots}</g></svg>"
-        f"{draw_table(('questions', 'mean confidence', 'sources answer'), rows, 'metrics')}</details>"
-    )
 
 
 def _draw_question(each: Evaluated, result: Result, question: Question, outcome: Outcome, flipped: bool) -> str:

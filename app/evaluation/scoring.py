@@ -5,8 +5,7 @@ A metric is left out if the set lacks what it needs: without judged documents th
 
 import re
 import string
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -21,9 +20,6 @@ from domain.text.markers import strip_markers
 Pair = tuple[Question, Outcome]
 Metrics = dict[str, float]
 
-BINS = 10
-"""Number of bins of the calibration error, all equally wide."""
-
 
 def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
     """Return every metric that can be computed for the set, by name. A failed question counts as finding nothing."""
@@ -33,7 +29,7 @@ def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
         metrics |= score_usefulness(pairs)
     else:
         metrics |= average(score_rankings(pairs).values()) | score_answers(pairs) | score_citations(pairs)
-    metrics |= score_abstention(pairs) | score_retries(pairs)
+    metrics |= score_abstention(pairs)
     return metrics | score_latency([o for _, o in pairs]) | score_cost([o for _, o in pairs])
 
 
@@ -95,9 +91,7 @@ def average(rows: Collection[Metrics]) -> Metrics:
     return {name: fmean(row[name] for row in rows) for name in next(iter(rows), {})}
 
 
-def score_rankings(
-    pairs: Sequence[Pair], ranking: Callable[[Outcome], Sequence[str]] = lambda outcome: outcome.ranking
-) -> dict[str, Metrics]:
+def score_rankings(pairs: Sequence[Pair]) -> dict[str, Metrics]:
     """Return the metrics of each question that has relevant documents, by its id.
 
     These are precision@5, recall@5, recall@10, mrr@10 and ndcg@10 as `app.evaluation.ranking` defines them, and
@@ -105,7 +99,7 @@ def score_rankings(
     """
     rows: dict[str, Metrics] = {}
     for question, outcome in pairs:
-        grades, found = question.grades, ranking(outcome)
+        grades, found = question.grades, outcome.ranking
         if any(grades.values()):
             rows[question.id] = {
                 "precision@5": find_precision(grades, found, 5),
@@ -178,12 +172,7 @@ def score_citations(pairs: Sequence[Pair]) -> Metrics:
 
 
 def score_abstention(pairs: Sequence[Pair]) -> Metrics:
-    """Score abstentions and confidence.
-
-    `abstention_precision` and `abstention_recall` take unanswerable questions as positives. `abstention_auc` says how
-    well confidence tells both kinds apart. `calibration_error` is the expected calibration error (Naeini et al., AAAI
-    2015) of confidence as the probability that a question is answerable and a relevant document is among its sources.
-    """
+    """Return precision and recall of abstentions, with unanswerable questions as positives."""
     # Small talk is answered, though no document answers it.
     judged = [(q, o) for q, o in pairs if q.answerable is not None and not q.talk]
     metrics: Metrics = {}
@@ -193,68 +182,7 @@ def score_abstention(pairs: Sequence[Pair]) -> Metrics:
         if abstained:
             metrics["abstention_precision"] = fmean(abstained)
         metrics["abstention_recall"] = fmean(not o.answered for o in unanswerable)
-        metrics["abstention_auc"] = area([o.confidence for _, o in judged], [bool(q.answerable) for q, _ in judged])
-    if bins := find_reliability(pairs):
-        total = sum(each.questions for each in bins)
-        gaps = (each.questions * abs(each.confidence - each.happened) for each in bins)
-        metrics["calibration_error"] = sum(gaps) / total
     return metrics
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """The questions whose confidence lies in one tenth of the scale."""
-
-    questions: int
-    confidence: float
-    """Mean confidence."""
-    happened: float
-    """Share of the questions that the sources answer."""
-
-
-def find_reliability(pairs: Sequence[Pair]) -> list[Bin]:
-    """Return the filled bins of a reliability diagram, lowest confidence first (Niculescu-Mizil & Caruana, ICML 2005).
-
-    The sources answer a question if it is answerable and a relevant document is among them; in a practical set, if they
-    hold every fact.
-    """
-    searched = [(q, o) for q, o in pairs if q.answerable is not None and not q.talk and o.ranking]
-    if not searched:
-        return []
-    confidences = np.array([o.confidence for _, o in searched])
-    happened = np.array(
-        [bool(q.answerable and (o.facts_shown if q.must else q.grades.keys() & set(o.sources))) for q, o in searched]
-    )
-    numbers = np.minimum((confidences * BINS).astype(int), BINS - 1)
-    return [
-        Bin(
-            int((numbers == n).sum()),
-            round(float(confidences[numbers == n].mean()), 4),
-            round(float(happened[numbers == n].mean()), 4),
-        )
-        for n in np.unique(numbers)
-    ]
-
-
-def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """Return the area under the ROC curve: the share of pairs in which a positive scores above a negative, with ties
-    counting half (Hanley & McNeil, Radiology 1982). Both must occur."""
-    values, is_positive = np.array(scores), np.array(positive, dtype=bool)
-    good, bad = values[is_positive][:, None], values[~is_positive]
-    return float((good > bad).mean() + 0.5 * (good == bad).mean())
-
-
-def score_retries(pairs: Sequence[Pair]) -> Metrics:
-    """Count the questions that were retried, and those whose nDCG@10 that raised or lowered."""
-    retried = [(q, o) for q, o in pairs if o.retries]
-    before = score_rankings(retried, lambda outcome: outcome.first_ranking)
-    after = score_rankings(retried)
-    changes = [after[q]["ndcg@10"] - before[q]["ndcg@10"] for q in after]
-    return {
-        "retried": float(len(retried)),
-        "retries_helped": float(sum(change > 1e-9 for change in changes)),
-        "retries_hurt": float(sum(change < -1e-9 for change in changes)),
-    }
 
 
 def score_latency(outcomes: Sequence[Outcome]) -> Metrics:

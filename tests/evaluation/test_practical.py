@@ -10,7 +10,6 @@ from app.evaluation.evaluation import Options, evaluate
 from app.evaluation.facts import find_facts, fold
 from app.evaluation.practical import list_flaws
 from app.evaluation.report import write_report
-from app.evaluation.scoring import find_reliability, pair_up
 from app.evaluation.sets import Question, SetError, read_sets
 from app.wiring.services import Services
 from domain.profile import MODES
@@ -78,9 +77,7 @@ async def test_each_library_is_asked_in_a_workspace_of_its_own(services: Service
     assert result.outcomes["deposit"].facts_shown
     assert not result.outcomes["chess"].citations
     assert result.metrics["useful"] == result.metrics["facts_shown"] == 1
-    assert sum(each.questions for each in find_reliability(pair_up(each, result.outcomes))) == 3
     page = write_report([evaluated], tmp_path / "out", "machine").read_text("utf-8")
-    assert "Reliability diagram" in page
     assert "35 euros" in page
     assert evaluated.kept is None
     for table in ("documents", "term_frequencies", "vocabulary"):

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.evaluation.asking import Cited, Outcome
+from app.evaluation.comparison import find_p_value
 from app.evaluation.scoring import (
-    area,
     contains_gold,
     explain,
     is_right,
@@ -17,7 +17,6 @@ from app.evaluation.scoring import (
     score_citations,
     score_latency,
     score_rankings,
-    score_retries,
 )
 from app.evaluation.sets import EvaluationSet, Question
 
@@ -86,22 +85,6 @@ def test_abstention() -> None:
     metrics = score_abstention(pairs)
     assert metrics["abstention_precision"] == 0.5
     assert metrics["abstention_recall"] == 0.5
-    # 0.9 beats both; 0.3 ties with one and loses to the other
-    assert metrics["abstention_auc"] == 2.5 / 4
-    # bins: 0.9 (happened), {0.3, 0.3} (neither), 0.4 (not)
-    assert metrics["calibration_error"] == pytest.approx((0.1 + 2 * 0.3 + 0.4) / 4)
-    assert "abstention_auc" not in score_abstention(pairs[:2])
-    assert area([1, 2, 3], [False, True, True]) == 1
-
-
-def test_retries_that_helped_and_hurt() -> None:
-    def retry(id: str, before: str, after: str) -> tuple[Question, Outcome]:
-        outcome = make_outcome(id, after, retries=1).model_copy(update={"first_ranking": before.split()})
-        return make_question(id, {"d": 1}), outcome
-
-    pairs = [retry("up", "e d", "d e"), retry("down", "d", "e"), retry("same", "e d", "e d")]
-    pairs.append((make_question("once", {"d": 1}), make_outcome("once", "e")))
-    assert score_retries(pairs) == {"retried": 3, "retries_helped": 1, "retries_hurt": 1}
 
 
 def test_latency_by_node() -> None:
@@ -142,3 +125,10 @@ def test_why_a_question_went_wrong(question: dict[str, Any], outcome: dict[str, 
     each = EvaluationSet("set", (asked,), "f")
     assert explain(each, asked, became) == why
     assert is_right(each, asked, became) == (not why)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"), [(0, 0, 1.0), (3, 0, 2 / 8), (0, 4, 2 / 16), (1, 1, 1.0), (9, 1, 22 / 1024)]
+)
+def test_how_probable_it_is_that_chance_alone_tells_profiles_apart(gained: int, lost: int, p: float) -> None:
+    assert find_p_value(gained, lost) == find_p_value(lost, gained) == p

@@ -161,11 +161,10 @@ def _print_wrong(each: Evaluated) -> None:
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
     out.print(
         f"{escape(comparison.after)} against {escape(comparison.before)}: "
         f"{count(len(comparison.gained), 'question')} gained, {len(comparison.lost)} lost; "
-        f"paired permutation test: {tests}"
+        f"sign test: p = {comparison.p_value:.3g}"
     )
     for sign, ids in (("+", comparison.gained), ("-", comparison.lost)):
         if ids:
