@@ -49,8 +49,8 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
 
 
 def test_every_revision_has_a_number_of_its_own() -> None:
-    numbers = [path.name[:4] for path in sorted((Path(migrations.__file__).parent / "versions").glob("0*.py"))]
-    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+    numbers = [path.name[:4] for path in (Path(migrations.__file__).parent / "versions").glob("0*.py")]
+    assert len(set(numbers)) == len(numbers)
 
 
 async def test_upgrading_again_changes_nothing(database_url: str) -> None:
@@ -59,12 +59,13 @@ async def test_upgrading_again_changes_nothing(database_url: str) -> None:
     assert await fetch_value(database_url, "SELECT revision FROM schema_version") == before
 
 
-async def test_a_database_of_a_newer_version_is_left_alone(database_url: str) -> None:
-    newer = "UPDATE schema_version SET revision = '9999' RETURNING revision"
-    assert await fetch_value(database_url, newer) == "9999"
-    with pytest.raises(ConfigurationError, match="newer askgraph"):
+@pytest.mark.parametrize(("revision", "says"), [("9999", "newer askgraph"), ("0007", "between two releases")])
+async def test_a_database_of_another_version_is_left_alone(database_url: str, revision: str, says: str) -> None:
+    other = f"UPDATE schema_version SET revision = '{revision}' RETURNING revision"
+    assert await fetch_value(database_url, other) == revision
+    with pytest.raises(ConfigurationError, match=says):
         await upgrade(database_url)
-    assert await fetch_value(database_url, "SELECT revision FROM schema_version") == "9999"
+    assert await fetch_value(database_url, "SELECT revision FROM schema_version") == revision
 
 
 async def test_upgrading_blocks_no_event_loop(bare_url: str) -> None:

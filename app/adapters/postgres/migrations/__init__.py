@@ -112,6 +112,11 @@ async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> Non
     found = await find_revision(connection) or ""
     if found > newest:
         raise ConfigurationError("The database belongs to a newer askgraph; upgrade this one.")
+    if found and found not in map(_read_number, await asyncio.to_thread(_list_versions)):
+        raise ConfigurationError(
+            "The database was made by a version between two releases, and cannot be upgraded. Name another database, "
+            "and ingest the documents again."
+        )
     await cursor.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
     for statements, move_rows in await asyncio.to_thread(_load_versions, found):
         for each in statements:
