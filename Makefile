@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-open-webui check bench load lock release clean
+.PHONY: help install install-dev run test test-llm test-open-webui check bench lock release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -74,9 +74,6 @@ test-open-webui: install-dev .venv-open-webui/.installed ## Open WebUI, in an en
 
 bench: install-dev ## what a turn, a stream, an upload and a start cost, beside what they should: ten minutes
 	@$(BIN)/python -m benchmarks
-
-load: install-dev ## 256 and 1,000 readers at once: none cut, none late, and what is too much is refused
-	@$(BIN)/python -m benchmarks.load
 
 lock: ## pin what pyproject.toml allows, with hashes and no registry names (needs uv)
 	@sh lock.sh

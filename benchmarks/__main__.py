@@ -1,8 +1,7 @@
 """Prints what askgraph costs on this machine, beside what it should cost (`make bench`, under ten minutes).
 
 Each figure is the median of five. Milliseconds are those of whole requests over HTTP and grow on a busy machine; CPU,
-memory and counts are those of the service's process and of its servers, and hardly do. The other modules of this
-folder measure one thing each more closely.
+memory and counts are those of the service's process and of its servers, and hardly do.
 """
 
 import asyncio
