@@ -468,7 +468,7 @@ CREATE UNIQUE INDEX current_assistants ON assistants (workspace_id, assistant_id
 """
 
 QUEUE = """
--- The columns are the fields of domain.runs.RunStatus. 0015 adds the lease, and drops what it replaces.
+-- The columns are the fields of domain.runs.RunStatus. 0017 adds the lease, and drops what it replaces.
 CREATE TABLE accepted_runs (
     workspace_id text NOT NULL,
     run_id text NOT NULL,

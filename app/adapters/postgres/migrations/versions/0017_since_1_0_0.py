@@ -19,6 +19,7 @@ from psycopg.rows import dict_row, tuple_row
 
 from app.adapters.postgres.documents.frequencies import CHUNKS, number_audience
 from domain.people.names import fold_name
+from domain.text.sketch import sketch
 
 LEASES = """
 -- `place`: the number of the run in its thread. `claimed_until`: until then nobody but the holder of `attempt` may
@@ -183,6 +184,42 @@ DROP POLICY IF EXISTS of_workspace ON term_frequencies;
 INSERT INTO term_frequencies (workspace_id, term, chunks) SELECT workspace_id, {CHUNKS}, chunks FROM workspaces;
 """
 
+# The audit log holds each name of what was changed by itself, so that it can be erased; and actions hold none.
+# A name that was cut off cannot be erased any more.
+AUDIT = r"""
+ALTER TABLE audit_log RENAME target TO targets;
+ALTER TABLE audit_log ALTER targets TYPE text[] USING
+    CASE WHEN length(targets) < 1000 THEN string_to_array(targets, ', ')
+    ELSE trim_array(string_to_array(targets, ', '), 1) END;
+UPDATE audit_log SET targets = substring(action FROM '/documents/([^/]+)') || targets,
+    action = regexp_replace(action, '(/documents)/[^/]+', '\1/{document_id}')
+WHERE action ~ '/documents/[^/]'
+"""
+
+# What texts share with others (`domain.text.sketch`): those that documents hold, held, and held when deleted.
+SKETCHED = ("documents", "document_revisions", "document_marks")
+
+# The condition is that of the policies, which do not apply to the view's owner. An earlier text has the groups that it
+# had, or those of its document.
+SKETCHES = """
+CREATE VIEW sketches_of_workspace AS SELECT * FROM (
+    SELECT workspace_id, document_id, groups, sketch, true AS is_current FROM documents
+    UNION ALL
+    SELECT revision.workspace_id, revision.document_id, coalesce(nullif(own.groups, '{}'), document.groups),
+        revision.sketch, false
+    FROM document_revisions AS revision JOIN documents AS document
+        ON (document.workspace_id, document.document_id) = (revision.workspace_id, revision.document_id)
+        LEFT JOIN revision_groups AS own ON (own.workspace_id, own.document_id, own.revision)
+            = (revision.workspace_id, revision.document_id, revision.revision)
+    UNION ALL
+    SELECT workspace_id, document_id, groups, sketch, false FROM document_marks AS mark
+    WHERE NOT EXISTS (
+        SELECT FROM documents
+        WHERE documents.workspace_id = mark.workspace_id AND documents.document_id = mark.document_id
+    )
+) AS held WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE
+"""
+
 _LIST_THREADS = "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints"
 _LIST_PACKS = """
     SELECT channel AS name, blob FROM checkpoint_blobs WHERE (thread_id, checkpoint_ns, version) = (%s, %s, '')
@@ -241,6 +278,9 @@ def list_statements() -> list[str]:
         ERASURES,
         ASSISTANTS,
         TERMS,
+        AUDIT,
+        *(f"ALTER TABLE {table} ADD sketch bigint[] NOT NULL DEFAULT '{{}}'" for table in SKETCHED),
+        SKETCHES,
     ]
 
 
@@ -248,6 +288,7 @@ async def move_rows(connection: AsyncConnection[Any]) -> None:
     await _move_states(connection)
     await _name_assistants(connection)
     await _part_terms(connection)
+    await _sketch_texts(connection)
 
 
 async def _move_states(connection: AsyncConnection[Any]) -> None:
@@ -290,6 +331,20 @@ async def _part_terms(connection: AsyncConnection[Any]) -> None:
     for workspace_id, groups in await (await cursor.execute(_LIST_AUDIENCES)).fetchall():
         moved = {"workspace_id": workspace_id, "groups": groups, "audience": number_audience(groups)}
         await cursor.execute(_MOVE_TERMS, moved)
+
+
+async def _sketch_texts(connection: AsyncConnection[Any]) -> None:
+    """Sketch the texts that are there, one at a time."""
+    cursor = connection.cursor(row_factory=tuple_row)
+    for table in SKETCHED[:2]:
+        listed = await cursor.execute(f"SELECT workspace_id, document_id, revision FROM {table}")
+        for key in await listed.fetchall():
+            at = f"{table} WHERE (workspace_id, document_id, revision) = (%s, %s, %s)"
+            [(text,)] = await (await cursor.execute(f"SELECT text FROM {at}", key)).fetchall()
+            changed = at.replace(" WHERE", " SET sketch = %s WHERE")
+            await cursor.execute(f"UPDATE {changed}", [sketch(text), *key])
+    for table in SKETCHED:
+        await cursor.execute(f"CREATE INDEX {table}_by_sketch ON {table} USING gin (workspace_id, sketch)")
 
 
 def _convert(bodies: dict[str, bytes], rows: list[dict[str, Any]]) -> Iterator[_Converted]:
