@@ -1,6 +1,5 @@
 """Runs: the request, the lease of the process that executes it, the status, and the record."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired
@@ -9,10 +8,9 @@ from typing_extensions import TypedDict
 
 from domain.documents import Citation
 from domain.events import Done, Failed
-from domain.history.lineage import UsedDocument
 from domain.outcome import Outcome, Reason
 from domain.scope import ScopeJson
-from domain.state import AnswerState, Degradation, Turn, TurnInput, Usage
+from domain.state import Degradation, Turn, TurnInput, Usage
 
 NEW_THREAD = "__new_thread"
 """Key of a run's configuration whose thread has no states yet, so that none are looked for. LangGraph leaves keys with
@@ -168,23 +166,6 @@ class RunRecord:
     """The run's fallbacks, in order."""
     prompts: dict[str, str] = field(default_factory=dict)
     """The version of each prompt that a model was asked with, by node."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServedRun:
-    """A run that a cached answer ended at once. It begins a thread."""
-
-    request: RunRequest
-    record: RunRecord
-    ended: Done
-    ended_id: str
-    ended_at: datetime
-    shown: Shown
-    documents: list[UsedDocument]
-    state: AnswerState
-    """The thread's state after it."""
-    metadata: Mapping[str, Any]
-    """The metadata of that state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,17 @@ The key holds everything that the answer depends on, so nothing is ever invalida
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from time import perf_counter
 from typing import Any, cast
 
 import orjson
 
-from app.answering.graph_pass import milliseconds_since
-from app.answering.parts import RunParts
-from app.answering.records import adopt, make_record, make_shown, publish_record
-from app.history.thread_states import describe_run
 from domain.events import Done, Event, data_of
-from domain.execution.streams import StreamedEvent
 from domain.history.lineage import Lineage, UsedDocument
 from domain.outcome import ANSWERS
-from domain.people.access import Caller
 from domain.ports.answers import AnswerKey, EncodedAnswer
-from domain.runs import RunRequest, ServedRun
+from domain.runs import RunRequest
 from domain.scope import Scope
-from domain.state import STATE_VERSION, AnswerState, Turn, TurnInput
+from domain.state import AnswerState, Turn, TurnInput
 from graphs.prompt_versions import ALL_VERSIONS
 from nodes.context import profile_of
 
@@ -142,40 +134,3 @@ def make_own(done: Done, request: RunRequest, total_ms: float) -> Done:
 
 
 ANSWERED_BEFORE = "it was answered before"
-
-
-async def serve_cached(parts: RunParts, request: RunRequest, caller: Caller) -> list[StreamedEvent] | None:
-    """Answer a run that begins a conversation from the cache. Stores it, and returns its events; None where no answer
-    is cached.
-
-    Raises `TooManyRuns`, `BudgetSpent`, `UnknownDocument`, `DatabaseUnavailable`, and `InputError` where the database
-    cannot hold the question.
-    """
-    started_at, started = datetime.now(UTC), perf_counter()
-    turn, thread_id = request.turn, request.thread_id
-    key = CacheKey.of(turn, [], parts.fingerprint)
-    answer = await parts.answers.recall(key.at(await parts.documents.corpus_fingerprint(key.scope)))
-    if answer is None:
-        return None
-    # Only now: a run that is not cached is checked when it is accepted.
-    await parts.limits.check_run(caller)
-    total_ms = milliseconds_since(started)
-    events, done, lineage = decode_answer(answer, request, total_ms)
-    state = adopt(turn, [], done, ANSWERED_BEFORE)
-    record = make_record(state, thread_id, started_at, total_ms, done)
-    streamed = [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate([*events, done], start=1)]
-    await parts.served.keep(
-        ServedRun(
-            request=request,
-            record=record,
-            ended=done,
-            ended_id=streamed[-1].id,
-            ended_at=started_at + timedelta(milliseconds=total_ms),
-            shown=make_shown(events, [], done),
-            documents=list(lineage.documents),
-            state=state,
-            metadata={**describe_run(turn, cached="true"), "state_version": STATE_VERSION},
-        )
-    )
-    publish_record(record)
-    return streamed

@@ -2,7 +2,7 @@
 ended."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
 from math import inf
@@ -136,12 +136,11 @@ class Broadcast:
     """The events of one attempt at a run. Followers in this process read them from memory; for all others they are
     added to the run's stream."""
 
-    def __init__(self, run_id: str, attempt: int, streams: RunStreams, sent: Sequence[StreamedEvent] = ()) -> None:
-        """`sent` are the events of a run that has ended already; they are not added to the stream."""
+    def __init__(self, run_id: str, attempt: int, streams: RunStreams) -> None:
         self.run_id = run_id
         self.attempt = attempt
         self._streams = streams
-        self._sent = list(sent)
+        self._sent: list[StreamedEvent] = []
         self._news = asyncio.Event()
         self._closed = False
 

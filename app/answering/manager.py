@@ -9,8 +9,7 @@ from typing import Self, cast
 from uuid import uuid4
 
 from app.access.authority import limit_rights
-from app.answering.cached_answers import serve_cached
-from app.answering.following import Broadcast, follow_elsewhere, note_followed
+from app.answering.following import follow_elsewhere, note_followed
 from app.answering.parts import RunParts
 from app.answering.requests import AcceptedRun, Ask, Branch, read_events
 from app.answering.run_execution import RunExecution
@@ -101,8 +100,8 @@ class RunManager:
         return self._draining is not None
 
     async def start(self, ask: Ask) -> AcceptedRun:
-        """Accept a question: the one way in, for every protocol. Its run is answered from the cache, and has ended
-        then, or it is started, and continues whether anybody follows it or not.
+        """Accept a question: the one way in, for every protocol. Its run is started, and continues whether anybody
+        follows it or not.
 
         Raises everything that is wrong with the request, before it costs anything: `QuestionError`, `UnknownMode`,
         `AssistantError`, `FilterError`, `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `TooManyRuns`, `BudgetSpent`,
@@ -129,8 +128,6 @@ class RunManager:
             caller=ask.caller.name,
             noted=dict(ask.noted),
         )
-        if request.begins_thread and not request.history and (served := await self._serve_cached(request, ask.caller)):
-            return served
         started = await self._accept(request, ask.caller, wait=ask.when_busy != "reject")
         if ask.thread_id is not None and ask.when_busy == "interrupt":
             # Only now that this run is accepted: of several that interrupt at once, each stops those before it.
@@ -141,20 +138,6 @@ class RunManager:
                 if ask.caller.may_change(status.request.caller):
                     await self.stop(workspace_id, status.request.run_id)
         return started
-
-    async def _serve_cached(self, request: RunRequest, caller: Caller) -> AcceptedRun | None:
-        """Answer a run that begins a conversation from the cache. What follows on something is looked up once its turn
-        has come: until then its conversation is not known."""
-        parts = self._parts
-        parts.admission.enter()
-        try:
-            events = await serve_cached(parts, request, caller)
-        finally:
-            parts.admission.leave()
-        if events is None:
-            return None
-        broadcast = Broadcast(request.run_id, 1, parts.streams, events)
-        return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, broadcast)
 
     async def resume(self, branch: Branch) -> AcceptedRun:
         """Start a run from a saved state. The answer cache is neither read nor written."""

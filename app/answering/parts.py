@@ -12,7 +12,7 @@ from app.history.thread_states import ThreadStates
 from app.history.threads import Threads
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
-from domain.ports.runs import RunQueue, ServedRuns
+from domain.ports.runs import RunQueue
 from domain.ports.streams import RunStreams
 from nodes.context import Context
 
@@ -24,7 +24,6 @@ class RunParts:
     states: ThreadStates
     threads: Threads
     queue: RunQueue
-    served: ServedRuns
     streams: RunStreams
     answers: AnswerCache
     documents: DocumentStore

@@ -55,27 +55,24 @@ class ThreadStates:
 
 
 def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:
-    """Build the configuration of one attempt at a run. `more` is added to the metadata."""
-    metadata = {"thread_id": thread_id, **describe_run(turn, attempt=attempt, **more)}
+    """Build the configuration of one attempt at a run. By the metadata, to which `more` is added, its traces and
+    checkpoints are found, and checkpoints of an attempt refused that a later one has replaced."""
+    workspace_id = turn["scope"]["workspace_id"]
+    metadata = {
+        "thread_id": thread_id,
+        "run_id": turn["run_id"],
+        "workspace_id": workspace_id,
+        "mode": turn["mode"],
+        "attempt": attempt,
+        **more,
+    }
     return RunnableConfig(
-        configurable=locate_states(metadata["workspace_id"], thread_id)["configurable"],
+        configurable=locate_states(workspace_id, thread_id)["configurable"],
         run_id=UUID(trace_id(turn["run_id"], attempt)),
         run_name="answer",
         metadata=metadata,
         recursion_limit=RECURSION_LIMIT,
     )
-
-
-def describe_run(turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> dict[str, Any]:
-    """Build the metadata by which a run's traces and checkpoints are found, and checkpoints of an attempt refused that
-    a later one has replaced."""
-    return {
-        "run_id": turn["run_id"],
-        "workspace_id": turn["scope"]["workspace_id"],
-        "mode": turn["mode"],
-        "attempt": attempt,
-        **more,
-    }
 
 
 def locate_states(workspace_id: str, thread_id: str, **more: str) -> RunnableConfig:

@@ -14,7 +14,6 @@ from app.adapters.postgres.assistants import PostgresAssistantStore
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.client_threads import PostgresClientThreads
-from app.adapters.postgres.conversations.served_runs import PostgresServedRuns
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.erasure.store import PostgresEraser
 from app.adapters.postgres.pool import Pool, read_identity, translated_errors
@@ -48,7 +47,7 @@ from domain.ports.conversations import ClientThreads, ConversationIndex
 from domain.ports.feedback import FeedbackStore
 from domain.ports.keys import UsageCounter
 from domain.ports.retention import Retention, SavedStates
-from domain.ports.runs import RunLog, RunQueue, ServedRuns, ThreadStore
+from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.ports.streams import RunStreams
 from graphs.answer import AnswerGraph, build_answer_graph
 
@@ -65,7 +64,6 @@ class RunServices:
     queue: RunQueue
     streams: RunStreams
     log: RunLog
-    served: ServedRuns
     answers: AnswerCache
     retention: Retention
     eraser: Eraser
@@ -128,8 +126,6 @@ async def open_runs(
         graph = build_answer_graph(saver, settings.model_timeout)
         states = ThreadStates(graph, saver.flush, translated_errors)
         thread_store = PostgresThreadStore(pool)
-        served = PostgresServedRuns(pool, saver)
-        stack.push_async_callback(served.close)
         names = [
             *name_models(models.chat, settings),
             *(reranker.name for reranker in models.rerankers.values()),
@@ -143,7 +139,6 @@ async def open_runs(
             queue=queue,
             streams=streams,
             log=stores.runs,
-            served=served,
             answers=answers,
             retention=retention,
             eraser=PostgresEraser(pool),

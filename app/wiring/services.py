@@ -114,7 +114,6 @@ class Services:
             states=self.runs.states,
             threads=self.runs.threads,
             queue=self.runs.queue,
-            served=self.runs.served,
             streams=self.runs.streams,
             answers=self.runs.answers,
             documents=self.library.documents,

@@ -39,11 +39,6 @@ class AnswerCounts:
 class AnswerCache(Protocol):
     """Finished answers by key. Never raises: an unreachable cache is a miss, and is logged once."""
 
-    async def recall(self, key: AnswerKey) -> EncodedAnswer | None:
-        """Return the stored answer. Counts as a hit of the workspace; a miss is counted by the `lead` that follows
-        it."""
-        ...
-
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
         """Store an answer."""
         ...

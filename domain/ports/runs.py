@@ -16,7 +16,6 @@ from domain.runs import (
     RunRequest,
     RunState,
     RunStatus,
-    ServedRun,
     Shown,
     Spending,
 )
@@ -24,7 +23,7 @@ from domain.scope import Scope
 
 
 class RunLog(Protocol):
-    """The records, of which `RunQueue.end` keeps most. Raises `DatabaseUnavailable`."""
+    """The records, which `RunQueue.end` keeps. Raises `DatabaseUnavailable`."""
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
 
@@ -44,15 +43,6 @@ class RunLog(Protocol):
     ) -> tuple[list[Spending], Spending]:
         """Sum up the usage of the runs since then, by key, most expensive first, and in total. None for `workspace_id`
         means all workspaces, which only the operator may see, not a tenant."""
-        ...
-
-
-class ServedRuns(Protocol):
-    """Stores runs that were answered from the cache. Raises `DatabaseUnavailable`."""
-
-    async def keep(self, run: ServedRun) -> None:
-        """Store the run with its record, the thread that it begins and the thread's state, all or nothing. Runs that
-        come within a few milliseconds are stored together, and all of them wait for one commit."""
         ...
 
 

@@ -88,18 +88,6 @@ async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with_anywhere(
         assert [run.cached for run in runs] == [True, False]
 
 
-async def test_its_state_is_what_langgraph_would_save(services: Services, first: list[Event]) -> None:
-    hit, _ = await give(services.make_run_manager())
-    states = services.runs.states
-    saved = await states.read("default", hit["thread_id"])
-    await services.runs.thread_store.claim("default", "other")
-    await states.write("other", saved.values, cached="true")  # type: ignore[arg-type]
-    written = await states.read("default", "other")
-    assert saved.values == written.values
-    assert (saved.next, saved.tasks) == (written.next, written.tasks) == ((), ())
-    assert saved.metadata == written.metadata
-
-
 async def test_hits_that_come_together_are_all_on_record(services: Services, first: list[Event]) -> None:
     manager = services.make_run_manager()
     for hit, _ in await asyncio.gather(*(give(manager) for _ in range(20))):

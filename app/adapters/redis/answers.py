@@ -48,14 +48,6 @@ redis.call('EXPIRE', KEYS[2], ARGV[4])
 return 1
 """
 
-# KEYS: the answer, the workspace's counts. ARGV: the documents' state.
-_RECALL = """
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
-if stored[1] ~= ARGV[1] then return {} end
-redis.call('HINCRBY', KEYS[2], 'hits', 1)
-return stored
-"""
-
 
 class RedisAnswerCache:
     """Finished answers, kept for `ttl`. Never raises; see `domain.ports.answers.AnswerCache`."""
@@ -65,15 +57,9 @@ class RedisAnswerCache:
         self._server = server
         self._namespace = namespace
         self._ttl = ttl
-        self._recall = server.register_script(_RECALL)
         self._lead = server.register_script(_LEAD)
         self._release = server.register_script(_RELEASE)
         self._put = server.register_script(_PUT)
-
-    async def recall(self, key: AnswerKey) -> EncodedAnswer | None:
-        keys = [self._locate(key.workspace_id, *names) for names in (("answer", key.digest), ("counts",))]
-        found = await self._server.run(self._recall, keys, [key.corpus])
-        return _read_answer(found) if found else None
 
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
         now = time.time()

@@ -4,10 +4,8 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.postgres.assistants import PostgresAssistantStore
-from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
-from app.adapters.postgres.conversations.served_runs import PostgresServedRuns
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
@@ -18,7 +16,6 @@ from tests.contracts.conversations import CostContract, RunLogContract, ThreadSt
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.feedback import FeedbackStoreContract
 from tests.contracts.library import LibraryContract
-from tests.contracts.served_runs import ServedRunsContract
 
 
 @pytest_asyncio.fixture
@@ -74,15 +71,6 @@ class TestPostgresAssistantStore(AssistantStoreContract):
     @pytest.fixture
     def assistants(self, pool: Pool) -> PostgresAssistantStore:
         return PostgresAssistantStore(pool)
-
-
-class TestPostgresServedRuns(ServedRunsContract):
-    @pytest_asyncio.fixture
-    async def served(self, pool: Pool) -> AsyncIterator[PostgresServedRuns]:
-        async with open_saver(pool) as saver:
-            served = PostgresServedRuns(pool, saver)
-            yield served
-            await served.close()
 
 
 class TestPostgresThreadStore(ThreadStoreContract):

@@ -153,7 +153,6 @@ OF_NO_WORKSPACE = {
     "_COPY_TERMS",
     "_COPY_TO_EMBED",
     "_COPY_TOKENS",
-    "_STORE",
     "DROP_UNNEEDED",
     "LOCK_UNNEEDED",
     "_TAKE_DROPPED",

@@ -119,12 +119,6 @@ class PackedSaver(BaseCheckpointSaver[str]):
         self._buffer.note_put(place)
         return _make_config(place, pack.owner.namespace, checkpoint["id"])
 
-    def pack_alone(self, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Pack:
-        """Pack the first checkpoint of a thread, for whoever stores it with other rows of the thread."""
-        pack = Pack(Owner("", None, 1))
-        self._put(pack, {"configurable": {}}, checkpoint, metadata)
-        return pack
-
     def _put(self, pack: Pack, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> None:
         for channel, value in checkpoint["channel_values"].items():
             version = checkpoint["channel_versions"].get(channel)
