@@ -1,10 +1,8 @@
 """Lexical search: BM25 over the terms of the chunks. `bm25` turns texts and queries into numbers."""
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
-from uuid import UUID
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
@@ -26,20 +24,14 @@ from app.adapters.postgres.row_security import READABLE
 from domain.documents import Match
 from domain.scope import Scope
 
-REMEMBERED_QUERIES = 256
-"""Number of recent queries whose term weights are kept, because `score_lexical` follows `search_lexical` within
-milliseconds."""
-
 # Returns the number of chunks that hold each term, `CHUNKS` among them, in documents that the asker may read. The row
-# without a term holds the number of chunks in the scope's documents, and the state that the workspace is in.
+# without a term holds the number of chunks in the scope's documents.
 COUNT_TERMS: LiteralString = f"""
-    SELECT term, sum(chunks)::int AS chunks, NULL::uuid AS corpus FROM term_frequencies
+    SELECT term, sum(chunks)::int AS chunks FROM term_frequencies
     WHERE workspace_id = %(workspace_id)s AND {READABLE} AND term = ANY(%(terms)s::int[]) GROUP BY term
     UNION ALL
-    SELECT NULL, (
-        SELECT coalesce(sum(documents.chunks), 0) FROM documents
-        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-    ), corpus FROM workspaces WHERE workspace_id = %(workspace_id)s
+    SELECT NULL, coalesce(sum(documents.chunks), 0)::int FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
 # The GIN index finds the chunks that `fit_plan` asks for; IS TRUE keeps the planner off the b-tree. The statement is
@@ -78,13 +70,10 @@ _SEARCH_IN_DOCUMENTS: LiteralString = """
     ORDER BY score DESC, best.chunk_id
 """
 
-# Returns nothing if the weights come from another state of the workspace than the current one.
 _SCORE: LiteralString = """
     SELECT chunk_id::text, document_id::text, -(impacts <#> %(weights)s) AS score
     FROM chunk_terms
     WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
-      AND (%(corpus)s::uuid IS NULL
-           OR %(corpus)s = (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s))
 """
 
 # Returns two kinds of rows: a chunk with its impacts, and a term, or `CHUNKS`, with the number of chunks that hold it.
@@ -102,17 +91,12 @@ _READ_IMPACTS: LiteralString = f"""
 """
 
 
-_Key = tuple[str, frozenset[str] | None, str]
-"""What the weights of a query's terms depend on: workspace, groups and query."""
-
-
 class LexicalSearch:
     """The part of `Library` that compares words."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._filtered = FilteredDocuments()
-        self._weights: OrderedDict[_Key, tuple[UUID | None, SparseVector]] = OrderedDict()
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
         terms = weigh_query(scope.workspace_id, query)
@@ -127,7 +111,6 @@ class LexicalSearch:
             if not known:
                 return []
             weights = SparseVector(known, TERM_IDS)
-            self._remember((scope.workspace_id, scope.groups, query), counts.corpus, weights)
             if document_ids is not None and in_documents <= 2 * CANDIDATES:
                 rows = await session.fetch(
                     _SEARCH_IN_DOCUMENTS, prepare=False, weights=weights, limit=limit, document_ids=document_ids
@@ -145,10 +128,6 @@ class LexicalSearch:
             return []
         async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
-            if (known := self._weights.get((scope.workspace_id, scope.groups, query))) is not None:
-                corpus, weights = known
-                if matches := await _score(session, document_ids, chunk_ids, weights, corpus):
-                    return matches
             terms = weigh_query(scope.workspace_id, query)
             counts = await _count(session, scope, terms, None)
             return await _score(session, document_ids, chunk_ids, weigh_terms(terms, counts.chunks, counts.frequencies))
@@ -172,11 +151,6 @@ class LexicalSearch:
             weights = weigh_marking_terms(impacts, examples, weigh_terms(terms, chunks, frequencies))
             return await _score(session, await self._filtered.find(session, scope), chunk_ids, weights)
 
-    def _remember(self, asked: _Key, corpus: UUID | None, weights: SparseVector) -> None:
-        self._weights[asked] = corpus, weights
-        if len(self._weights) > REMEMBERED_QUERIES:
-            self._weights.popitem(last=False)
-
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
@@ -187,8 +161,6 @@ class _Counts:
     """Chunks of the documents in scope."""
     frequencies: dict[int, int]
     """Chunks that hold each of the terms asked for."""
-    corpus: UUID | None
-    """The state of the workspace when they were counted."""
 
 
 async def _count(session: Session, scope: Scope, terms: Iterable[int], document_ids: str | None) -> _Counts:
@@ -196,8 +168,7 @@ async def _count(session: Session, scope: Scope, terms: Iterable[int], document_
         COUNT_TERMS, terms=Integers([CHUNKS, *sorted(terms)]), document_ids=document_ids, groups=list_groups(scope)
     )
     frequencies = {row["term"]: row["chunks"] for row in rows}
-    corpus = next((row["corpus"] for row in rows if row["term"] is None), None)
-    return _Counts(frequencies.pop(CHUNKS, 0), frequencies.pop(None, 0), frequencies, corpus)
+    return _Counts(frequencies.pop(CHUNKS, 0), frequencies.pop(None, 0), frequencies)
 
 
 def fit_plan(plan: LexicalQuery) -> tuple[LiteralString, dict[str, Any]]:
@@ -212,16 +183,7 @@ def fit_plan(plan: LexicalQuery) -> tuple[LiteralString, dict[str, Any]]:
 
 
 async def _score(
-    session: Session,
-    document_ids: str | None,
-    chunk_ids: Iterable[str],
-    weights: Mapping[int, float] | SparseVector,
-    corpus: UUID | None = None,
+    session: Session, document_ids: str | None, chunk_ids: Iterable[str], weights: Mapping[int, float]
 ) -> list[Match]:
-    rows = await session.fetch(
-        _SCORE,
-        weights=weights if isinstance(weights, SparseVector) else SparseVector(weights, TERM_IDS),
-        chunk_ids=join_ids(chunk_ids),
-        corpus=corpus,
-    )
+    rows = await session.fetch(_SCORE, weights=SparseVector(weights, TERM_IDS), chunk_ids=join_ids(chunk_ids))
     return keep_documents(rows, document_ids)
