@@ -48,4 +48,4 @@ def find_p_value(gained: int, lost: int) -> float:
     as gained (McNemar, Psychometrika 12, 1947, in its exact form)."""
     changed = gained + lost
     rarer = sum(comb(changed, number) for number in range(min(gained, lost) + 1))
-    return min(1.0, 2 * rarer / 2**changed)
+    return min(1.0, 2 * rarer / (1 << changed))
