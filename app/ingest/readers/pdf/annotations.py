@@ -12,7 +12,7 @@ from app.ingest.readers.pdf.characters import View
 from app.ingest.readers.pdf.page import Piece, Run, Skipped
 from app.ingest.readers.pdf.tables import cut_run
 
-_MOST = 2000
+_MOST = 1000
 """Annotations of a page that are looked at. Chosen."""
 _TYPE = 12.0
 """Height in points of what is entered where its box is higher. Chosen."""

@@ -1,6 +1,7 @@
 """The order in which a page is read, where its content has another: programs write tables column by column, columns of
 text line by line across, and last what stands first."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
@@ -14,6 +15,8 @@ _MOST = 0.8
 """Share of the lines of a column of figures that are figures and stand beside a label. Chosen."""
 _NEAR = 1.5
 """Distance between lines, in heights of the type, from which another block begins. Chosen."""
+_MOST_BLOCKS = 400
+"""Blocks of a page that are put in order: of a map or a drawing there are more. Chosen."""
 _WORDS, _FLOWING = 3.0, 0.5
 """Mean words of a line of running text, and the share of its lines that begin within a sentence. Chosen."""
 
@@ -37,13 +40,17 @@ def join_figures(runs: Sequence[Run]) -> list[Run]:
 def put_in_order(rows: Sequence[Run]) -> list[Run]:
     """Return the rows of a page, with what stands above before what stands below it."""
     blocks = [_Block(part) for part in _part(list(_part_columns(rows)), _is_apart)]
-    if any(block.is_above(other) for i, block in enumerate(blocks) for other in blocks[:i]):
-        waiting, blocks = blocks, []
-        while waiting:
-            free = next(each for each in waiting if not any(other.is_above(each) for other in waiting))
-            waiting.remove(free)
-            blocks.append(free)
-    return [run for block in blocks for run in block.runs]
+    if len(blocks) > _MOST_BLOCKS:
+        return [run for block in blocks for run in block.runs]
+    below = [[i for i, other in enumerate(blocks) if block.is_above(other)] for block in blocks]
+    above = Counter(i for places in below for i in places)
+    waiting, ordered = list(range(len(blocks))), list[Run]()
+    while waiting:
+        free = next(i for i in waiting if not above[i])
+        waiting.remove(free)
+        above.subtract(below[free])
+        ordered += blocks[free].runs
+    return ordered
 
 
 class _Block:
