@@ -85,7 +85,7 @@ OLD_DOC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "WordDocument".enco
         ("noise.html", bytes(range(1, 32)) * 40, MistypedDocument, "binary"),
         ("table.xlsx", pack({"xl/workbook.xml": b"<x/>"}), UnreadableDocument, "Save it again"),
         ("table.xlsb", pack({"xl/workbook.bin": b""}), UnsupportedDocument, "save it as XLSX"),
-        ("table.ods", pack({"content.xml": b"<x/>"}), UnsupportedDocument, "OpenDocument"),
+        ("table.ods", pack({"content.xml": b"<x/>"}), MistypedDocument, "OpenDocument"),
         ("table.pptx", pack({"xl/workbook.xml": b"<x/>"}), MistypedDocument, "Excel"),
         ("deck.pptx", pack({"ppt/presentation.xml": b"<x/>"}), UnreadableDocument, "Save it again"),
         ("book.epub", pack({"META-INF/container.xml": b"<x/>"}), UnreadableDocument, "where its content is"),

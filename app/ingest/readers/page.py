@@ -74,7 +74,7 @@ _ROLES = {
     "rowheader": "th", "list": "ul", "listitem": "li",
 }  # fmt: skip
 
-_SKIPPED_RULE = re.compile(r"/\*.*?(?:\*/|\Z)|@[^{};]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", re.DOTALL)
+_SKIPPED_RULE = re.compile(r"/\*.*?(?:\*/|\Z)|@[^{};@]*+\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", re.DOTALL)
 """Comments of a style sheet, and rules for some screens or for printers."""
 _NAME = re.compile(r"\s*\w*[.#][\w-]+(?:\s*,\s*\w*[.#][\w-]+)*\s*")
 _TOLD = frozenset({"display", "visibility", "text-decoration", "text-decoration-line", "vertical-align", "white-space"})

@@ -186,7 +186,7 @@ def _assemble(source: str, pages: list[Page], metadata: str = "", attached: int 
     heading, opened = "", 0
     level: int | None = None
     for (page, index, line, is_margin), following in zip(
-        lines, [*(each.line for each in lines[1:]), None], strict=True
+        lines, [*(each.line for each in lines[1:]), None], strict=False
     ):
         before, level = level if index else None, levels[page - 1].get(index)
         continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING

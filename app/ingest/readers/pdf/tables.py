@@ -20,7 +20,7 @@ _OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
 """End of a cell that continues after the gap: a currency sign, a bracket, a leader."""
 _CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
 """Start of text that belongs to the cell before the gap."""
-_LEADER = re.compile(r"\s*(?:[.…·_]\s*){3,}$")
+_LEADER = re.compile(r"(?<![\s.…·_])\s*(?:[.…·_]\s*){3,}$")
 """Dots that lead from a label to its figure."""
 FIGURE = re.compile(r"[$€£¥(\[ +−–—*-]*(?:(?=[.,/:]*\d)[\d.,/:]*+\s*+[%)\]]*+|[—–-]|[A-Z]{1,2}\))[⁰¹²³⁴-⁹]*")
 """A figure, or what stands for one, such as a dash or (X)."""
