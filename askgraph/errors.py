@@ -113,7 +113,10 @@ _CODES: dict[type[AskgraphError], str] = {
     OverLimit: "over_limit rate_limited too_many_runs budget_spent",
     ThreadBusy: "thread_busy",
     DamagedState: "damaged_state",
-    ModelError: "model_error model_refused model_rejected_key context_too_long model_reply_cut unsupported_answer",
+    ModelError: (
+        "model_error model_refused model_rejected_key context_too_long model_reply_cut model_thought_aloud "
+        "unsupported_answer"
+    ),
     Unavailable: (
         "unavailable rendering_busy saturated too_many_uploads draining database_unavailable database_full "
         "library_changed cache_unavailable identity_provider_unavailable storage_unavailable embedder_unavailable "

@@ -113,6 +113,7 @@ class Habits:
             sent["messages"] = _merge([{**m, "role": "user"} if m["role"] in _SYSTEM else m for m in sent["messages"]])
         used |= sent.keys() & _OPTIONAL.keys()
         used |= {"system"} if any(message["role"] in _SYSTEM for message in sent["messages"]) else set()
+        used |= {"pictures"} if any(_shows_pictures(message) for message in sent["messages"]) else set()
         return sent, used
 
     def note_reply(self, sent: Body, used: AbstractSet[str], left_out: AbstractSet[str]) -> None:
@@ -127,13 +128,15 @@ class Habits:
 
     def is_refusal(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> bool:
         """Return True where the request may be answered without something that is in it."""
-        is_named = any(self._names(error, name) for name in used)
+        is_named = any(self._names(error, name) for name in used & _OPTIONAL.keys())
         if error.status_code == 500:
             self.broken += not tried
             return self.broken % _BROKEN == 0 or is_named
         if error.status_code not in (400, 422):
             return is_named and error.status_code in _ELSEWHERE
-        return error.code not in _FILTERED and (is_named or not is_too_long(error))
+        # Pictures are the likelier cause, and whoever shows them asks again without.
+        is_open = not is_too_long(error) and "pictures" not in used
+        return error.code not in _FILTERED and (is_named or is_open)
 
     def find_next(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> str | None:
         """Return what to leave out next: what the refusal names, or what was never answered; None if there is none."""
@@ -164,6 +167,11 @@ class Habits:
 def is_pair(one: str, other: str) -> bool:
     """Return True where one takes the place of the other."""
     return any({one, other} <= pair for pair in _PAIRS)
+
+
+def _shows_pictures(message: Body) -> bool:
+    content = message["content"]
+    return isinstance(content, list) and any(part.get("type") == "image_url" for part in content)
 
 
 def _instruct(messages: list[Body], instruction: str) -> list[Body]:
