@@ -101,8 +101,8 @@ _CODES: dict[type[AskgraphError], str] = {
     InputError: (
         "input_error question_error unknown_mode filter_error metadata_error state_error calculation_error not_on_tape "
         "document_error unreadable_document encrypted_document empty_document scanned_document "
-        "oversized_document storage_full ambiguous_name costly_document mistyped_document unsupported_document "
-        "invalid_request method_not_allowed oversized_request assistant_error name_taken"
+        "oversized_document storage_full ambiguous_name restricted_text costly_document mistyped_document "
+        "unsupported_document invalid_request method_not_allowed oversized_request assistant_error name_taken"
     ),
     Unauthenticated: "unauthenticated sign_in_failed",
     Forbidden: "forbidden",
