@@ -90,7 +90,7 @@ async def test_each_answers_in_its_own_way(stocked: Services) -> None:
         assert len(found[name]) <= most
         assert all(c["dense"] >= threshold and c["lexical"] is None for c in found[name]), name
         assert all(source["score"] == round(source["dense"], 4) for source in states[name]["sources"]), name
-    assert states["visual"]["verification"]["status"] == "supported"
+    assert states["visual"]["verification"]["status"] == "quoted"
     for name, marker in MARKERS.items():
         cited = states[name]["citations"][0]
         assert marker.format(number=cited["marker"], chunk_id=cited["chunk_id"]) in states[name]["answer"], name

@@ -119,7 +119,7 @@ async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings:
         run = await services.runs.log.get("default", done["run_id"])
     first, second = [event for event in events if event["type"] == "verification"]
     assert [claim["verdict"] for claim in first["claims"]] == ["unsupported"]
-    assert {claim["verdict"] for claim in second["claims"]} == {"supported"}
+    assert {claim["verdict"] for claim in second["claims"]} == {"quoted"}
     [correction] = [event for event in events if event["type"] == "correction"]
     assert (correction["answer"], correction["citations"]) == (done["answer"], done["citations"])
     assert correction["reason"].startswith("1 of 1 statement withdrawn")
