@@ -306,7 +306,8 @@ class _Walk:
         """Begin a row, a cell or what is in a cell. A block in a cell stays on the row's line."""
         self.inline.append(" ")
         if self.tables > 1 or name not in (*CELLS, "tr"):
-            return (lambda: self.inline.append(" "),)
+            is_group = self.tables == 1 and name in ("thead", "tbody", "tfoot")
+            return (lambda: self.inline.append(" "), *([self.table.end_group] if is_group else []))
         if name != "td" and name != "th":
             self._gather()
         if name == "caption":

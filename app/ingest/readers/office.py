@@ -14,6 +14,7 @@ from domain.documents import UnreadKind
 
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 _KINDS: Mapping[str, UnreadKind] = {
+    "aFChunk": "attachment",
     "chart": "chart",
     "chartEx": "chart",
     "comments": "comment",
@@ -73,6 +74,15 @@ def skip_parts(assembly: Assembly, archive: zipfile.ZipFile, places: Mapping[str
                 assembly.skip("comment", where, sum(1 for _ in comments.iter("{*}comment", "{*}cm")))
             elif kind in _KINDS and kind not in read:
                 assembly.skip(_KINDS[kind], where)
+
+
+def read_boxes(archive: zipfile.ZipFile, page: str) -> Iterator[list[str]]:
+    """Yield the paragraphs of each box and shape with words that is drawn over a page."""
+    for kind, path in _list_related(archive, page):
+        if kind == "drawing":
+            for box in parse_xml(read_part(archive, path, "Office file")).iter("{*}txBody"):
+                texts = ("".join(each.text or "" for each in part.iter("{*}t")) for part in box.iter("{*}p"))
+                yield [text for text in texts if text.strip()]
 
 
 def _list_related(archive: zipfile.ZipFile, page: str) -> Iterator[tuple[str, str]]:

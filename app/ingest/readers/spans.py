@@ -25,8 +25,9 @@ class Rows:
         self._are_headers = True
 
     def add_cell(self, text: str, rows: int, columns: int, *, is_header: bool) -> None:
-        """Add a cell that spans so many rows and columns, at most as many as people write by hand."""
-        rows, columns = min(max(rows, 1), _WIDEST_SPAN), min(max(columns, 1), _WIDEST_SPAN)
+        """Add a cell that spans so many rows and columns, at most as many as people write by hand; 0 rows are all that
+        are left of the group."""
+        rows, columns = min(rows or _WIDEST_SPAN, _WIDEST_SPAN), min(max(columns, 1), _WIDEST_SPAN)
         self._repeat()
         self._cells += 1
         self._are_headers &= is_header
@@ -54,6 +55,10 @@ class Rows:
                 self.headers += 1
             self.rows.append(self._row)
         self._row = []
+
+    def end_group(self) -> None:
+        """End the rows of a header or a body, which no cell goes beyond."""
+        self._spanned.clear()
 
     def _repeat(self) -> None:
         while (spanned := self._spanned.pop(len(self._row), None)) is not None:

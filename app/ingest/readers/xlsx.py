@@ -14,10 +14,10 @@ from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
 
-from app.ingest.readers.assembly import Assembly, mark, name_title, squeeze
+from app.ingest.readers.assembly import BREAK, Assembly, mark, name_title, squeeze
 from app.ingest.readers.grids import add_grid, check_cells, is_figure
 from app.ingest.readers.number_formats import show_value
-from app.ingest.readers.office import open_office, skip_parts
+from app.ingest.readers.office import open_office, read_boxes, skip_parts
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
 
@@ -47,7 +47,9 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
     assembly = Assembly()
     rows_left, unsolved = MAX_ROWS, 0
     own: list[str] = []
-    for sheet in workbook.worksheets:  # without sheets that are charts
+    for chart in workbook.chartsheets:
+        assembly.skip("chart", f"on sheet “{chart.title}”")
+    for sheet in workbook.worksheets:
         with sheet._get_source() as content:
             parser = _SheetParser(sheet, content)
             rows = _read_rows(sheet, parser, rows_left)
@@ -57,14 +59,20 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
             assembly.leave_out(" ".join(cell for row in rows.values() for cell in row), "on a hidden sheet")
             continue
         unsolved += parser.unsolved
+        boxes = [box for box in read_boxes(archive, sheet._worksheet_path) if box]
         stated = {*rows}
         _leave_out_hidden(rows, parser, assembly)
         _spread_merged(rows, parser.merged_cells.mergeCell if parser.merged_cells else ())
-        if any(map(any, rows.values())):
+        if boxes or any(map(any, rows.values())):
             assembly.add_heading(2, sheet.title)
+        if any(map(any, rows.values())):
             # What the file does not state between two rows is empty.
             gaps = ([[], rows[number]] if number - 1 not in stated else [rows[number]] for number in sorted(rows))
             add_grid(assembly, chain.from_iterable(gaps))
+        for box in boxes:
+            assembly.add_paragraph(BREAK.join(box))
+        if parser.unsolved:
+            assembly.skip("formula", f"without a stored result on sheet “{sheet.title}”", parser.unsolved)
     assembly.expect("".join(own))
     skip_parts(
         assembly,

@@ -353,6 +353,19 @@ def test_of_a_workbook_in_which_all_is_hidden_it_is_said_so() -> None:
         read_document("a.xlsx", save(workbook))
 
 
+def test_words_that_are_drawn_over_a_sheet_are_read() -> None:
+    workbook, sheet = make_sheet([["Network", "Floor"], ["Guest", 1]])
+    chart = BarChart()
+    chart.title = "Guests"
+    sheet.add_chart(chart)
+    archive = zipfile.ZipFile(io.BytesIO(save(workbook)))
+    box = "<sp><txBody><a:p {ns}><a:r><a:t>Ask the </a:t></a:r><a:r><a:t>porter.</a:t></a:r></a:p></txBody></sp>"
+    box = box.format(ns='xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"')
+    drawing = archive.read("xl/drawings/drawing1.xml").decode().replace("<graphicFrame", f"{box}<graphicFrame")
+    parts = {name: archive.read(name) for name in archive.namelist()} | {"xl/drawings/drawing1.xml": drawing}
+    assert read_document("a.xlsx", pack(parts)).text.endswith("Guest | 1\n\nAsk the porter.")
+
+
 def test_formulas_without_results_are_reported() -> None:
     document = read_document("a.xlsx", save(make_sheet([["Item", "Sold"], ["Bolt", "=1+1"]])[0]))
     assert "save it there" in document.notes[0]

@@ -718,6 +718,16 @@ def test_a_cell_across_columns_with_headers_is_repeated() -> None:
     assert read_document("x.html", page).text.split("\n")[2:] == ["North | 40 euros | 40 euros", "Prices with tax |  |"]
 
 
+@pytest.mark.parametrize("span", ["0", "9"])
+def test_a_cell_spans_no_more_rows_than_its_group_has(span: str) -> None:
+    page = (
+        f"<table><thead><tr><th>Area<th>Part<th>Sold<tbody><tr><td rowspan={span}>EU<td>Hub<td>7<tr><td>Cable<td>12"
+        "<tbody><tr><td>US<td>Hub<td>5</table>"
+    )
+    rows = read_document("x.html", page.encode()).text.split("\n")[2:]
+    assert rows == ["EU | Hub | 7", "EU | Cable | 12", "US | Hub | 5"]
+
+
 def test_a_cell_across_the_first_row_is_the_title_and_bold_cells_are_headers() -> None:
     page = (
         b"<table><tr><td colspan=2><b>Fees of 2025</b><tr><td><b>Berth</b><td><p><strong>Day</strong> </p>"

@@ -4,6 +4,8 @@ import io
 
 import pytest
 from docx import Document
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from openpyxl import Workbook
@@ -16,6 +18,8 @@ from pptx.util import Inches
 from app.ingest.readers.assembly import MOST_UNREAD, Assembly
 from app.ingest.reading import read_document
 from domain.documents import Unread, name_unread
+
+RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 @pytest.fixture
@@ -30,13 +34,15 @@ def test_a_word_file_says_which_pictures_comments_and_deletions_are_not_read(pic
     paragraph = document.add_paragraph("The gauge holds four litres.")
     document.add_comment(paragraph.runs, "Five?", "A. Reader")
     document.add_picture(picture)
+    page = Part(PackURI("/word/page.html"), "text/html", b"<p>Six.</p>", document.part.package)
+    document.part.relate_to(page, RELATION + "/aFChunk")
     xml = f"<w:del {nsdecls('w')}><w:r><w:delText>Never mind.</w:delText></w:r></w:del>"
     paragraph._p.append(parse_xml(xml))
     buffer = io.BytesIO()
     document.save(buffer)
     parsed = read_document("a.docx", buffer.getvalue())
     assert parsed.text == "The gauge holds four litres."
-    assert name_unread(parsed.unread) == "1 deletion (tracked), 1 comment, 1 picture"
+    assert name_unread(parsed.unread) == "1 deletion (tracked), 1 comment, 1 picture, 1 attachment"
 
 
 def test_a_presentation_says_on_which_slide_a_picture_is(picture: io.BytesIO) -> None:
@@ -63,10 +69,15 @@ def test_a_workbook_says_on_which_sheet_a_chart_and_comments_are() -> None:
     chart = BarChart()
     chart.add_data(Reference(sheet, 2, 1, 2, 3), titles_from_data=True)
     sheet.add_chart(chart)
+    sheet.append(("All", "=SUM(B2:B3)"))
+    workbook.create_chartsheet("Trend").add_chart(BarChart())
     buffer = io.BytesIO()
     workbook.save(buffer)
     parsed = read_document("a.xlsx", buffer.getvalue())
-    assert name_unread(parsed.unread) == "1 chart (on sheet “Sales”), 2 comments (on sheet “Sales”)"
+    assert name_unread(parsed.unread) == (
+        "1 chart (on sheet “Trend”), 1 formula (without a stored result on sheet “Sales”), "
+        "1 chart (on sheet “Sales”), 2 comments (on sheet “Sales”)"
+    )
 
 
 @pytest.mark.parametrize(("own", "missing"), [("Pay 45² in the oﬃce.", 0), ("Pay 45 at noon.", 3)])

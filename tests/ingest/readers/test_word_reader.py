@@ -97,6 +97,17 @@ def test_merged_cells_keep_the_columns_and_say_their_value_in_each_row() -> None
     assert read(document).text.split("\n\n") == ["Rain | May\nRain | June", "all of it"]
 
 
+def test_a_row_that_begins_later_keeps_its_columns() -> None:
+    document = Document()
+    table = document.add_table(rows=2, cols=3)
+    for place, text in enumerate(("Q1", "Q2", "Q3", "", "29", "31")):
+        table.cell(place // 3, place % 3).text = text
+    row = table.rows[1]._tr
+    row.remove(row.tc_lst[0])
+    row.get_or_add_trPr().append(parse_xml(f'<w:gridBefore {nsdecls("w")} w:val="1"/>'))
+    assert read(document).text == "Q1 | Q2 | Q3\n| | 29 | 31 |"
+
+
 def test_text_boxes_are_paragraphs_of_their_own() -> None:
     document = Document()
     mc = "http://schemas.openxmlformats.org/markup-compatibility/2006"

@@ -186,7 +186,9 @@ class _Reader:
 
     def _spell_row(self, row: Any, above: list[str], width: int) -> tuple[list[str], bool]:
         """Return the row's cells, and True if there is one that spans the whole width of a wider table, or of a box."""
-        spelled: list[str] = []
+        stated = row.find(qn("w:trPr"))
+        before = 0 if stated is None else _read_number(stated, "w:gridBefore")
+        spelled = [""] * before
         count = 0
         for cell in _list_cells(row):
             properties = cell.find(qn("w:tcPr"))
@@ -196,7 +198,7 @@ class _Reader:
             text = above[len(spelled)] if continues and len(spelled) < len(above) else self._spell_cell(cell)
             spelled += [text, *[""] * (span - 1)]
             count += 1
-        return spelled, count == 1 and len(spelled) >= width
+        return spelled, count == 1 and not before and len(spelled) >= width
 
     def _spell_cell(self, cell: Any) -> str:
         # White letters on the colour that a table's style has for its header are common, and cannot be told apart.
@@ -322,8 +324,13 @@ def _list_cells(row: Any) -> Iterator[Any]:
 
 
 def _read_span(properties: Any) -> int:
-    span = _read_value(properties, "w:gridSpan")
-    return min(int(span), _MOST_SPANNED) if span.isdecimal() and span != "0" else 1
+    return _read_number(properties, "w:gridSpan") or 1
+
+
+def _read_number(properties: Any, name: str) -> int:
+    """Return a number of columns, at most as many as a cell may span; 0 where none is stated."""
+    number = _read_value(properties, name)
+    return min(int(number), _MOST_SPANNED) if number.isdecimal() else 0
 
 
 def _is_set_off(row: Any) -> bool:
