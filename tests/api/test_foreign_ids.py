@@ -50,6 +50,7 @@ OF_ONE = {
     ("get /api/threads/{thread_id}/history", "after"): "checkpoint",
     ("get /langgraph/threads/{thread_id}/history", "before"): "checkpoint",
     ("post /api/ui/chat", "id"): "chat",
+    ("post /v1/responses", "input[].id"): "answer",
 }
 """Those whose names mean other things elsewhere."""
 
@@ -61,6 +62,13 @@ NO_IDS = {
 # A question for requests whose body in the matrix is about something else.
 BODIES: dict[str, dict[str, Any]] = {
     "post /api/chat": {"json": {"question": "What is mown?", "workspace": "mine"}, "params": {"stream": "false"}},
+    "post /v1/responses": {
+        "json": {
+            "model": "standard",
+            "input": [{"type": "item_reference"}, {"role": "user", "content": "What is mown?"}],
+            "metadata": {"workspace": "mine"},
+        }
+    },
 }
 
 
@@ -128,6 +136,7 @@ def complete(ids: Mapping[str, str]) -> dict[str, str]:
     """Add what is named after a run, and names that clients choose."""
     return dict(ids) | {
         "response": f"resp_{ids['run']}",
+        "answer": f"msg_{ids['run']}",
         "event": f"{ids['run']}-1",
         "chat": ids.get("chat", ids["thread"]),
         "name": ids.get("name", "vault.md"),
@@ -236,7 +245,7 @@ async def read_theirs(url: str) -> dict[str, Any]:
 async def test_every_id_is_known_by_its_kind() -> None:
     assert [place for place in PLACES if place[3] == "unknown"] == []
     assert {operation for operation, *_ in PLACES} <= {*ENDPOINTS} - {*OPEN}
-    assert {kind for *_, kind in PLACES} == {*KINDS.values()}
+    assert {kind for *_, kind in PLACES} == {*KINDS.values(), *OF_ONE.values()}
     # What the matrix names by hand is among them.
     with_ids = {name for name, endpoint in ENDPOINTS.items() if endpoint.ids}
     assert with_ids <= {operation for operation, *_ in PLACES}

@@ -59,7 +59,7 @@ async def sync(
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> int:
-    """Keep the documents in step with a folder, website, bucket, WebDAV folder or a source of ASKGRAPH_SOURCES.
+    """Keep the documents in step with a folder, website, bucket, WebDAV folder or loader.
 
     Files that were added, changed, moved or removed are brought up to date; the rest is not even read. It may be
     interrupted at any time, and goes on when it is called again. Only documents that came from this place are deleted.

@@ -161,7 +161,6 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "checkpoints/saved_states.py",  # checks the states of all workspaces, where asked to
         "conversations/feedback.py",  # lists that of all workspaces, where asked to
         "conversations/run_log.py",  # sums costs
-        "conversations/served_runs.py",  # stores cached answers of several workspaces at once
         "documents/store.py",  # measures what a key has stored, in whichever workspace
         "documents/originals.py",  # erases files that no document needs
         "erasure/search.py",  # looks everywhere for what was erased
