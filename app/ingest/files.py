@@ -65,6 +65,8 @@ class FoundFiles:
     """Others, and links that lead out of the folder."""
     mounts: list[str] = field(default_factory=list)
     """The folders in it that are mounted."""
+    links: list[str] = field(default_factory=list)
+    """Links to folders, which are not followed."""
     unread: dict[str, str] = field(default_factory=dict)
     """What could not be looked into, and why: files may be there that nobody saw."""
 
@@ -103,6 +105,7 @@ def look_through(root: Path) -> FoundFiles:
     for folder, folders, names in os.walk(root, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found.mounts += filter(os.path.ismount, (f"{folder}/{name}" for name in folders))
+        found.links += filter(os.path.islink, (f"{folder}/{name}" for name in folders))
         for name in sorted(name for name in names if not name.startswith(".") and not is_sidecar(name)):
             file = Path(folder, name)
             try:

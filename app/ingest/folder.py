@@ -42,7 +42,7 @@ class Folder:
                 continue
             except OSError as error:
                 found.unread[show_name(str(file))] = describe_failure(error)
-        return Listing(entries, len(found.passed_over), unread=found.unread, mounts=found.mounts)
+        return Listing(entries, len(found.passed_over), unread=found.unread, mounts=found.mounts, links=found.links)
 
 
 def _stamp(file: Path) -> str:

@@ -8,6 +8,7 @@ place that saw the file last: places may overlap.
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -89,11 +90,14 @@ async def sync(
     if not delete:
         away = {file.mount for file in gone.values() if file.mount and file.mount not in listing.mounts}
         unread |= dict.fromkeys(sorted(away), "It is not mounted. If it is gone for good, add --delete.")
+        for link in map(spell_name, listing.links):
+            if any(source.startswith(f"{link}/") for source in gone):
+                unread[link] = "It is a link now, which is not followed. To delete what was in it, add --delete."
     for part in unread:
         gone = {source: file for source, file in gone.items() if not f"{source}/".startswith(f"{part}/")}
     gap = listing.gap or ("Some of it could not be read." if unread else None)
     vanished = Vanished(gone, stored, documents, parsers)
-    entries, compared, moved = list(listing.entries), set[str](), set[str]()
+    entries, compared, moved, held = list(listing.entries), set[str](), set[str](), set[str]()
     result = Synced(passed_over=listing.passed_over, gap=gap)
 
     def note(action: SyncAction, source: str, remark: str = "") -> None:
@@ -105,6 +109,12 @@ async def sync(
     for entry in entries:
         if bad := refused.get(entry.source):
             note("failed", bad.source, bad.error or "")
+            if vanished:
+                # A file that has got a bad name is still there.
+                with suppress(DocumentError, MetadataError, NotFound):
+                    renamed = await place.read(entry, None)
+                    same = renamed and vanished.take_same(await asyncio.to_thread(_hash, renamed.data))
+                    held.update({same} if same else ())
             continue
         source = spell_name(entry.source)
         before = known.get(source)
@@ -165,7 +175,7 @@ async def sync(
         now = SyncedFile(place.address, source, content_hash, version, document_id, entry.mount)
         await files.put(workspace_id, now)
 
-    lost = set() if gap else gone.keys() - moved
+    lost = set() if gap else gone.keys() - moved - held
     if delete is None and 2 * len(lost) > len(known):
         raise InputError(
             f"{len(lost)} of {len(known)} documents are not at {place.address} any more, and none of them was deleted. "

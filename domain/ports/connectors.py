@@ -33,6 +33,8 @@ class Listing:
     as gone."""
     mounts: Sequence[str] = ()
     """The folders in it that are mounted now."""
+    links: Sequence[str] = ()
+    """Links to folders, which are not followed."""
 
 
 @dataclass(frozen=True, slots=True)

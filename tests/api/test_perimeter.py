@@ -242,6 +242,20 @@ async def test_text_that_cannot_be_stored_is_mended_before_anything_begins(clien
     assert escaped.json()["metadata"] == {"path": "C:\\u0000"}
 
 
+async def test_a_body_of_many_values_is_refused_and_few_problems_are_told(client: httpx.AsyncClient) -> None:
+    bodies: dict[str, Any] = {
+        "/api/session": {f"f{number}": 1 for number in range(9_000)},
+        "/api/chat": {"question": "?"} | {f"f{number}": 1 for number in range(9_000)},
+        "/v1/responses": {"model": "standard", "input": [1] * 9_000},
+        "/langgraph/runs/wait": {"assistant_id": "standard", "stream_mode": [1] * 9_000},
+    }
+    for path, body in bodies.items():
+        refused = await client.post(path, json=body)
+        assert (400 <= refused.status_code < 500, len(refused.content) < 5_000) == (True, True), path
+        much = await client.post(path, json=body | {"more": [0] * 9_000})
+        assert "10,000 values" in much.text, path
+
+
 async def test_every_write_answers_at_once_where_its_body_is_empty(client: httpx.AsyncClient) -> None:
     writes = [
         (method.upper(), re.sub(r"\{\w+\}", "x", path))

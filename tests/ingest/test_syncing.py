@@ -489,6 +489,19 @@ async def test_a_name_that_cannot_be_stored_is_told_and_the_rest_is_brought_in(f
     assert "Pr\\udcfcfung" in told.source
 
 
+async def test_a_file_that_gets_a_bad_name_and_a_folder_that_becomes_a_link_lose_nothing(folder: Team) -> None:
+    folder.write("sub/c.md", "cherry")
+    await folder.sync()
+    (folder.path / "a.md").rename(folder.path / "a\udcff.md")
+    (folder.path / "b.md").rename(folder.path / "b\n.md")
+    assert [action for action, _ in await folder.sync()] == ["failed", "failed"]
+    shutil.move(folder.path / "sub", folder.path.parent / "elsewhere")
+    (folder.path / "sub").symlink_to(folder.path.parent / "elsewhere")
+    assert ("failed", "sub") in await folder.sync()
+    assert await folder.names() == ["a.md", "b.md", "sub/c.md"]
+    assert ("removed", "sub/c.md") in await folder.sync(delete=True)
+
+
 class WikiLoader(BaseLoader):
     """Gives the pages in a file. It fails where the file says so."""
 

@@ -13,12 +13,13 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from app.api.dependencies import CallerDep, get_authenticator, identify, is_secure, name_cookie, needs
+from app.api.perimeter.json_bodies import JsonRoute
 from app.api.schema.openapi import answer_with, fail_with, respond_with
 from app.api.schema.responses import CallerBody
 from app.api.schema.schemas import SignInRequest
 from domain.people.access import Caller
 
-router = APIRouter(prefix="/api/session", tags=["session"])
+router = APIRouter(prefix="/api/session", tags=["session"], route_class=JsonRoute)
 guarded = APIRouter(prefix="/api/session", tags=["session"], route_class=needs(None))
 
 

@@ -31,6 +31,9 @@ from domain.events import Failed
 
 logger = logging.getLogger("askgraph.api")
 
+MOST_PROBLEMS = 10
+"""Problems of a request that are told at once."""
+
 _STATUS: list[tuple[type[AskgraphError], int]] = [
     (OversizedDocument, 413),
     (NameTaken, 409),
@@ -45,6 +48,17 @@ _STATUS: list[tuple[type[AskgraphError], int]] = [
     (ModelError, 502),
     (AskgraphError, 500),
 ]
+
+
+def list_problems(error: RequestValidationError) -> list[tuple[str, str]]:
+    """Return the first fields that are wrong, and what is wrong with each."""
+    problems = []
+    for each in error.errors()[:MOST_PROBLEMS]:
+        if each["type"] == "json_invalid":
+            problems.append((str(each["loc"][0]), f"{each['ctx']['error']}."))
+        else:
+            problems.append((".".join(map(str, each["loc"][1:])) or str(each["loc"][0]), str(each["msg"])))
+    return problems
 
 
 def status_of(error: AskgraphError) -> int:
@@ -111,10 +125,7 @@ def register_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def handle_validation(request: Request, error: RequestValidationError) -> JSONResponse:
-        details = [
-            {"field": ".".join(str(part) for part in e["loc"][1:]) or str(e["loc"][0]), "problem": e["msg"]}
-            for e in error.errors()
-        ]
+        details = [{"field": field, "problem": problem} for field, problem in list_problems(error)]
         message = "; ".join(f"{d['field']}: {d['problem']}" for d in details)
         body = jsonable_encoder(error_body("invalid_request", message, details=details))
         return add_limits(request, JSONResponse(body, 422))

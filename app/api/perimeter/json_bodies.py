@@ -1,14 +1,21 @@
 """Reads JSON bodies, makes their texts storable, and refuses numbers that neither the database nor a JSON answer of
-ours can hold: no handler need think of them."""
+ours can hold, and more values than are checked in no time: no handler need think of them."""
 
 import json
+from collections.abc import Callable, Coroutine
 from json import JSONDecodeError
 from math import isfinite
 from typing import Any
 
+from fastapi.routing import APIRoute
 from starlette.requests import Request
+from starlette.responses import Response
 
 from domain.text.storable import make_json_storable
+
+MOST_VALUES = 10_000
+"""Values of a body, those within others counted. Each may be wrong in several ways, and all of them are listed before
+one is told: of 300,000 that took seconds."""
 
 
 class JsonRequest(Request):
@@ -22,7 +29,33 @@ class JsonRequest(Request):
             self._json = json.loads(
                 written, parse_int=_read_integer, parse_float=_read_float, parse_constant=_read_float
             )
+            _check_number(self._json)
         return self._json
+
+
+class JsonRoute(APIRoute):
+    """The route of an endpoint that anybody may call."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, which reads JSON as all others do."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handle_json
+
+
+def _check_number(body: Any) -> None:
+    """Raise `JSONDecodeError` where there are too many values."""
+    left, number = [body], 0
+    while left:
+        value = left.pop()
+        within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        number += len(within)
+        if number > MOST_VALUES:
+            raise JSONDecodeError(f"A request may hold {MOST_VALUES:,} values", "", 0)
+        left += [each for each in within if isinstance(each, dict | list)]
 
 
 def _read_integer(written: str) -> int:

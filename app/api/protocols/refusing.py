@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from app.api.dependencies import needs
-from app.api.perimeter.errors import respond_to_error
+from app.api.perimeter.errors import list_problems, respond_to_error
 from app.api.perimeter.limits import add_limits
 from domain.errors import AskgraphError, InputError
 from domain.people.access import Right
@@ -28,9 +28,9 @@ class InvalidRequest(InputError):
     """A request does not have the form that its endpoint takes."""
 
     def __init__(self, error: RequestValidationError | None = None) -> None:
-        wrong = error.errors() if error is not None else ()
-        self.fields = [".".join(map(str, each["loc"][1:])) for each in wrong]
-        self.problems = [f"{field}: {each['msg']}" for field, each in zip(self.fields, wrong, strict=True)]
+        wrong = list_problems(error) if error is not None else []
+        self.fields = [field for field, _ in wrong]
+        self.problems = [f"{field}: {problem}" for field, problem in wrong]
         super().__init__("; ".join(self.problems))
 
 
