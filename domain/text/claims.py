@@ -1,10 +1,11 @@
 """Splits an answer into its statements, each with the sources that it cites."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from domain.text.blocks import Block, Span, find_fence, read_blocks
@@ -96,8 +97,10 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
         if block.kind == "heading":
             begin, ending = len(claims), ()
             continue
+        first = bisect_right(whole, max(block.start, reached), key=itemgetter(1))
+        within = whole[first : bisect_left(whole, (block.end,))]
         spans = [span for span in split_block(read, block, language) if span[0] >= reached]
-        sentences = _read_sentences(read, block, _keep_whole(spans, whole), markers, left)
+        sentences = _read_sentences(read, block, _keep_whole(spans, within), markers, left)
         reached = sentences[-1].end if sentences else reached
         if len(sentences) == 1 and _names_sources(answer, sentences[0], markers):
             for position in range(begin, len(claims)):
