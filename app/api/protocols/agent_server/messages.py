@@ -116,9 +116,11 @@ def name_question(run_id: str) -> str:
 def name_questions(runs: Iterable[RunStatus]) -> dict[str, str]:
     """Return the ids of the questions' messages by their runs: those of the client, each once."""
     names: dict[str, str] = {}
+    taken = set[str]()
     for run in runs:
         given, usual = run.request.noted.get("message_id"), name_question(run.request.run_id)
-        names[run.request.run_id] = given if given and given not in names.values() else usual
+        names[run.request.run_id] = name = given if given and given not in taken else usual
+        taken.add(name)
     return names
 
 

@@ -1,5 +1,6 @@
 """Threads: make and find them, and read their states."""
 
+from collections.abc import Set
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -22,6 +23,8 @@ router = APIRouter(prefix=PREFIX, route_class=route_for(), include_in_schema=Fal
 erasing = APIRouter(prefix=PREFIX, route_class=route_for("ask", "admin"), include_in_schema=False)
 
 
+_LOOKED_UP = frozenset({"values", "status", "error"})
+"""Fields of a thread that take looking up."""
 MOST_LOOKED_AT = 200
 """Threads of which it is found out whether their last run has failed."""
 
@@ -125,10 +128,10 @@ async def search_threads(body: ThreadSearch, reader: ReaderDep) -> Response:
         order,
         ascending=body.sort_order == "asc",
     )
-    with_values = body.select is None or "values" in body.select
+    shown = _LOOKED_UP if body.select is None else {*body.select, *(["status"] if looks else [])}
     described = []
     for thread in found:
-        each = await _describe(reader, thread, with_values=with_values)
+        each = await _describe(reader, thread, shown)
         described += [each] if body.status in (None, each["status"]) else []
     described = described[body.offset :] if looks else described
     chosen = described[: body.limit]
@@ -259,12 +262,13 @@ def _refuse_ttl(ttl: Any) -> None:
         raise InputError("How long threads are kept is for the service's retention policy to say: leave ttl out.")
 
 
-async def _describe(reader: ThreadReader, thread: ClientThread, *, with_values: bool = True) -> dict[str, Any]:
-    values: dict[str, Any] | None = None
-    if with_values:
-        values = await reader.read_last_values(thread)
-    runs = (await reader.read_conversation(thread.head)).runs
-    failed = runs[-1].ended if runs and runs[-1].state == "failed" and not thread.busy else None
+async def _describe(reader: ThreadReader, thread: ClientThread, shown: Set[str] = _LOOKED_UP) -> dict[str, Any]:
+    """Describe a thread. Of what takes looking up, only the fields that are `shown` are right."""
+    values = await reader.read_last_values(thread) if "values" in shown else None
+    failed = None
+    if not thread.busy and not shown.isdisjoint({"status", "error"}):
+        runs = (await reader.read_conversation(thread.head)).runs
+        failed = runs[-1].ended if runs and runs[-1].state == "failed" else None
     return {
         "thread_id": thread.thread_id,
         "created_at": thread.created_at.isoformat(),
