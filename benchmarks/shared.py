@@ -14,11 +14,6 @@ from pathlib import Path
 
 import httpx2
 
-from app.wiring.services import Services
-from domain.scope import Scope
-
-SUBJECTS = 40
-"""Questions are made from the headings and first words of this many chunks, so that any library can be measured."""
 QUESTIONS = (
     "How many days of holiday does an employee have?",
     "What is the warranty of the WS-400?",
@@ -85,16 +80,6 @@ async def behave(model: str, **behaviour: float) -> None:
     """Change how the loopback model behaves."""
     async with httpx2.AsyncClient() as http:
         await http.put(f"{model}/behaviour", json=behaviour)
-
-
-async def make_questions(services: Services, workspace: str = "default") -> list[str]:
-    """Questions whose answers are somewhere in the library, and some that are not."""
-    scope = Scope(workspace)
-    vector = await services.library.embedder.embed_query("information about rules, numbers and dates")
-    matches = await services.library.search.search_dense(scope, vector, SUBJECTS)
-    passages = await services.library.search.read_passages(scope, [m.chunk_id for m in matches])
-    subjects = [" ".join([*p.heading_path[-1:], *p.text.split()[:6]]) for p in passages]
-    return [f"What is said about {subject}?" for subject in subjects] + ["Who won the world cup of 1954?"] * 2
 
 
 def read_cpu(pid: int) -> float:

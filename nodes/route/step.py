@@ -195,8 +195,9 @@ async def _is_covered(question: str, state: RouteUpdate, context: Context, *, by
         return await context.library.read_passages(scope, [match.chunk_id for match in matches])
 
     passages = await query_or_default(read(), [], context.ledger, "The question's words were not looked for")
-    names = [(name_place(passage.title, passage.heading_path), passage.text) for passage in passages]
-    texts = (name if by_name else f"{name} {text}" for name, text in names)
+    texts = (
+        f"{name_place(passage.title, passage.heading_path)} {'' if by_name else passage.text}" for passage in passages
+    )
     return any(len(terms & set(analyse(text))) >= _COVERED * len(terms) for text in texts)
 
 

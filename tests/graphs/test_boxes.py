@@ -10,13 +10,13 @@ from fpdf import FPDF
 from app.answering.requests import Ask, collect
 from app.samples import FOLDER
 from app.wiring.services import Services
-from benchmarks.shared import make_questions
 from domain.documents import Citation
 from domain.scope import Scope
 
 FEWEST = 50
 ENOUGH = 0.9
 """A citation fits if it shares this much of its words with its boxes."""
+SUBJECTS = 40
 SLACK = 0.5
 """Points by which a letter may stand out of its box to the sides."""
 
@@ -32,6 +32,16 @@ def print_pdf(source: Path, target: Path, *, columns: int, font: str, size: int)
                 # Rules are no words, and `Pages` knows words.
                 paragraph.write(line.replace("**", "").replace("`", "").strip("=") or " ")
     document.output(str(target))
+
+
+async def make_questions(services: Services, workspace: str) -> list[str]:
+    """Questions whose answers are somewhere in the library, and some that are not."""
+    scope = Scope(workspace)
+    vector = await services.library.embedder.embed_query("information about rules, numbers and dates")
+    matches = await services.library.search.search_dense(scope, vector, SUBJECTS)
+    passages = await services.library.search.read_passages(scope, [m.chunk_id for m in matches])
+    subjects = [" ".join([*p.heading_path[-1:], *p.text.split()[:6]]) for p in passages]
+    return [f"What is said about {subject}?" for subject in subjects] + ["Who won the world cup of 1954?"] * 2
 
 
 async def collect_citations(services: Services, file: Path) -> list[Citation]:

@@ -418,10 +418,12 @@ class LangChainChat:
         sink.record(ModelUsage(self.name, fresh, written, cost, full))
 
 
-def describe_misfit(model: str, knob: str, modes: Sequence[str] = ()) -> str:
-    """Return a warning that the model does not take a knob of `generate`."""
-    whose = f" of the modes {', '.join(modes)}" if modes else ""
-    return f"The language model {model} does not take the generate.{knob}{whose}, which has no effect."
+def describe_misfit(model: str, knob: str, modes: Sequence[str]) -> str:
+    """Return a warning that the model does not take a knob of `generate` that these modes set."""
+    return (
+        f"The language model {model} does not take the generate.{knob} of the modes {', '.join(modes)}, which has no "
+        "effect."
+    )
 
 
 def describe_schema(schema: type[Schema]) -> str:

@@ -90,7 +90,7 @@ class _Splitter:
                 self._thinks, self._ended = True, True
                 yield from self._pass(before)
                 self._thinks = self._unsure = False
-            elif not ends and not (self._words + before).strip():
+            elif not ends and not self.spoke and not before.strip():
                 self._thinks, self._unsure = True, False
             else:
                 yield from self._pass(before + mark[0])
