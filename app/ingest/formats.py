@@ -125,7 +125,7 @@ FORMATS = [
         "HTML",
         ("html", "htm", "xhtml"),
         ("text/html", "application/xhtml+xml"),
-        f"{_R}.html:read_html",
+        f"{_R}.web.html:read_html",
         "a web page (HTML)",
         is_html,
         metadata_reader=f"{_R}.dates:read_html_date",

@@ -24,7 +24,7 @@ from app.adapters.fetching import AGENT, GONE, Answer, Fetcher, is_within, new_c
 from app.ingest.decoding import decode
 from app.ingest.formats import find_format, find_format_by_media_type
 from app.ingest.readers.archives import parse_xml
-from app.ingest.readers.html import check_nesting
+from app.ingest.readers.web.html import check_nesting
 from domain.errors import DocumentError, InputError, NotFound, Unavailable, UnreadableDocument
 from domain.ports.connectors import Content, Entry, Listing, Opening
 

@@ -15,8 +15,8 @@ from selectolax.lexbor import LexborHTMLParser
 from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
 from app.ingest.readers.assembly import Assembly, clean, squeeze
-from app.ingest.readers.html import add_html, check_nesting, read_html
 from app.ingest.readers.plain import add_plain
+from app.ingest.readers.web.html import add_html, check_nesting, read_html
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
 from domain.library.metadata import Metadata, select_metadata

@@ -14,7 +14,7 @@ from app.ingest.decoding import decode
 from app.ingest.metadata.dates import state_day
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
 from app.ingest.readers.assembly import Assembly, squeeze
-from app.ingest.readers.html import add_html, check_nesting
+from app.ingest.readers.web.html import add_html, check_nesting
 from domain.documents import ParsedDocument
 from domain.errors import EncryptedDocument, UnreadableDocument
 from domain.library.metadata import Metadata, select_metadata

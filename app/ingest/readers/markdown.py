@@ -17,7 +17,7 @@ from app.ingest.metadata.dates import state_day
 from app.ingest.metadata.front_matter import MAX_CHARACTERS, split_front_matter
 from app.ingest.readers.assembly import BREAK, MARKS, Assembly, clean, describes, spell_code, squeeze
 from app.ingest.readers.dates import state_text_date
-from app.ingest.readers.html import add_html
+from app.ingest.readers.web.html import add_html
 from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
 from domain.text.blocks import closes_fence, find_fence

@@ -7,8 +7,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import clean
-from app.ingest.readers.html import add_html
 from app.ingest.readers.pandoc import Node, Walk
+from app.ingest.readers.web.html import add_html
 from domain.documents import ParsedDocument
 
 

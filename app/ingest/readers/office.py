@@ -82,7 +82,8 @@ def read_boxes(archive: zipfile.ZipFile, page: str) -> Iterator[list[str]]:
         if kind == "drawing":
             for box in parse_xml(read_part(archive, path, "Office file")).iter("{*}txBody"):
                 texts = ("".join(each.text or "" for each in part.iter("{*}t")) for part in box.iter("{*}p"))
-                yield [text for text in texts if text.strip()]
+                if said := [text for text in texts if text.strip()]:
+                    yield said
 
 
 def _list_related(archive: zipfile.ZipFile, page: str) -> Iterator[tuple[str, str]]:

@@ -59,7 +59,7 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
             assembly.leave_out(" ".join(cell for row in rows.values() for cell in row), "on a hidden sheet")
             continue
         unsolved += parser.unsolved
-        boxes = [box for box in read_boxes(archive, sheet._worksheet_path) if box]
+        boxes = [*read_boxes(archive, sheet._worksheet_path)]
         stated = {*rows}
         _leave_out_hidden(rows, parser, assembly)
         _spread_merged(rows, parser.merged_cells.mergeCell if parser.merged_cells else ())

@@ -34,7 +34,11 @@ export function Conversations() {
 function byDay(threads) {
   /** @type {Map<string, ThreadEntry[]>} */
   const days = new Map();
-  for (const thread of threads) days.set(day(thread.updated_at), [...(days.get(day(thread.updated_at)) ?? []), thread]);
+  for (const thread of threads) {
+    const name = day(thread.updated_at);
+    if (!days.has(name)) days.set(name, []);
+    days.get(name)?.push(thread);
+  }
   return [...days];
 }
 

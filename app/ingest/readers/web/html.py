@@ -22,8 +22,8 @@ from app.ingest.readers.assembly import (
 from app.ingest.readers.equations import read_mathml
 from app.ingest.readers.grids import has_header, is_figure
 from app.ingest.readers.man_page import add_man_page, is_man_page
-from app.ingest.readers.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink
 from app.ingest.readers.spans import Rows
+from app.ingest.readers.web.page import BLOCKS, CELLS, Page, Style, count_letters, is_permalink
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
