@@ -18,7 +18,7 @@ from app.modes import read_modes
 from app.settings import read_settings
 from tests.http_client import describe_api
 from tests.settings_reference import render_page
-from tests.wire.habits import write_table
+from tests.wire.habits import write_list
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -152,8 +152,8 @@ def test_the_page_of_settings_is_what_the_code_says() -> None:
     assert page == render_page(), "run: python -m tests.settings_reference > docs/operations/settings.md"
 
 
-def test_the_table_of_servers_is_what_the_tests_try() -> None:
-    assert write_table() in (ROOT / "docs" / "models.md").read_text("utf-8"), "put in tests.wire.habits.write_table()"
+def test_the_habits_of_servers_are_those_that_the_tests_try() -> None:
+    assert write_list() in (ROOT / "docs" / "models.md").read_text("utf-8"), "put in tests.wire.habits.write_list()"
 
 
 def test_every_page_of_operations_is_in_its_index() -> None:

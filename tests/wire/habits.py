@@ -1,7 +1,7 @@
 """What servers of OpenAI's protocol do otherwise than OpenAI, as public reports tell, one entry of `HABITS` each.
 
 `Behaviour.habit` names one. All replies say the same, so that one test reads them all
-(`tests/adapters/models/test_habits.py`), of which the table in `docs/models.md` is made.
+(`tests/adapters/models/test_habits.py`), of which the list in `docs/models.md` is made.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Habit:
 
     name: str
     says: str
-    """For the table."""
+    """For the list."""
     servers: str
     """Where it was seen."""
     refuses: Callable[[Json], str | None] = lambda body: None
@@ -396,11 +396,7 @@ HABITS = (
 )
 
 
-def write_table() -> str:
-    """Return the table of habits and servers, in Markdown."""
-    head = f"| habit | {' | '.join(SERVERS)} |\n|---|{'---|' * len(SERVERS)}"
-    rows = [
-        f"| {habit.says} | " + " | ".join("held" if server in habit.servers else "" for server in SERVERS) + " |"
-        for habit in HABITS[1:]
-    ]
-    return "\n".join([head, *rows])
+def write_list() -> str:
+    """Return the habits, each with the servers that are known for it, in Markdown."""
+    known = ((habit.says, [server for server in SERVERS if server in habit.servers]) for habit in HABITS[1:])
+    return "\n".join(f"- {says}: {', '.join(servers)}" for says, servers in known)
