@@ -43,7 +43,7 @@ LangSmith |
 
 More about them: [models](../models.md), [profiles](../profiles.md), [tables of PGVectorStore](../pgvectorstore.md), \
 [keys, people and limits](security.md#let-others-in), [retention](retention.md#delete-old-conversations), \
-[tapes](replay.md).
+[tapes](explain.md#tapes).
 """
 
 
