@@ -7,11 +7,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from app.adapters.chat.providers import PACKAGES, Access
 from app.adapters.embeddings.registry import EMBEDDERS
 from app.ingest.parser_process import MEMORY_MB, SECONDS
+from app.model_choice import ModelChoice
 from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
@@ -20,6 +27,8 @@ from domain.history.retention import KEEP, Policy, parse_age
 from domain.library.storage import StorageLimit
 from domain.model_names import ModelName
 from domain.people.limits import Limits
+
+_MODELS = {"model", "model_small", "model_large", "model_judge"}
 
 
 def _default_home() -> Path:
@@ -161,6 +170,23 @@ class Settings(BaseSettings):
     long as the conversation."""
     audit_days: int = Field(365, ge=1)
     """Days for which the log of who changed what is kept."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the choice of `askgraph models use` too. It holds as a whole, with its address and key, unless this
+        process is told a model otherwise."""
+        given = {**env_settings(), **init_settings()}
+        if given.keys() & _MODELS:
+            return init_settings, env_settings
+        chosen = ModelChoice.read(Path(given.get("home") or _default_home()))
+        return init_settings, InitSettingsSource(cls, chosen.as_settings() if chosen else {}), env_settings
 
     @property
     def max_upload_bytes(self) -> int:

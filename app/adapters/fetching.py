@@ -43,9 +43,12 @@ class Answer:
     body: bytes = b""
 
 
-def new_client(login: tuple[str, str] | None = None, seconds: float = REQUEST_SECONDS) -> httpx.AsyncClient:
-    """Return a client for `fetch`, which follows no redirect by itself."""
-    return httpx.AsyncClient(headers=_HEADERS, auth=login, timeout=seconds)
+def new_client(
+    login: tuple[str, str] | None = None, seconds: float = REQUEST_SECONDS, *, trust_env: bool = True
+) -> httpx.AsyncClient:
+    """Return a client for `fetch`, which follows no redirect by itself, and asks the proxy of the environment only if
+    `trust_env`."""
+    return httpx.AsyncClient(headers=_HEADERS, auth=login, timeout=seconds, trust_env=trust_env)
 
 
 async def fetch(

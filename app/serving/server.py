@@ -26,6 +26,7 @@ from app.settings import Settings, read_settings
 from app.support.logs import configure_logs
 from app.support.memory import give_back_memory, leave_what_is_open
 from app.support.terminal import err, escape, out
+from app.wiring.models import suggest_models
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks
@@ -103,11 +104,12 @@ async def _serve(
         # Streams end with their runs, or when these are handed over; sse-starlette would cut them off at once.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         findings = await run_checks(services.checks)
+        suggested = {} if announce else await suggest_models(services.models)
 
         def begin() -> None:
             leave_what_is_open()
             if announce is None:
-                print_banner(services, findings, host, port, is_open=is_open)
+                print_banner(services, findings, suggested, host, port, is_open=is_open)
             else:
                 announce(format_url(host, port), local_token)
 
@@ -126,11 +128,20 @@ async def load_samples(services: Services) -> None:
             err.print(f"[yellow]{escape(f'{failed.source}: {failed.error}')}[/yellow]")
 
 
-def print_banner(services: Services, findings: Mapping[str, Finding], host: str, port: int, *, is_open: bool) -> None:
-    """Print the address, how to ask, how each part runs, who may, and the problems found at start."""
+def print_banner(
+    services: Services,
+    findings: Mapping[str, Finding],
+    suggested: Mapping[str, str],
+    host: str,
+    port: int,
+    *,
+    is_open: bool,
+) -> None:
+    """Print the address, how to ask, how each part runs and what is `suggested`, who may, and the problems found at
+    start."""
     address = format_url(host, port)
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
-    for part, running in services.parts.items():
+    for part, running in {**services.parts, **suggested}.items():
         out.print(f"  {part:<11} {running}")
     who = (
         "everybody on this machine, and nobody else"

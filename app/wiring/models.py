@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.adapters.chat.discovery import find_servers
 from app.adapters.chat.providers import split_name
 from app.adapters.chat.tokens import O200kCounter
 from app.adapters.prices import PriceTable
@@ -97,6 +98,17 @@ class _Chat:
     checks: dict[str, Check] = field(default_factory=dict)
 
 
+async def suggest_models(models: ModelServices) -> dict[str, str]:
+    """Return how to use each server of models on this machine, by its kind, where nothing is connected."""
+    if models.chat != Models():
+        return {}
+    return {
+        server.kind: f"is here; answers are written by it after: askgraph models use {server.kind}:{server.models[0]}"
+        for server in await find_servers()
+        if server.models
+    }
+
+
 async def check_models(settings: Settings, modes: Mapping[str, Profile], prices: PriceTable) -> dict[str, str | None]:
     """Ask each language model's server, where this is free, whether it knows key and model. Returns each problem."""
     async with _open_chat(settings, modes, prices) as chat:
@@ -114,7 +126,7 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
     }
     named = [name for name in (*tiers.values(), *settings.model_fallbacks) if name not in NO_MODEL]
     if not settings.providers["openai"] and all(split_name(name)[0] == "openai" for name in named):
-        local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
+        local = "local (quotes the documents; `askgraph models` shows how to have answers written)"
         yield _Chat(Models(), {"answerer": local})
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.

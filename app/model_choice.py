@@ -1,0 +1,51 @@
+"""The language model that `askgraph models use` has chosen for a home folder, and its key."""
+
+import os
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from app.support.toml_files import list_problems
+from domain.errors import ConfigurationError
+from domain.model_names import ModelName
+
+FILE = "models.json"
+
+
+class ModelChoice(BaseModel):
+    """Values of settings, by their names. Only the owner may read the file, since it may hold a key."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model_large: ModelName
+    model_small: ModelName
+    model_judge: ModelName
+    openai_base_url: str | None = None
+    openai_api_key: str | None = None
+    anthropic_api_key: str | None = None
+
+    @classmethod
+    def read(cls, home: Path) -> Self | None:
+        """Return the choice for this home; None if there is none. Raises `ConfigurationError`."""
+        try:
+            return cls.model_validate_json((home / FILE).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ValidationError as error:
+            raise ConfigurationError(f"{home / FILE} cannot be read. {list_problems(error)} Delete it.") from error
+
+    def keep(self, home: Path) -> None:
+        """Write the file."""
+        home.mkdir(parents=True, exist_ok=True)
+        new = home / f"{FILE}.{os.getpid()}"
+        new.unlink(missing_ok=True)
+        new.touch(mode=0o600)
+        new.write_text(self.model_dump_json(exclude_none=True, indent=1) + "\n")
+        new.replace(home / FILE)
+
+    def as_settings(self) -> dict[str, str]:
+        """Return what the settings take over. An address comes with its own key or none: another's is not sent
+        there."""
+        given = self.model_dump(exclude_none=True)
+        return given | ({"openai_api_key": self.openai_api_key or ""} if self.openai_base_url else {})
