@@ -49,7 +49,7 @@ def share_out(schema: str) -> str:
 async def template(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     here = tmp_path_factory.mktemp("migrations")
     shutil.copytree(Path(migrations.__file__).parent, here, dirs_exist_ok=True)
-    [schema] = here.glob("versions/0001_*.py")
+    [schema] = here.glob("versions/0001_*.sql")
     schema.write_text(share_out(schema.read_text()))
     async with create_database(servers, "template1") as url:
         with pytest.MonkeyPatch.context() as patch:

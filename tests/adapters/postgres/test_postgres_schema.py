@@ -49,7 +49,7 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
 
 
 def test_every_revision_has_a_number_of_its_own() -> None:
-    numbers = [path.name[:4] for path in (Path(migrations.__file__).parent / "versions").glob("0*.py")]
+    numbers = [path.name[:4] for path in (Path(migrations.__file__).parent / "versions").glob("0*.sql")]
     assert len(set(numbers)) == len(numbers)
 
 

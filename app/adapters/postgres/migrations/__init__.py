@@ -1,11 +1,12 @@
-"""The database schema: a file of `versions` for each revision, run once, in order."""
+"""The database schema: a file of SQL in `versions` for each revision, run once, in order. What moves rows after that is
+in a Python file of the same name."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from runpy import run_path
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -88,17 +89,21 @@ async def find_revision(connection: psycopg.AsyncConnection[Any]) -> str | None:
 
 
 def _list_versions() -> list[Path]:
-    return sorted((Path(__file__).parent / "versions").glob("[0-9]*.py"))
+    return sorted((Path(__file__).parent / "versions").glob("[0-9]*.sql"))
 
 
 def _read_number(version: Path) -> str:
     return version.stem.split("_")[0]
 
 
-def _load_versions(after: str) -> list[tuple[list[LiteralString], MoveRows | None]]:
-    """Return the statements of each version after this one, and what moves rows after them."""
-    loaded = [run_path(str(version)) for version in _list_versions() if _read_number(version) > after]
-    return [(version["list_statements"](), version.get("move_rows")) for version in loaded]
+def _load_versions(after: str) -> list[tuple[bytes, MoveRows | None]]:
+    """Return the SQL of each version after this one, and what moves rows after it."""
+    versions = [version for version in _list_versions() if _read_number(version) > after]
+    moving = [version.with_suffix(".py") for version in versions]
+    return [
+        (version.read_bytes(), run_path(str(mover))["move_rows"] if mover.exists() else None)
+        for version, mover in zip(versions, moving, strict=True)
+    ]
 
 
 async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> None:
@@ -118,9 +123,8 @@ async def _upgrade(connection: psycopg.AsyncConnection[Any], newest: str) -> Non
             "and ingest the documents again."
         )
     await cursor.execute("CREATE TABLE IF NOT EXISTS schema_version (revision text PRIMARY KEY)")
-    for statements, move_rows in await asyncio.to_thread(_load_versions, found):
-        for each in statements:
-            await cursor.execute(each)
+    for sql, move_rows in await asyncio.to_thread(_load_versions, found):
+        await cursor.execute(sql)
         if move_rows is not None:
             await move_rows(connection)
     await cursor.execute("DELETE FROM schema_version")

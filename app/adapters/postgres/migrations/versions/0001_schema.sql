@@ -1,76 +1,10 @@
-"""The schema of 1.0.0, in which LangGraph made the tables of saved states itself. Policies and grants are not in it:
-`row_security` gives them to tables whenever these come."""
+-- The schema of 1.0.0, in which LangGraph made the tables of saved states itself. Policies and grants are not in it:
+-- `row_security` gives them to tables whenever these come.
 
-# The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
-# groups would not see the documents that it hides.
-ACCESS = r"""
-CREATE FUNCTION admits(groups text[], asking text[]) RETURNS boolean LANGUAGE sql IMMUTABLE
-    RETURN groups = '{}' OR groups && asking;
-
--- Whoever asks with these groups (NULL: all) may read a revision if both its own groups and those that the document has
--- now let them: opening a later revision does not open this one, and closing the document closes all. Nobody whose
--- groups are limited may read what is not known, such as a document of another application's table.
-CREATE FUNCTION may_read(within text, id text, of_revision integer, asking text[]) RETURNS boolean LANGUAGE sql STABLE
-RETURN CASE
-    WHEN asking IS NULL THEN true
-    WHEN id !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN false
-    ELSE coalesce(
-        (
-            SELECT admits(document.groups, asking)
-                AND (of_revision IN (0, document.revision) OR coalesce(admits(own.groups, asking), false))
-            FROM documents AS document LEFT JOIN revision_groups AS own
-                ON own.workspace_id = within AND own.document_id = id::uuid AND own.revision = of_revision
-            WHERE document.workspace_id = within AND document.document_id = id::uuid
-        ),
-        (
-            SELECT admits(own.groups, asking) FROM revision_groups AS own
-            WHERE own.workspace_id = within AND own.document_id = id::uuid AND of_revision IN (0, own.revision)
-            ORDER BY own.revision DESC LIMIT 1
-        ),
-        false
-    )
-END;
-
--- Of a run that has ended, the documents decide that it showed; until then the groups of whoever asked, and what it
--- has shown so far.
-CREATE FUNCTION may_read_run(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
-RETURN CASE
-    WHEN asking IS NULL THEN true
-    WHEN EXISTS (SELECT FROM runs WHERE workspace_id = within AND run_id = id) THEN NOT EXISTS (
-        SELECT FROM run_documents
-        WHERE workspace_id = within AND run_id = id AND shown AND NOT may_read(within, document_id, revision, asking)
-    )
-    ELSE coalesce(
-        (
-            SELECT coalesce(request #> '{turn,scope,groups}' <@ to_jsonb(asking), false)
-                AND NOT EXISTS (SELECT FROM unnest(showing) AS document WHERE NOT may_read(within, document, 0, asking))
-            FROM accepted_runs
-            WHERE workspace_id = within AND run_id = id
-        ),
-        true
-    )
-END;
-
--- Its states, its tape and its prompts also hold what it only found, and the turns that it was given.
-CREATE FUNCTION may_read_steps(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
-RETURN asking IS NULL OR may_read_run(within, id, asking)
-    AND NOT EXISTS (
-        SELECT FROM run_documents
-        WHERE workspace_id = within AND run_id = id AND NOT may_read(within, document_id, revision, asking)
-    )
-    AND NOT EXISTS (
-        SELECT FROM run_turns
-        WHERE workspace_id = within AND run_id = id AND NOT may_read_run(within, earlier_run_id, asking)
-    );
-"""
-
-EXTENSIONS = """
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 CREATE EXTENSION IF NOT EXISTS btree_gin;
-"""
 
-LIBRARY = r"""
 CREATE TABLE workspaces (
     workspace_id text PRIMARY KEY,
     -- Advances with every change of a document.
@@ -206,9 +140,7 @@ CREATE TABLE synced_files (
     document_id text,
     PRIMARY KEY (workspace_id, folder, source)
 );
-"""
 
-SEARCH = """
 -- Readable by langchain-postgres' PGVectorStore, hence the names id, content, embedding and metadata. What an edit
 -- elsewhere in the document moves stands in chunk_places: an update here would enter the row into the HNSW index anew.
 -- Large workspaces have an HNSW index of their own (vectors/vector_index.py).
@@ -308,12 +240,10 @@ CREATE TABLE embedding_model (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     name text NOT NULL,
     dimension integer NOT NULL,
-    -- The model that `chunks_next` is being filled with (vectors/reembedding.py); NULL where nobody is at it.
+    -- The model that `chunks_next` is being filled with; NULL where nobody is at it.
     next text
 );
-"""
 
-CONVERSATIONS = r"""
 -- Whoever asks first chooses the id, within their workspace.
 CREATE TABLE threads (
     thread_id text NOT NULL,
@@ -445,29 +375,7 @@ CREATE TABLE tapes (
 );
 ALTER TABLE tapes ALTER COLUMN tape SET STORAGE EXTERNAL;
 CREATE INDEX tapes_by_thread ON tapes (workspace_id, thread_id);
-"""
 
-ASSISTANTS = """
--- The versions of a team's assistants, none of which is ever changed. The columns are the fields of
--- domain.assistants.Assistant. `current` is true of the one version that answers to the name.
-CREATE TABLE assistants (
-    workspace_id text NOT NULL,
-    assistant_id uuid NOT NULL,
-    version integer NOT NULL,
-    current boolean NOT NULL,
-    name text NOT NULL,
-    description text NOT NULL,
-    setup jsonb NOT NULL,
-    metadata jsonb NOT NULL,
-    created_by text NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (workspace_id, assistant_id, version)
-);
-CREATE UNIQUE INDEX assistants_by_name ON assistants (workspace_id, lower(name)) WHERE current;
-CREATE UNIQUE INDEX current_assistants ON assistants (workspace_id, assistant_id) WHERE current;
-"""
-
-QUEUE = """
 -- The columns are the fields of domain.runs.RunStatus. 0017 adds the lease, and drops what it replaces.
 CREATE TABLE accepted_runs (
     workspace_id text NOT NULL,
@@ -532,9 +440,86 @@ CREATE TABLE ingestions (
 -- Files are mostly compressed already, and are read once.
 ALTER TABLE ingestions ALTER COLUMN content SET STORAGE EXTERNAL;
 CREATE INDEX ingestions_by_end ON ingestions (workspace_id, ended_at);
-"""
 
-CALLERS = """
+-- The one place that says who may read what. They are asked by sessions of a workspace without groups: a session with
+-- groups would not see the documents that it hides.
+CREATE FUNCTION admits(groups text[], asking text[]) RETURNS boolean LANGUAGE sql IMMUTABLE
+    RETURN groups = '{}' OR groups && asking;
+
+-- Whoever asks with these groups (NULL: all) may read a revision if both its own groups and those that the document has
+-- now let them: opening a later revision does not open this one, and closing the document closes all. Nobody whose
+-- groups are limited may read what is not known, such as a document of another application's table.
+CREATE FUNCTION may_read(within text, id text, of_revision integer, asking text[]) RETURNS boolean LANGUAGE sql STABLE
+RETURN CASE
+    WHEN asking IS NULL THEN true
+    WHEN id !~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN false
+    ELSE coalesce(
+        (
+            SELECT admits(document.groups, asking)
+                AND (of_revision IN (0, document.revision) OR coalesce(admits(own.groups, asking), false))
+            FROM documents AS document LEFT JOIN revision_groups AS own
+                ON own.workspace_id = within AND own.document_id = id::uuid AND own.revision = of_revision
+            WHERE document.workspace_id = within AND document.document_id = id::uuid
+        ),
+        (
+            SELECT admits(own.groups, asking) FROM revision_groups AS own
+            WHERE own.workspace_id = within AND own.document_id = id::uuid AND of_revision IN (0, own.revision)
+            ORDER BY own.revision DESC LIMIT 1
+        ),
+        false
+    )
+END;
+
+-- Of a run that has ended, the documents decide that it showed; until then the groups of whoever asked, and what it
+-- has shown so far.
+CREATE FUNCTION may_read_run(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
+RETURN CASE
+    WHEN asking IS NULL THEN true
+    WHEN EXISTS (SELECT FROM runs WHERE workspace_id = within AND run_id = id) THEN NOT EXISTS (
+        SELECT FROM run_documents
+        WHERE workspace_id = within AND run_id = id AND shown AND NOT may_read(within, document_id, revision, asking)
+    )
+    ELSE coalesce(
+        (
+            SELECT coalesce(request #> '{turn,scope,groups}' <@ to_jsonb(asking), false)
+                AND NOT EXISTS (SELECT FROM unnest(showing) AS document WHERE NOT may_read(within, document, 0, asking))
+            FROM accepted_runs
+            WHERE workspace_id = within AND run_id = id
+        ),
+        true
+    )
+END;
+
+-- Its states, its tape and its prompts also hold what it only found, and the turns that it was given.
+CREATE FUNCTION may_read_steps(within text, id text, asking text[]) RETURNS boolean LANGUAGE sql STABLE
+RETURN asking IS NULL OR may_read_run(within, id, asking)
+    AND NOT EXISTS (
+        SELECT FROM run_documents
+        WHERE workspace_id = within AND run_id = id AND NOT may_read(within, document_id, revision, asking)
+    )
+    AND NOT EXISTS (
+        SELECT FROM run_turns
+        WHERE workspace_id = within AND run_id = id AND NOT may_read_run(within, earlier_run_id, asking)
+    );
+
+-- The versions of a team's assistants, none of which is ever changed. The columns are the fields of
+-- domain.assistants.Assistant. `current` is true of the one version that answers to the name.
+CREATE TABLE assistants (
+    workspace_id text NOT NULL,
+    assistant_id uuid NOT NULL,
+    version integer NOT NULL,
+    current boolean NOT NULL,
+    name text NOT NULL,
+    description text NOT NULL,
+    setup jsonb NOT NULL,
+    metadata jsonb NOT NULL,
+    created_by text NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (workspace_id, assistant_id, version)
+);
+CREATE UNIQUE INDEX assistants_by_name ON assistants (workspace_id, lower(name)) WHERE current;
+CREATE UNIQUE INDEX current_assistants ON assistants (workspace_id, assistant_id) WHERE current;
+
 -- None belongs to a workspace: a key may open several.
 CREATE TABLE api_keys (
     key_id text PRIMARY KEY,
@@ -571,32 +556,17 @@ CREATE TABLE audit_log (
     status int NOT NULL
 );
 CREATE INDEX audit_log_at ON audit_log (at);
-"""
 
-VIEWS = {
-    "documents_of_workspace": "documents",
-    "terms_of_workspace": "chunk_terms",
-    "threads_of_workspace": "threads",
-    "words_of_workspace": "vocabulary",
-}
-"""The views of `row_security.VIEWS`, each with the table that it shows."""
+-- The views of `row_security.VIEWS`. The owner's right to read applies, so the policy of the table does not. The
+-- condition is that of the policy.
+CREATE VIEW documents_of_workspace AS SELECT * FROM documents
+    WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE;
 
-# The owner's right to read applies, so the policy of the table does not. The condition is that of the policy.
-VIEW = """
-CREATE VIEW {view} AS SELECT * FROM {table}
-    WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE
-"""
+CREATE VIEW terms_of_workspace AS SELECT * FROM chunk_terms
+    WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE;
 
+CREATE VIEW threads_of_workspace AS SELECT * FROM threads
+    WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE;
 
-def list_statements() -> list[str]:
-    return [
-        EXTENSIONS,
-        LIBRARY,
-        SEARCH,
-        CONVERSATIONS,
-        QUEUE,
-        ACCESS,
-        ASSISTANTS,
-        CALLERS,
-        *(VIEW.format(view=view, table=table) for view, table in VIEWS.items()),
-    ]
+CREATE VIEW words_of_workspace AS SELECT * FROM vocabulary
+    WHERE (workspace_id = (SELECT current_setting('askgraph.workspace', true))) IS TRUE;
