@@ -22,6 +22,6 @@ def fingerprint_installation(*names: str) -> str:
     """Return the SHA-256, in hex, of the deciding code (prompts included) and the names of the models in use."""
     digest = hashlib.sha256("\0".join(names).encode())
     for folder in _DECIDING:
-        for file in sorted([*(_ROOT / folder).rglob("*.py"), *(_ROOT / folder).rglob("*.toml")]):
+        for file in sorted(each for kind in ("py", "sql", "toml") for each in (_ROOT / folder).rglob(f"*.{kind}")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
