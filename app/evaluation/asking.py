@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 from uuid import UUID, uuid4
 
 from langchain_core.runnables import RunnableConfig
@@ -20,17 +20,8 @@ from domain.errors import AskgraphError
 from domain.outcome import ABSTENTIONS
 from domain.profile import Profile
 from domain.scope import Scope
-from domain.state import (
-    AnswerState,
-    Route,
-    TurnInput,
-    add_costs,
-    blank_question,
-    count_tokens,
-    sum_timings,
-)
+from domain.state import AnswerState, Route, TurnInput, add_costs, count_tokens, sum_timings
 from graphs.answer import RECURSION_LIMIT, build_answer_graph
-from nodes.context import Context
 
 logger = logging.getLogger("askgraph.evaluation")
 
@@ -93,29 +84,13 @@ class Asking:
 
     async def ask(self, question: Question) -> Outcome:
         """Ask the question and return its outcome, which also reports errors."""
-        context = self._services.make_context()
-        turn = TurnInput(
-            run_id=str(uuid4()),
-            question=question.question,
-            scope=Scope.within(
-                self._shelf.find_workspace(question),
-                None if question.pdf is None else [self._shelf.chosen[question.pdf]],
-            ).to_json(),
-            mode=self._profile.name,
-            profile=self._profile.model_dump(),
-        )
-        thread_id = turn["run_id"]
-        config = _configure(thread_id, turn["run_id"])
+        thread_id = str(uuid4())
         try:
             for earlier in question.before:
-                asked: TurnInput = {**turn, "run_id": str(uuid4()), "question": earlier}
-                await self._graph.ainvoke(
-                    asked,
-                    _configure(thread_id, asked["run_id"]),
-                    context=self._services.make_context(),
-                    durability="exit",
-                )
-            return await self._run(question, turn, config, context)
+                await self._take_turn(question, earlier, thread_id)
+            started = perf_counter()
+            state = await self._take_turn(question, question.question, thread_id)
+            return await self._describe(question, state, 1000 * (perf_counter() - started))
         except AskgraphError as error:
             return Outcome(id=question.id, error=error.message)
         except NodeTimeoutError as error:
@@ -127,19 +102,26 @@ class Asking:
         finally:
             await self._saver.adelete_thread(thread_id)
 
-    async def _run(self, question: Question, turn: TurnInput, config: RunnableConfig, context: Context) -> Outcome:
-        state = cast(AnswerState, {**turn, **blank_question(), "turns": []})
-        confidence = 0.0
-        started = perf_counter()
-        async for mode, part in self._graph.astream(
-            turn, config, context=context, stream_mode=["updates", "values"], durability="exit"
-        ):
-            if mode == "values":
-                state = cast(AnswerState, part)
-                continue
-            update = cast("dict[str, dict[str, Any]]", part)
-            confidence = update.get("grade", {}).get("confidence", confidence)
-        total_ms = (perf_counter() - started) * 1000
+    async def _take_turn(self, question: Question, asked: str, thread_id: str) -> AnswerState:
+        """Ask in the thread, where `question` is, with a run of its own: generate tells by it what is a follow-up."""
+        chosen = None if question.pdf is None else [self._shelf.chosen[question.pdf]]
+        turn = TurnInput(
+            run_id=str(uuid4()),
+            question=asked,
+            scope=Scope.within(self._shelf.find_workspace(question), chosen).to_json(),
+            mode=self._profile.name,
+            profile=self._profile.model_dump(),
+        )
+        config = RunnableConfig(
+            configurable={"thread_id": thread_id},
+            run_id=UUID(turn["run_id"]),
+            run_name="evaluation",
+            recursion_limit=RECURSION_LIMIT,
+        )
+        context = self._services.make_context()
+        return cast(AnswerState, await self._graph.ainvoke(turn, config, context=context, durability="exit"))
+
+    async def _describe(self, question: Question, state: AnswerState, total_ms: float) -> Outcome:
         names = await self._name_chunks(question, state)
         usage = [used for step in state["steps"] for used in step["usage"]]
         return Outcome(
@@ -155,7 +137,7 @@ class Asking:
                 Cited(doc=names.get(c["chunk_id"]) or c["title"], start=c["start"], end=c["end"], text=c["text"])
                 for c in state["citations"]
             ],
-            confidence=confidence,
+            confidence=state["judgement"]["confidence"] if state["judgement"] else 0.0,
             sources=_distinct(names.get(source["chunk_id"]) for source in state["sources"]),
             ranking=_distinct(names.get(chunk["chunk_id"]) for chunk in (*state["sources"], *state["candidates"])),
             retries=state["retries"],
@@ -176,16 +158,6 @@ class Asking:
         scope = Scope(self._shelf.find_workspace(question))
         passages = await self._services.library.search.read_passages(scope, list(names))
         return {p.chunk_id: name_page(name, p.page) for p in passages if (name := names[p.chunk_id])}
-
-
-def _configure(thread_id: str, run_id: str) -> RunnableConfig:
-    """Return the configuration of one run. Each turn has a run of its own: generate tells by it what is a follow-up."""
-    return RunnableConfig(
-        configurable={"thread_id": thread_id},
-        run_id=UUID(run_id),
-        run_name="evaluation",
-        recursion_limit=RECURSION_LIMIT,
-    )
 
 
 def _distinct(names: Iterable[str | None]) -> list[str]:
