@@ -102,7 +102,7 @@ async def list_runs(log: RunLog, asker: Scope, wanted: RunFilter) -> dict[str, A
     return {
         "since": wanted.since.isoformat(timespec="seconds"),
         "runs": [asdict(run) | {"started_at": run.started_at.isoformat()} for run in shown],
-        "next": write_cursor(shown[-1]) if len(found) > limit else None,
+        "next": write_cursor(shown[-1].started_at, shown[-1].run_id) if len(found) > limit else None,
     }
 
 

@@ -1,9 +1,9 @@
 """Threads of a workspace: who may read, name and erase them."""
 
 from collections.abc import Sequence, Set
-from datetime import UTC, datetime, timedelta
 
 from domain.errors import Forbidden, InputError, UnknownThread
+from domain.history.run_lists import read_cursor, write_cursor
 from domain.people.access import Caller
 from domain.people.names import find_nearest
 from domain.ports.runs import RunQueue, ThreadStore
@@ -12,10 +12,8 @@ from domain.scope import Scope
 from domain.state import Turn
 from domain.text.question import fold_line
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECENT = 1_000
 """Threads among which the one that was meant is looked for."""
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Threads:
@@ -56,9 +54,10 @@ class Threads:
 
         Raises `InputError` where `after` is no cursor, and `DatabaseUnavailable`.
         """
-        past = None if after is None else _read_cursor(after)
+        past = None if after is None else read_cursor(after)
         found = await self._store.list(asker, limit + 1, words=fold_line(words), caller=caller, after=past)
-        return found[:limit], _write_cursor(found[limit - 1]) if len(found) > limit else None
+        shown = found[:limit]
+        return shown, write_cursor(shown[-1].updated_at, shown[-1].thread_id) if len(found) > limit else None
 
     async def read(
         self, asker: Scope, thread_id: str, limit: int, before: str | None = None
@@ -113,15 +112,3 @@ class Threads:
         nearest = find_nearest(wanted, by_name)
         meant = f" Did you mean {by_name[nearest].thread_id} ({by_name[nearest].title})?" if nearest else ""
         return UnknownThread(f"There is no thread {wanted!r} in this workspace.{meant}")
-
-
-def _write_cursor(last: Conversation) -> str:
-    return f"{(last.updated_at - _EPOCH) // _MICROSECOND}-{last.thread_id}"
-
-
-def _read_cursor(text: str) -> tuple[datetime, str]:
-    at, _, thread_id = text.partition("-")
-    try:
-        return _EPOCH + int(at) * _MICROSECOND, thread_id
-    except (ValueError, OverflowError):
-        raise InputError("`after` is the `next` of an earlier page.") from None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from domain.errors import FilterError, InputError
@@ -44,6 +44,9 @@ RUN_FIELDS: Final[dict[str, type]] = {
 of them, `outdated` is that of the cited documents that were replaced or deleted since; `rating`, `complaint` and
 `comment` are what a reader said of the answer. `models` (called) and `documents` (cited, by title) hold several values,
 of which one has to pass."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 MOST_RUNS = 200
 """Runs of one page of a list."""
@@ -160,18 +163,15 @@ def _show(values: Iterable[object]) -> str:
     return ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
 
 
-def write_cursor(run: RunSummary) -> str:
-    """Write where the next page of a list begins."""
-    return f"{run.started_at.astimezone(UTC).isoformat()}~{run.run_id}"
+def write_cursor(at: datetime, last: str) -> str:
+    """Write where the next page of a list of runs or threads begins: after the one of this time and id."""
+    return f"{(at - _EPOCH) // _MICROSECOND}-{last}"
 
 
 def read_cursor(text: str) -> tuple[datetime, str]:
     """Read what `write_cursor` wrote. Raises `InputError`."""
-    written, _, run_id = text.partition("~")
+    at, _, last = text.partition("-")
     try:
-        started_at = datetime.fromisoformat(written)
-    except ValueError:
-        started_at = None
-    if started_at is None or started_at.tzinfo is None or not run_id:
-        raise InputError("`after` is the `next` of the page before; this is none.")
-    return started_at, run_id
+        return _EPOCH + int(at) * _MICROSECOND, last
+    except (ValueError, OverflowError):
+        raise InputError("`after` is the `next` of the page before; this is none.") from None
