@@ -17,10 +17,9 @@ from domain.ports.answers import EncodedAnswer
 from domain.profile import MODES
 from domain.scope import Scope
 from domain.state import Turn
-from tests.asking import QUESTION, ask, read_state, with_models
+from tests.asking import QUESTION, ask, read_state
 from tests.conftest import HANDBOOK
 from tests.contracts.answer_cache import get
-from tests.wire.openai import serve_openai
 
 
 async def test_a_deleted_document_takes_its_answers_along(
@@ -218,16 +217,6 @@ async def test_a_stopped_answer_is_not_stored(services: Services, library: dict[
     assert status.state == "stopped"
     assert await services.runs.answers.count_stored("default") == 0
     assert not (await ask(services))["cached"]
-
-
-async def test_the_next_best_answer_is_not_stored(
-    settings: Settings, services: Services, library: dict[str, str]
-) -> None:
-    async with serve_openai() as server, open_services(with_models(settings, server)) as failing:
-        server.behaviour.fault = "server_error"
-        done = await ask(failing)
-    assert (done["answered_by"], len(done["degraded"]) > 0) == ("local", True)
-    assert await services.runs.answers.count_stored("default") == 0
 
 
 async def test_an_answer_that_is_stored_too_late_is_never_given(services: Services, library: dict[str, str]) -> None:

@@ -2,12 +2,9 @@
 
 import asyncio
 import os
-import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from operator import add
-from pathlib import Path
 from typing import Annotated, Any, LiteralString, cast
 from uuid import uuid4
 
@@ -32,7 +29,6 @@ from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from domain.errors import DamagedState, DatabaseUnavailable, InputError
 from domain.runs import NEW_THREAD
-from tests.adapters.postgres.dying_run import build_run
 
 Do = Callable[[], Awaitable[None]]
 
@@ -486,26 +482,3 @@ async def test_closing_stores_what_is_buffered(pool: Pool, elsewhere: PackedSave
     async with open_saver(pool) as opened:
         await put(opened, config, {"kept": [1]})
     assert await read(elsewhere, config) == {"kept": [1]}
-
-
-async def test_another_process_resumes_where_a_killed_one_was(database_url: str, elsewhere: PackedSaver) -> None:
-    config = thread()
-    root = Path(__file__).parents[3]
-    command = [
-        sys.executable,
-        "-m",
-        "tests.adapters.postgres.dying_run",
-        database_url,
-        config["configurable"]["thread_id"],
-    ]
-    process = await asyncio.create_subprocess_exec(*command, cwd=root)
-    try:
-        graph = build_run(elsewhere, "the second", 0)
-        while (await graph.aget_state(config)).next != ("slow",):
-            assert process.returncode is None
-            await asyncio.sleep(0.05)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-    state = [part async for part in graph.astream(None, config, stream_mode="values")][-1]
-    assert state == {"seen": ["quick in the first", "slow in the second"]}

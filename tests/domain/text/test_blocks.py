@@ -1,7 +1,6 @@
 """Blocks read from canonical Markdown, and from text that is nearly so."""
 
 import random
-import time
 
 import pytest
 
@@ -160,22 +159,6 @@ def test_blocks_cover_the_text_in_order(seed: int) -> None:
             assert not text[reached:start].strip()
             reached = end
         assert not text[reached:].strip()
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["a | b\n", "a | b\nlabel\n", "- a\n", "x\n", "```\n", "a:\n\n", "t\n: d\n", "| - ", "- ", "`", "#", "  - a\n"],
-)
-def test_hostile_text_takes_linear_time(piece: str) -> None:
-    def measure(length: int) -> float:
-        text = piece * (length // len(piece))
-        started = time.process_time()
-        read_blocks(text)
-        plain_text(text)
-        return time.process_time() - started
-
-    # Eight times the text would take 64 times as long if the time were quadratic; the least of three is free of noise.
-    assert min(measure(64_000) for _ in range(3)) < 32 * max(measure(8_000), 0.004)
 
 
 def test_plain_text_has_no_marks() -> None:
