@@ -29,8 +29,7 @@ def make_session_options(threads: int | None = None) -> ort.SessionOptions:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not _adds_in_32_bits():
         # Sums of unsigned and signed 8-bit products overflow: the cosine of an embedding with the right one is .96, at
-        # worst .78. With unsigned factors none does. Elsewhere these only take twice the time
-        # (docs/measurements.md).
+        # worst .78. With unsigned factors none does. Elsewhere these only take twice the time.
         options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 4
     return options
