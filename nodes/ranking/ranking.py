@@ -155,6 +155,4 @@ def _show(passage: Passage, candidate: Candidate, score: float, *, by_similarity
     source = make_source(0, passage, score=score, dense=candidate["dense"], lexical=candidate["lexical"])
     span = FoundSpan(start=passage.start, end=passage.end, score=source["score"])
     source["found"] = [span if "query" not in candidate else {**span, "query": candidate["query"]}]
-    if passage.lead:
-        source["lead"] = passage.lead
     return source

@@ -29,8 +29,6 @@ async def look_up(question: str, sources: Sequence[Source], scope: Scope, contex
     looked_up = []
     for passage, answer in rows.found:
         source = make_source(0, passage, score=rows.certainty)
-        if passage.lead:
-            source["lead"] = passage.lead
         found = [FoundSpan(start=passage.start, end=passage.end, score=rows.certainty, query=question)]
         looked_up.append(Source(**source, computed=answer, sql=rows.sql, found=found))
     return looked_up

@@ -202,8 +202,6 @@ def join_passages(passages: Sequence[Passage]) -> list[Source]:
     for passage in passages:
         source = make_source(0, passage, score=1.0)
         source["found"] = []
-        if passage.lead:
-            source["lead"] = passage.lead
         last = joined[-1] if joined else None
         if last and _share_page(last, source) and source["end"] - last["start"] <= LONGEST:
             joined[-1] = _join([last, source])

@@ -30,6 +30,8 @@ def make_source(
         source["content_hash"] = passage.content_hash
     if passage.dated:
         source["dated"] = passage.dated
+    if passage.lead:
+        source["lead"] = passage.lead
     return source
 
 

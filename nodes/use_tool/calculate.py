@@ -51,8 +51,6 @@ async def _calculate(arguments: CalculateArguments, scope: Scope, context: Conte
     sources = []
     for number, passage in enumerate(found.used, 1):
         source = make_source(number, passage, score=1.0)
-        if passage.lead:
-            source["lead"] = passage.lead
         # Whoever writes the answer reads the result with the first of its rows.
         source["computed"] = computed if number == 1 else computed.partition("\n")[0]
         sources.append(source)
