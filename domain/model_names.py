@@ -1,5 +1,6 @@
-"""The names of language models, in settings and profiles."""
+"""Language models: their names in settings and profiles, which there are, and what a trial tells of one."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -21,3 +22,47 @@ NO_MODEL = ("none", "local")
 
 ModelName = Annotated[str, AfterValidator(_check_model)]
 """A language model's name, with or without its provider before a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """A server that speaks OpenAI's protocol."""
+
+    kind: str
+    """Such as `ollama`, which also stands before the colon in `askgraph models use`."""
+    address: str
+    models: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One small question."""
+
+    problem: str | None
+    """Why the reply is of no use; None where it is."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a model can do."""
+
+    writes: Attempt
+    cites: bool
+    """True if it set a marker where its answer has a source. Answers without are still compared with the sources."""
+    judges: Attempt
+    calls: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModels:
+    """The language models of a deployment."""
+
+    used: dict[str, str]
+    """What writes, judges and verifies; empty where everything is done without a model."""
+    address: str | None
+    """Of the server that speaks OpenAI's protocol; null: OpenAI."""
+    chosen: str | None
+    """What writes from the next start on, by the choice that is kept; null: none is."""
+    found: list[ModelServer]
+    """Servers that listen on this machine."""

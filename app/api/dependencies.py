@@ -30,6 +30,7 @@ from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
 from app.settings import Settings
 from app.support.metrics import Gauge
+from app.wiring.model_chooser import ModelChooser
 from app.wiring.services import Services
 from domain.errors import AskgraphError, Forbidden, Unauthenticated
 from domain.health import Check
@@ -226,6 +227,12 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
 CallerDep = Annotated[Caller, Depends(_provide(get_caller))]
 
 
+async def administrate_all(caller: CallerDep) -> None:
+    """Raise `Forbidden` for who administers a part: a key opens whatever its maker says, a model writes for all."""
+    if caller.workspaces is not None or caller.groups is not None:
+        raise Forbidden("This is for administrators of the whole deployment, and your key opens a part of it.")
+
+
 async def _enter_workspace(
     request: Request,
     caller: CallerDep,
@@ -282,6 +289,7 @@ RunManagerDep = Annotated[RunManager, Depends(_provide(get_run_manager))]
 SignInDep = Annotated[SignIn | None, Depends(_pick(lambda services: services.identities.sign_in))]
 WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
+ModelChooserDep = Annotated[ModelChooser, Depends(_pick(lambda services: ModelChooser(services.settings)))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]
 
 

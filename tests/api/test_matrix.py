@@ -227,6 +227,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "put /api/keys/{key_id}": Endpoint("admin", {"json": {"name": "Ann"}}),
     "delete /api/keys/{key_id}": Endpoint("admin"),
     "get /api/retention": Endpoint("admin"),
+    "get /api/models": Endpoint("admin"),
+    "post /api/models": Endpoint("admin", {"json": {"name": "x", "address": "http://127.0.0.1:9/v1"}}),
 }
 """An entry for every endpoint but those in `OPEN`."""
 

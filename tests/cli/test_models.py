@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 
 from app.adapters.chat import discovery
 from app.cli import cli
+from app.model_choice import ModelChoice
 from app.settings import read_settings
-from app.wiring.model_trial import FAST, Attempt, Trial
+from app.wiring import model_chooser
+from app.wiring.model_chooser import FAST, ModelChooser
 from domain.errors import ConfigurationError
 from tests.wire.openai import serve_openai
 from tests.wire.serving import serve_app
@@ -43,6 +45,7 @@ async def test_a_server_of_this_machine_is_found_tried_and_kept(
         assert found == {
             "used": {},
             "address": None,
+            "chosen": None,
             "found": [{"kind": "ollama", "address": server.base_url, "models": ["qwen3:8b"]}],
         }
         tried = await run(tmp_path, "use", "ollama:qwen3:8b", OPENAI_API_KEY="sk-of-another")
@@ -72,7 +75,7 @@ async def test_no_model_is_a_choice_and_wrong_ones_are_refused(tmp_path: Path, m
     await run(tmp_path, "use", "none")
     monkeypatch.setenv("ASKGRAPH_HOME", str(tmp_path))
     assert "has its own" in await run(tmp_path, "use", "anthropic:x", "--address", "http://127.0.0.1:9", code=2)
-    assert "--with-key" in await run(tmp_path, "use", "gpt-5", code=1)
+    assert "needs a key" in await run(tmp_path, "use", "gpt-5", code=1)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     assert read_settings().model_large == "none"
     (tmp_path / "models.json").write_text('{"model_large": 5}')
@@ -88,11 +91,13 @@ async def test_askgraph_is_no_server_of_models(monkeypatch: pytest.MonkeyPatch) 
         assert await discovery.find_servers() == []
 
 
-@pytest.mark.parametrize(
-    ("judged", "judging"), [(Attempt(None, FAST), "x"), (Attempt(None, FAST + 1), "none"), (Attempt("No.", 0), "none")]
-)
-def test_a_slow_or_wrong_judge_does_not_judge(judged: Attempt, judging: str) -> None:
-    well = Attempt(None, 1.0)
-    chosen = Trial(well, cites=True, judges=judged, calls=well).choose("x", openai_api_key="k")
+@pytest.mark.parametrize(("seconds", "judging"), [(FAST, "x"), (0.0, "none")])
+async def test_a_slow_judge_does_not_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, judging: str
+) -> None:
+    monkeypatch.setattr(model_chooser, "FAST", seconds)
+    async with serve_openai() as server:
+        await ModelChooser(read_settings(home=tmp_path)).try_model("x", server.base_url, keep=True)
+    chosen = ModelChoice.read(tmp_path)
+    assert chosen is not None
     assert (chosen.model_large, chosen.model_small, chosen.model_judge) == ("x", judging, judging)
-    assert chosen.as_settings()["openai_api_key"] == "k"

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from playwright.async_api import Page, expect
 
 from app.access import authentication
 from app.adapters.embedded import Servers
+from app.model_choice import ModelChoice
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
@@ -23,6 +25,7 @@ from tests.conftest import create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask
 from tests.page.test_page_access import look
+from tests.wire.openai import serve_openai
 from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -47,10 +50,12 @@ class House:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(servers: Servers, template: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def house(
+    servers: Servers, template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[House]:
     monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 0)
     async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False, home=tmp_path)
         async with open_services(settings) as services, run_app(make_app(services)) as app, serve_app(app) as address:
             for source, (metadata, text) in PAPERS.items():
                 await services.library.ingestion.add("default", source, text.encode(), metadata=metadata)
@@ -245,3 +250,23 @@ async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: 
         await expect(page.locator(".secret")).to_contain_text("askgraph keys create")
         await expect(page.get_by_role("button", name="Make your own key")).to_have_count(0)
         assert await look(page) == {}
+
+
+async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: House) -> None:
+    async with serve_openai(models=("qwen3:8b",)) as server:
+        await page.goto(f"{house.address}/settings")
+        form = page.locator("form.models")
+        await form.get_by_label("Model").fill("qwen3:8b")
+        await form.get_by_label("Address").fill(server.base_url)
+        await form.get_by_role("button", name="Try it").click()
+        await expect(form.get_by_role("status")).to_contain_text("Calls functions: yes")
+        assert await look(page) == {}
+        assert ModelChoice.read(house.services.settings.home) is None
+        await form.get_by_role("button", name="Use it").click()
+        await expect(page.get_by_text("From the next start on qwen3:8b writes.")).to_be_visible()
+        chosen = ModelChoice.read(house.services.settings.home)
+        assert chosen is not None
+        assert chosen.openai_base_url == server.base_url
+        await form.get_by_label("Address").fill("http://127.0.0.1:9/v1")
+        await form.get_by_role("button", name="Try it").click()
+        await expect(form.get_by_role("alert")).to_contain_text("does not answer")

@@ -1,28 +1,18 @@
 """Finds the servers of language models that listen on this machine."""
 
 import asyncio
-from dataclasses import dataclass
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from app.adapters.fetching import fetch, new_client
 from domain.errors import OversizedDocument, UnreadableDocument
+from domain.model_names import ModelServer
 
 PORTS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 """The port on which each listens, as its documentation says."""
 _SECONDS = 2.0
 _MOST = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ModelServer:
-    """A server that speaks OpenAI's protocol."""
-
-    kind: str
-    """The name in `PORTS`, which also stands before the colon in `askgraph models use`."""
-    address: str
-    models: list[str]
 
 
 class _Model(BaseModel):

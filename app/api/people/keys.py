@@ -8,22 +8,15 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from app.access.keys import check_name, make_key, read_expiry
-from app.api.dependencies import CallerDep, KeysDep, SettingsDep, needs
+from app.api.dependencies import KeysDep, SettingsDep, administrate_all, needs
 from app.api.schema.openapi import answer_with, fail_with, list_of
 from app.api.schema.responses import NewKeyBody, RetentionBody
 from app.api.schema.schemas import KeyRequest, NewKeyRequest
 from app.history.retention import read_policy
-from domain.errors import Forbidden, UnknownKey
+from domain.errors import UnknownKey
 from domain.people.access import ApiKey
 
-
-async def _administrate(caller: CallerDep) -> None:
-    """Raise `Forbidden` for who administers a part: a key opens whatever its maker says."""
-    if caller.workspaces is not None or caller.groups is not None:
-        raise Forbidden("This is for administrators of the whole deployment, and your key opens a part of it.")
-
-
-router = APIRouter(prefix="/api", tags=["keys"], route_class=needs("admin"), dependencies=[Depends(_administrate)])
+router = APIRouter(prefix="/api", tags=["keys"], route_class=needs("admin"), dependencies=[Depends(administrate_all)])
 
 
 @router.get("/keys", **answer_with(list_of("keys", ApiKey), "The keys."))

@@ -123,6 +123,19 @@ class TitleRequest(Body):
     title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
+class ModelRequest(Body):
+    """A language model to try."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+    """Such as `ollama:qwen3:8b`, `gpt-5-mini` or `anthropic:NAME`."""
+    address: Annotated[str, StringConstraints(pattern=r"^https?://", max_length=2_000)] | None = None
+    """Of a server that speaks OpenAI's protocol; null: that of the named kind or provider."""
+    key: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | None = None
+    """The provider's API key; null: what the environment has, for the provider's own address."""
+    keep: bool = False
+    """If true, a model that writes is used from the next start on."""
+
+
 class KeyRequest(Body):
     """A key that is to be, or what becomes of one."""
 

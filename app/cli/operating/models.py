@@ -2,16 +2,14 @@ from typing import Annotated
 
 import typer
 
-from app.adapters.chat.discovery import PORTS, ModelServer, find_servers, locate
-from app.adapters.chat.providers import PACKAGES, split_name
+from app.adapters.chat.discovery import PORTS
 from app.cli.support.options import JsonOption, new_cli
-from app.cli.support.running import as_command, print_json, print_result
+from app.cli.support.running import as_command, print_result
 from app.model_choice import FILE, ModelChoice
-from app.settings import Settings, read_settings
+from app.settings import read_settings
 from app.support.terminal import err, escape, out
-from app.wiring.model_trial import Attempt, Trial, try_model
-from domain.errors import InputError
-from domain.model_names import NO_MODEL
+from app.wiring.model_chooser import ModelChooser
+from domain.model_names import NO_MODEL, KnownModels, Trial
 
 cli = new_cli(invoke_without_command=True)
 
@@ -25,15 +23,7 @@ def models(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @as_command
 async def _show(*, as_json: bool) -> int:
-    settings = read_settings()
-    found = await find_servers()
-    tiers = {"writes": settings.model_large, "judges": settings.model_small, "verifies": settings.model_judge}
-    used = tiers if any(settings.providers.values()) else {}
-    if as_json:
-        print_json({"used": used, "address": settings.openai_base_url, "found": found})
-    else:
-        _print_models(settings, used, found)
-    return 0
+    return print_result(_print_models, await ModelChooser(read_settings()).describe(), as_json=as_json)
 
 
 @cli.command()
@@ -55,42 +45,31 @@ async def use(
         ModelChoice(model_large="none", model_small="none", model_judge="none").keep(settings.home)
         err.print("Answers are quotes from the next start on.")
         return 0
-    kind, _, model = name.partition(":")
-    if kind in PORTS and model:
-        name, address = model, address or locate(kind)
     key = typer.prompt("Key", hide_input=True, err=True) if with_key else None
-    provider = split_name(name)[0]
-    if address and provider in PACKAGES:
-        raise InputError(f"--address names a server that speaks OpenAI's protocol; {provider} has its own.")
-    access = {f"{provider}_api_key": key, "openai_base_url": address}
-    # As the choice will be read: an address that is named here gets no key from elsewhere.
-    given = ModelChoice(model_large=name, model_small="none", model_judge="none", **access).as_settings()
     with err.status(f"Asking {escape(name)} three small questions"):
-        trial = await try_model(read_settings(home=settings.home, **given), name)
-    if trial.writes.problem is None:
-        chosen = trial.choose(name, **access)
-        chosen.keep(settings.home)
+        trial = await ModelChooser(settings).try_model(name, address, key, keep=True)
     print_result(_print_trial, trial, as_json=as_json)
-    if trial.writes.problem is not None:
+    chosen = ModelChoice.read(settings.home)
+    if trial.writes.problem is not None or chosen is None:
         err.print(f"[red]{escape(name)} was not chosen.[/red]")
         return 1
-    judging = "judges too" if chosen.model_small == name else "judging is done on this machine"
+    judging = "judging is done on this machine" if chosen.model_small in NO_MODEL else "judges too"
     err.print(f"{escape(name)} writes, and {judging}, from the next start on; kept in {settings.home / FILE}.")
-    if read_settings().model_large != name:
+    if read_settings().model_large != chosen.model_large:
         err.print("[yellow]This environment names a model by ASKGRAPH_MODEL…, which goes before it.[/yellow]")
     return 0
 
 
-def _print_models(settings: Settings, used: dict[str, str], found: list[ModelServer]) -> None:
-    if not used:
+def _print_models(known: KnownModels) -> None:
+    if not known.used:
         out.print("No language model: answers are quotes.")
-    for does, name in used.items():
-        out.print(f"{does:<9} {escape(name if name not in NO_MODEL else 'none: done on this machine')}")
-    for server in found:
+    for does, name in known.used.items():
+        out.print(f"{does:<9} {escape('none: done on this machine' if name in NO_MODEL else name)}")
+    for server in known.found:
         out.print(f"\n{server.kind} at {server.address}")
         for name in server.models:
             out.print(f"  askgraph models use {escape(f'{server.kind}:{name}')}")
-    if not found:
+    if not known.found:
         ports = ", ".join(f"{kind} ({port})" for kind, port in PORTS.items())
         out.print(f"\nNo server of models listens on this machine where they usually do: {ports}.")
     out.print("\nAnother: askgraph models use NAME --address URL --with-key")
@@ -99,10 +78,7 @@ def _print_models(settings: Settings, used: dict[str, str], found: list[ModelSer
 def _print_trial(trial: Trial) -> None:
     attempts = {"writes": trial.writes, "judges": trial.judges, "calls functions": trial.calls}
     for does, attempt in attempts.items():
-        out.print(f"{_mark(attempt)} {does:<16} {attempt.seconds:.1f} s {escape(attempt.problem or '')}".rstrip())
+        mark = "[red]![/red]" if attempt.problem else "[green]✓[/green]"
+        out.print(f"{mark} {does:<16} {attempt.seconds:.1f} s {escape(attempt.problem or '')}".rstrip())
     if trial.writes.problem is None and not trial.cites:
         out.print("! It named no source: askgraph looks for the sources of its statements.")
-
-
-def _mark(attempt: Attempt) -> str:
-    return "[red]![/red]" if attempt.problem else "[green]✓[/green]"

@@ -5,6 +5,7 @@ import { setState, useStore } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
 import { SignIn } from "../sign-in.js";
 import { Keys } from "./keys.js";
+import { Models } from "./models.js";
 import { RetentionPolicy } from "./retention.js";
 import { Usage } from "./usage.js";
 import { WorkspaceTable } from "./workspaces.js";
@@ -45,6 +46,7 @@ function Sections({ caller }) {
   const names = Object.fromEntries([["owner", phrase("usage.machine")], ...keys.map(({ key_id, name }) => [`key:${key_id}`, name])]);
   return html`
     <${Keys} caller=${caller} keys=${keys} load=${loadKeys} />
+    <${Models} />
     <${WorkspaceTable} workspaces=${workspaces} load=${loadWorkspaces} />
     <${Usage} workspaces=${workspaces} names=${names} />
     <${RetentionPolicy} />`;

@@ -1,4 +1,5 @@
-"""Tries a language model: whether it writes with sources, judges and calls functions, and how long that takes.
+"""Tries a language model, and keeps it for a home folder: whether it writes with sources, judges and calls functions,
+and how long that takes.
 
 It reads two sample documents, 1,300 tokens: less than a turn shows it, enough to tell how fast it reads.
 """
@@ -7,11 +8,17 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
+from app.adapters.chat.discovery import PORTS, find_servers, locate
+from app.adapters.chat.providers import PACKAGES, split_name
 from app.adapters.prices import read_prices
 from app.model_choice import ModelChoice
 from app.samples import FOLDER
-from app.settings import Settings
-from domain.errors import AskgraphError, ConfigurationError
+from app.settings import Settings, read_settings
+from app.support.toml_files import list_problems
+from domain.errors import AskgraphError, ConfigurationError, InputError
+from domain.model_names import Attempt, KnownModels, Trial
 from domain.ports.models import ChatModel, Tool
 from domain.text.markers import strip_markers
 from nodes.context import Ledger
@@ -31,35 +38,56 @@ _TOKENS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One small question."""
+class ModelChooser:
+    """The models of a home folder."""
 
-    problem: str | None
-    """Why the reply is of no use; None where it is."""
-    seconds: float
+    settings: Settings
+
+    async def describe(self) -> KnownModels:
+        """Return what is used, and what could be."""
+        tiers = {
+            "writes": self.settings.model_large,
+            "judges": self.settings.model_small,
+            "verifies": self.settings.model_judge,
+        }
+        chosen = ModelChoice.read(self.settings.home)
+        return KnownModels(
+            used=tiers if any(self.settings.providers.values()) else {},
+            address=self.settings.openai_base_url,
+            chosen=chosen.model_large if chosen else None,
+            found=await find_servers(),
+        )
+
+    async def try_model(
+        self, name: str, address: str | None = None, key: str | None = None, *, keep: bool = False
+    ) -> Trial:
+        """Ask the model three small questions. One that writes is kept for the next start if `keep`: it judges as well
+        where it does that right and fast.
+
+        `name` may begin with the kind of a server on this machine, as in `ollama:qwen3:8b`. Raises `InputError`, and
+        `ConfigurationError` for a name, key or address that cannot be used.
+        """
+        kind, _, model = name.partition(":")
+        if kind in PORTS and model:
+            name, address = model, address or locate(kind)
+        provider = split_name(name)[0]
+        if address and provider in PACKAGES:
+            raise InputError(f"An address is that of a server that speaks OpenAI's protocol; {provider} has its own.")
+        access = {f"{provider}_api_key": key, "openai_base_url": address}
+        try:
+            choice = ModelChoice(model_large=name, model_small="none", model_judge="none", **access)
+        except ValidationError as error:
+            raise InputError(list_problems(error)) from error
+        # As the choice will be read: an address that is named here gets no key from elsewhere.
+        trial = await _try(read_settings(home=self.settings.home, **choice.as_settings()), name)
+        if keep and trial.writes.problem is None:
+            judging = name if trial.judges.problem is None and trial.judges.seconds <= FAST else "none"
+            choice.model_small = choice.model_judge = judging
+            choice.keep(self.settings.home)
+        return trial
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What a model can do."""
-
-    writes: Attempt
-    cites: bool
-    """True if it set a marker where its answer has a source. Answers without are still compared with the sources."""
-    judges: Attempt
-    calls: Attempt
-
-    def choose(self, name: str, **access: str | None) -> ModelChoice:
-        """Return the settings for this model: it judges as well where it does that right and fast."""
-        judging = name if self.judges.problem is None and self.judges.seconds <= FAST else "none"
-        return ModelChoice(model_large=name, model_small=judging, model_judge=judging, **access)
-
-
-async def try_model(settings: Settings, name: str) -> Trial:
-    """Ask the model three small questions.
-
-    Raises `ConfigurationError` for a name, key or address that cannot be used.
-    """
+async def _try(settings: Settings, name: str) -> Trial:
     from app.adapters.chat.connections import Connections  # the SDKs take longer to import than a command to run
 
     connections = Connections(settings.providers, timeout=_PATIENCE, prices=read_prices(settings.prices))
@@ -68,7 +96,7 @@ async def try_model(settings: Settings, name: str) -> Trial:
         await connections.check()
         problem = await connections.find_problem()
         if models.large is None or problem:
-            raise ConfigurationError(problem or f"{name} needs --address or --with-key.")
+            raise ConfigurationError(problem or f"{name} needs a key or an address.")
         # The first question also loads the model.
         writes, text = await _write(models.large)
         judges = await _attempt(_judge(models.large))
