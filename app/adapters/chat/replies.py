@@ -14,12 +14,17 @@ import httpx2
 import orjson
 
 from app.adapters.bounded_http import OversizedResponse
-from app.adapters.chat.langchain import SEARCHED, find_objects
+from app.adapters.chat.langchain import LONGEST_THOUGHTS, SEARCHED, find_objects
 
 LONGEST_LINE = 1_000_000
 """Bytes of one line of a stream, which is one chunk."""
 
 _MOST_CALLS = 50
+_MOST_MARKS = 200
+"""Marks of a reply that are looked for, each of which takes time for all that follows. Replies have a dozen."""
+_MOST_PARTS = 1000
+_PIECE = 1000
+"""Characters of thoughts that a stream passes on together."""
 _COUNTS = ("prompt_tokens", "completion_tokens")
 _LONGEST_MARK = 200
 """Characters at the end of a text among which an unfinished mark, or the end of a template, is looked for."""
@@ -69,15 +74,17 @@ class _Splitter:
         self._unsure = self._thinks = opened
         self._ended = self._framed = False
         self._words = self._held = ""
+        self._marks = 0
 
     def feed(self, text: str, *, last: bool = False) -> Iterator[tuple[bool, str]]:
         """Yield what can be told by now, each part with whether it is thoughts."""
         self._held += text
-        while mark := _MARK.search(self._held):
+        while self._marks < _MOST_MARKS and (mark := _MARK.search(self._held)):
             before, after = self._held[: mark.start()], self._held[mark.end() :]
             ends = any(mark[name] for name in ("end", "end2", "end3", "end4"))
             if ends and not self._thinks and not after and not last:
                 return
+            self._marks += 1
             if mark["channel"]:
                 yield from self._pass(before)
                 self._framed, self._thinks, self._unsure = True, mark["channel"] != "final", False
@@ -183,7 +190,7 @@ class ReplyReader:
         self._read_calls(said)
         parts = [(True, thought) for name in _THOUGHTS if (thought := _join(said.get(name)))][:1]
         content = said.get("content")
-        for part in content if isinstance(content, list) else [content]:
+        for part in content[:_MOST_PARTS] if isinstance(content, list) else [content]:
             if isinstance(part, dict) and (thought := _join(part.get("thinking") or part.get("reasoning"))):
                 parts.append((True, thought))
             elif text := _join(part):
@@ -336,27 +343,36 @@ async def read_stream(response: httpx2.Response, reader: ReplyReader) -> AsyncIt
 
     A finish reason ends it, `[DONE]`, or the end of the body, where that can be told from a cut connection.
     """
-    lines, ended = _Lines(), False
+    lines, ended, opened, thoughts, left = _Lines(), False, False, "", LONGEST_THOUGHTS
 
-    def show(parts: list[dict[str, str]], finish: str | None = None) -> dict[str, Any]:
-        thinks = any(part["type"] == "thinking" for part in parts)
-        content = parts if thinks else "".join(part["text"] for part in parts)
-        choice = {"index": 0, "delta": {"role": "assistant", "content": content}, "finish_reason": finish}
+    def show(parts: list[dict[str, str]], finish: str | None = None) -> dict[str, Any] | None:
+        """Return what is to be passed on: thoughts in few pieces, and nothing that is empty. At the end LangChain puts
+        all together, in a time that grows with the square of their number and leaves no turn to others."""
+        nonlocal opened, thoughts, left
+        text = "".join(part.get("text", "") for part in parts)
+        thoughts += "".join(part.get("thinking", "") for part in parts)[: left - len(thoughts)]
+        ready, thoughts = (thoughts, "") if finish or len(thoughts) >= min(_PIECE, left) else ("", thoughts)
+        left -= len(ready)
         usage, reader.usage = reader.usage, None
+        if opened and not (text or ready or finish or usage):
+            return None
+        opened = True
+        content = [_show(True, ready), _show(False, text)] if ready else text
+        choice = {"index": 0, "delta": {"role": "assistant", "content": content}, "finish_reason": finish}
         return {"choices": [choice], "usage": usage}
 
     async for received in response.aiter_bytes():
         for chunk in lines.feed(received):
             parts = reader.read(chunk)
-            if reader.finish and not ended:
-                ended = True
-                yield show([*parts, *reader.end()], reader.finish)
-            else:
-                yield show(parts)
+            ends = reader.finish is not None and not ended
+            ended = ended or ends
+            if shown := show([*parts, *reader.end()], reader.finish) if ends else show(parts):
+                yield shown
         if lines.done:
             break
     for chunk in lines.feed(b"", last=True):
-        yield show(reader.read(chunk))
+        if shown := show(reader.read(chunk)):
+            yield shown
     framed = "content-length" in response.headers or response.headers.get("transfer-encoding") == "chunked"
-    if not ended and (lines.done or framed or reader.finish):
-        yield show(reader.end(), reader.finish)
+    if not ended and (lines.done or framed or reader.finish) and (shown := show(reader.end(), reader.finish)):
+        yield shown

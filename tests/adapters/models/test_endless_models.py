@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.adapters.chat.langchain import TOKEN_CHARACTERS
+from app.adapters.chat.langchain import LONGEST_THOUGHTS, TOKEN_CHARACTERS, read_thoughts
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.chat.replies import LONGEST_LINE, ReplyReader
 from domain.errors import ModelError, ModelReplyCut, ModelTimeout
@@ -104,8 +104,12 @@ async def test_arguments_and_judgements_are_no_longer_than_was_asked_for(
 
 
 @pytest.mark.parametrize(
-    "odd", ["<|channel|>" + "a" * 200_000, " " * 200_000, "<parameter=x>" * 20_000, "{" * 200_000, "<|a|> " * 40_000]
-)
+    "odd",
+    [
+        "<|channel|>" + "a" * 200_000, " " * 200_000, "<parameter=x>" * 20_000, "{" * 200_000, "<|a|> " * 40_000,
+        "</think>a" * 150_000,
+    ],
+)  # fmt: skip
 async def test_marks_are_found_in_time_in_proportion_to_the_text(odd: str) -> None:
     began = time.process_time()
     reader = ReplyReader(offered=["search"])
@@ -120,6 +124,17 @@ async def test_thoughts_are_not_waited_for_longer_than_silence() -> None:
         send(server, then=event_of({"reasoning_content": "hm "}))
         with pytest.raises((ModelTimeout, ModelReplyCut)):
             await call(model, "stream")
+
+
+async def test_thoughts_come_in_few_pieces_which_langchain_puts_together_soon(
+    model: OpenAIChat, server: OpenAIServer
+) -> None:
+    silent = [event_of({"reasoning_content": "hm "}), event_of({"content": ""}), event_of({"role": "assistant"})]
+    send(server, *(silent * 10_000), event_of({"content": "Yes."}), event_of({}, "stop"))
+    chunks: list[Any] = [chunk async for chunk in model.client.astream("?")]
+    assert "".join(chunk.text for chunk in chunks) == "Yes."
+    assert len(chunks) < 50
+    assert LONGEST_THOUGHTS - 50 < len("".join(map(read_thoughts, chunks))) <= LONGEST_THOUGHTS
 
 
 async def test_a_model_that_never_pauses_can_be_cancelled(model: OpenAIChat, server: OpenAIServer) -> None:
