@@ -102,9 +102,12 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, list[Found]]
                 statement = sql.SQL(
                     "SELECT run_id, thread_id, {} AS body FROM {} WHERE workspace_id = %(workspace_id)s"
                 ).format(sql.Identifier(column), sql.Identifier(name))
-                async for packed in await connection.execute(statement, values):
-                    if holds(bytes(packed["body"]), needles):
-                        found.append(Found(name, packed["run_id"], packed["thread_id"], 1))
+                # By a hundred rows: all at once would fill the memory, and leave no turn to others.
+                async with connection.transaction(), connection.cursor("packed") as cursor:
+                    await cursor.execute(statement, values)
+                    async for packed in cursor:
+                        if holds(bytes(packed["body"]), needles):
+                            found.append(Found(name, packed["run_id"], packed["thread_id"], 1))
     if named := await erase_from_audit(pool, needles.workspace_id, needles.sources, dry_run=True):
         found.append(Found("audit_log", None, None, named))
     return len(tables) + 1, found
