@@ -1,6 +1,10 @@
-"""Our server compared with LangGraph's own, event by event, by the same client."""
+"""Our server compared with LangGraph's own, event by event, by the same client.
+
+What that answers was recorded by `85946e83:tests/protocols/agent_server_recording/record.py` in git.
+"""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from langgraph_sdk import get_client
@@ -10,8 +14,9 @@ from app.wiring.services import Services
 from tests.asking import QUESTION
 from tests.http_client import run_app
 from tests.protocols.agent_server_recording.calls import call, shape
-from tests.protocols.agent_server_recording.record import RECORDED
 from tests.wire.serving import serve_app
+
+RECORDED = Path(__file__).with_name("agent_server_recording") / "recorded.json"
 
 
 async def test_every_call_gives_what_the_real_server_gives(services: Services, library: dict[str, str]) -> None:
