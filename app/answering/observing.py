@@ -13,11 +13,9 @@ class Observer(Protocol):
 
     def wrap(self, context: Context) -> Context:
         """Return the context that the graph gets."""
-        ...
 
     def finish(self, events: Sequence[Event]) -> tuple[bytes | None, str | None]:
         """Return what to store beside the record of a run with these events, and a warning for its readers."""
-        ...
 
 
 class Unobserved:

@@ -94,7 +94,6 @@ class Eraser(Protocol):
     ) -> Needles | None:
         """Return what identifies a document; None where there is none, and none of this id was deleted or forgotten,
         that callers of these groups may read."""
-        ...
 
     async def erase_document(
         self, erasure: Erasure, found: Sequence[Found] = (), *, is_last: bool = True, dry_run: bool = False
@@ -102,33 +101,26 @@ class Eraser(Protocol):
         """Erase what is left of a document, whose own rows are deleted already by then, from what was made from it:
         runs, states and tapes; and what a search has found. Or only count it. Conversations in which a question is
         being answered stay as they are; returns how many. What says which runs read the document goes last."""
-        ...
 
     async def erase_thread(self, workspace_id: str, thread_id: str, *, dry_run: bool = False) -> Erasure:
         """Delete a thread and its branches, or only count what would go. Raises `UnknownThread`, and `ThreadBusy` while
         it is being answered in."""
-        ...
 
     async def begin(self, workspace_id: str, document_id: str) -> None:
         """Note that the document is being erased, before anything of it is."""
-        ...
 
     async def list_begun(self, workspace_id: str) -> frozenset[str]:
         """Return the runs that have begun and not ended. They may have read what is deleted by now."""
-        ...
 
     async def end(self, kind: Erasable, target: str, needles: Needles, *, is_left: bool = False) -> None:
         """Take the note away; of a document a digest stays. Erasing a thread makes a note, too. Where something of a
         document `is_left`, the note stays with the needles, for when it is repeated."""
-        ...
 
     async def list_pending(self) -> Sequence[tuple[Erasable, Erasure]]:
         """Return what was begun and has not ended, in all workspaces, with the runs known so far."""
-        ...
 
     async def search(self, needles: Needles) -> tuple[int, Sequence[Found]]:
         """Search every table, in the rows of the workspace and those of none. Returns the number of tables, too."""
-        ...
 
 
 class CacheEraser(Protocol):
@@ -137,11 +129,9 @@ class CacheEraser(Protocol):
     async def erase(self, workspace_id: str, run_ids: Sequence[str], *, dry_run: bool = False) -> int:
         """Delete the workspace's cached answers and the events of the runs, or only count them. Returns the number of
         keys."""
-        ...
 
     async def search(self, needles: Needles) -> int | None:
         """Return the number of keys that hold a needle; None where the server does not answer."""
-        ...
 
 
 class FileEraser(Protocol):
@@ -152,11 +142,9 @@ class FileEraser(Protocol):
 
     async def rewrite(self, kind: Erasable) -> None:
         """Rewrite the files without what was deleted of a document or a thread. Raises `DatabaseUnavailable`."""
-        ...
 
     async def search(self, texts: Sequence[str]) -> Mapping[str, int]:
         """Return the number of files that hold one of the texts as it is, by folder."""
-        ...
 
 
 def _is_uuid(name: str) -> bool:

@@ -30,12 +30,9 @@ class SyncedFiles(Protocol):
 
     async def list(self, workspace_id: str, folder: str, sources: Collection[str]) -> dict[str, SyncedFile]:
         """Return the files of a folder, and those with these sources, by source."""
-        ...
 
     async def put(self, workspace_id: str, file: SyncedFile) -> None:
         """Add a file, or replace what is known of it."""
-        ...
 
     async def drop(self, workspace_id: str, source: str) -> None:
         """Forget a file."""
-        ...

@@ -45,12 +45,9 @@ class AuditLog(Protocol):
 
     async def add(self, entry: AuditEntry) -> None:
         """Store an entry with the time of now."""
-        ...
 
     async def list(self, since: datetime, limit: int) -> Sequence[AuditEntry]:
         """Return the latest entries since then, newest first."""
-        ...
 
     async def delete_before(self, cut: datetime) -> None:
         """Delete older entries."""
-        ...

@@ -41,28 +41,22 @@ class AnswerCache(Protocol):
 
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
         """Store an answer."""
-        ...
 
     async def forget(self, workspace_id: str) -> None:
         """Drop every answer of the workspace."""
-        ...
 
     async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
         """Return the stored answer; without one, the run that is answering this key, in any process: the one that led
         first, else `run_id`, which leads until it is released, or for some minutes. Counts as a hit or a miss of the
         workspace. Without a cache server every run leads."""
-        ...
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
         """End the run's lead. Does nothing where it does not lead."""
-        ...
 
     async def count(self, workspace_id: str) -> AnswerCounts: ...
 
     async def count_stored(self, workspace_id: str) -> int:
         """Return how many answers of the workspace are stored."""
-        ...
 
     async def is_up(self) -> bool:
         """Return True if the cache server answers."""
-        ...

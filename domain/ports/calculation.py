@@ -47,11 +47,9 @@ class Calculator(Protocol):
 
     async def calculate(self, scope: Scope, sql: str, document_ids: Sequence[str]) -> Calculation:
         """Run a query that only reads. It sees the documents that are named, and in scope."""
-        ...
 
     async def look_up(self, scope: Scope, question: str, document_ids: Sequence[str]) -> LookUp | None:
         """Return what a query finds in a table of the documents, for a question of which the table accounts for every
         word: names of rows and columns, conditions, the greatest, the least, the number, the sum or the mean; None
         where none does. Documents that are not in scope, or too long, are passed over. Raises
         `CalculationError` where looking takes too long."""
-        ...

@@ -59,7 +59,6 @@ class Connector(Protocol):
     async def list(self) -> Listing:
         """Return what the place has now. Raises `InputError` where there is no such place; `ConfigurationError` where
         it refuses our key; `Unavailable`."""
-        ...
 
     async def read(self, entry: Entry, known: str | None) -> Content | None:
         """Return the content; None where it still has the version `known`.
@@ -67,7 +66,6 @@ class Connector(Protocol):
         Raises `NotFound` where it is gone, `DocumentError` and `MetadataError` where it cannot be read, and
         `Unavailable` where the rest cannot be read either.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

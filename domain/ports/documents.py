@@ -32,39 +32,31 @@ class DocumentCatalog(Protocol):
     ) -> Document | None:
         """Return the document that a file of this name and these groups replaces, brought by somebody with the groups
         `asking` (`pick_named`). Raises `AmbiguousName`."""
-        ...
 
     async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[Sequence[str]]]:
         """Return the groups of each of the documents with these sources, by source."""
-        ...
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
 
     async def find_deleted(self, workspace_id: str, content_hash: str) -> str | None:
         """Return the id of the document that had this content when it was deleted; of several the last."""
-        ...
 
     async def read_hashes(self, asker: Scope) -> Mapping[str, str]:
         """Return the content hashes of those of the scope's documents that are there and that the asker may read, by
         id."""
-        ...
 
     async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         """The document's text, or that of an earlier revision. None where there is none, or it is not kept."""
-        ...
 
     async def list_revisions(self, asker: Scope, document_id: str) -> Sequence[Revision]:
         """The revisions that are kept of a document which the asker may read, newest first: those that had no groups of
         others."""
-        ...
 
     async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
         """Headings and lines of the document's text, a chunk at a time, in order."""
-        ...
 
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         """The documents whose metadata passes the filter, by source."""
-        ...
 
 
 class DocumentStore(DocumentCatalog, Protocol):
@@ -75,23 +67,18 @@ class DocumentStore(DocumentCatalog, Protocol):
 
     async def browse(self, asker: Scope, view: View) -> Browsed:
         """A page of the documents that the asker may read and that pass the filter of their scope."""
-        ...
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         """Content hashes of the chunks that the document has now."""
-        ...
 
     async def measure(self, workspace_id: str, file: Incoming, caller: str = "") -> Held:
         """How much the workspace holds, or what this caller brought to all workspaces, of what came before the file."""
-        ...
 
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
         """Keep the file that documents of this content were read from, where it is lost."""
-        ...
 
     async def number_arrival(self, workspace_id: str) -> Arrival:
         """That of a file that has just come: later than all before."""
-        ...
 
     async def confirm(
         self,
@@ -105,7 +92,6 @@ class DocumentStore(DocumentCatalog, Protocol):
         """Note that what has come is what the document holds, so that nothing earlier replaces it. Returns False where
         it holds something else by now, or has other metadata or groups. `metadata` is the file's, and `given` goes on
         top. None: what was given before, and whatever groups it has."""
-        ...
 
     async def set_metadata(
         self,
@@ -122,12 +108,10 @@ class DocumentStore(DocumentCatalog, Protocol):
 
         Raises `Superseded` where the arrival has lost its lease.
         """
-        ...
 
     async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
         """Replace the groups of a document, and advance the corpus generation. Returns None if there is no such
         document."""
-        ...
 
     async def replace(self, workspace_id: str, content: "DocumentContent") -> tuple[Document, StoredAs]:
         """Make the document of the content's name (`pick_named`) consist of exactly the content's chunks, in one
@@ -139,7 +123,6 @@ class DocumentStore(DocumentCatalog, Protocol):
         Raises `Superseded` where what the document holds came later than the content, or the document was deleted
         later, or the content's arrival has lost its lease; and `AmbiguousName`.
         """
-        ...
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         """Delete a document, its chunks, and its file unless another document needs it, and advance the corpus
@@ -147,22 +130,18 @@ class DocumentStore(DocumentCatalog, Protocol):
 
         Returns False if there is no such document.
         """
-        ...
 
     async def clear(self, workspace_id: str) -> None:
         """Remove all documents of the workspace with their files, and what is known of their words."""
-        ...
 
     async def is_untouched(self, workspace_id: str) -> bool:
         """Return True if the workspace has never held a document."""
-        ...
 
     async def corpus_fingerprint(self, scope: Scope) -> str:
         """Changes whenever a document in scope changes, comes or goes. One cheap query.
 
         Raises `UnknownDocument` where the scope names a document that does not exist.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,23 +163,18 @@ class EmbeddingBacklog(Protocol):
 
     async def embed_some(self, encoder: "PassageEncoder") -> int:
         """Embed and store some chunks of those that no other worker has, of short documents first. Returns how many."""
-        ...
 
     async def embed_some_of(self, workspace_id: str, document_id: str, encoder: "PassageEncoder") -> int:
         """The same for the chunks of one document."""
-        ...
 
     async def count(self, workspace_id: str, document_id: str | None = None) -> int:
         """Count the chunks of the workspace, or of one document, that are still to be embedded."""
-        ...
 
     async def count_all(self) -> int:
         """Count the same in all workspaces."""
-        ...
 
     async def is_empty(self) -> bool:
         """Return True where nothing is left in any workspace. Unlike counting, it takes no longer the more is left."""
-        ...
 
 
 class PassageEncoder(Protocol):
@@ -211,7 +185,6 @@ class PassageEncoder(Protocol):
 
     async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
         """Return the embedding and token vectors of each text, in order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

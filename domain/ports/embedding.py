@@ -24,11 +24,9 @@ class Embedder(Protocol):
 
     async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         """Shape (dimension,). Repeats are cheap."""
-        ...
 
     async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         """Shape (len(texts), dimension), in order. Text past the model's window is cut."""
-        ...
 
 
 class ServedEmbedder(Embedder, Protocol):

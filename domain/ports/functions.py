@@ -43,11 +43,9 @@ class Functions(Protocol):
 
     async def list_functions(self, scope: Scope, names: Sequence[str]) -> FunctionList:
         """Those of the named functions that may be called. Raises nothing for a server that does not answer."""
-        ...
 
     async def call(
         self, scope: Scope, name: str, arguments: Mapping[str, Any], seconds: float, characters: int
     ) -> FunctionResult:
         """Call a function. Raises `FunctionError` where it may not be called, and where its server does not answer in
         time and form. Of the result at most so many characters are kept."""
-        ...

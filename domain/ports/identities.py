@@ -15,7 +15,6 @@ class TokenVerifier(Protocol):
         Raises `Unauthenticated` with what is wrong with it, `Forbidden` where it opens no workspace, and
         `IdentityProviderUnavailable`.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,9 @@ class SignIn(Protocol):
 
         Raises `IdentityProviderUnavailable`.
         """
-        ...
 
     async def finish(self, attempt: SignInAttempt, callback: str, code: str, issuer: str | None) -> str:
         """Return the token for the code with which the browser came back. `issuer` is who sent it, if it says so.
 
         Raises `SignInFailed`, `Unauthenticated` and `IdentityProviderUnavailable`.
         """
-        ...

@@ -33,18 +33,15 @@ class IngestionQueue(Protocol):
         """Store the file until a worker has ingested it. `asking`: the groups of whoever brings it; None: all.
         `moved_from`: the id of the document that it was under another name.
         `brought_by`: the caller."""
-        ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
 
     async def cancel(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
         """Give up an ingestion, also while its file is being read, and return its state then; None where there is none.
         An ingestion that has ended stays as it is."""
-        ...
 
     async def list(self, workspace_id: str, limit: int, *, since: datetime | None = None) -> Sequence[IngestionStatus]:
         """Return the latest ingestions, newest first; of those that have ended only the ones that ended since then."""
-        ...
 
 
 class Ingest(Protocol):

@@ -95,11 +95,9 @@ class QuestionRouter(Protocol):
 
         Raises `EmbedderUnavailable`.
         """
-        ...
 
     def find_request(self, question: str) -> Routed | None:
         """Recognise, by its words alone, a request about the library itself. None where it is no such request."""
-        ...
 
     async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
         """Return True where the question plainly asks for a fact that documents may hold. A language model that routes
@@ -107,14 +105,12 @@ class QuestionRouter(Protocol):
 
         Raises `EmbedderUnavailable`.
         """
-        ...
 
     async def prepare(self) -> None:
         """Compute whatever all later calls share, so that the first question does not wait for it.
 
         Raises `EmbedderUnavailable`.
         """
-        ...
 
 
 class FollowUpRewriter(Protocol):
@@ -122,11 +118,9 @@ class FollowUpRewriter(Protocol):
 
     async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
         """Return the question with what it takes from `turns`, oldest first; unchanged where it stands alone."""
-        ...
 
     def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
         """Return the choice that the question picks, by its number or its words. None where it picks none."""
-        ...
 
 
 class AnswerFinder(Protocol):
@@ -147,14 +141,12 @@ class AnswerFinder(Protocol):
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
         sources. `scope` is where these are from; `said` are the words that the answer has already; a `detailed` answer
         may be long, whatever is asked for. Of a question for several things each is quoted, unless one is `missing`."""
-        ...
 
     async def find_nearest(
         self, question: str, sources: Sequence[Source], *, scope: Scope, most: int, typed: str | None = None
     ) -> list[Quote]:
         """Return the units that most probably answer, at most `most` and one of a source, the best first: where nothing
         is sure, people look there."""
-        ...
 
 
 class SourceGrader(Protocol):
@@ -162,7 +154,6 @@ class SourceGrader(Protocol):
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
         """Grade `sources`, which are from `scope` and come most relevant first; there is at least one."""
-        ...
 
 
 class ClaimVerifier(Protocol):
@@ -171,7 +162,6 @@ class ClaimVerifier(Protocol):
     async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
         """Return the verdict on each claim, in order, and how well the sources support all claims together, 0-1. The
         latter is 0 where nothing is claimed."""
-        ...
 
 
 class SmallTalk(Protocol):
@@ -180,11 +170,9 @@ class SmallTalk(Protocol):
 
     async def reply(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
         """Reply, in this language, to small talk or to a question about the assistant."""
-        ...
 
     async def decline(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
         """Refuse politely, in this language, what documents cannot help with."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,44 +11,34 @@ class KeyStore(Protocol):
 
     async def add(self, key: ApiKey, digest: bytes) -> None:
         """Store a new key."""
-        ...
 
     async def find(self, digest: bytes) -> ApiKey | None:
         """Return the key, valid or not, and note that it is used, at most once a minute."""
-        ...
 
     async def get(self, key_id: str) -> ApiKey | None:
         """Return the key with this id, valid or not."""
-        ...
 
     async def list(self) -> list[ApiKey]:
         """Return all keys, oldest first."""
-        ...
 
     async def change(self, key: ApiKey) -> bool:
         """Replace the name, rights, workspaces, groups and limits of the key with this id. False where there is none,
         or it was revoked."""
-        ...
 
     async def revoke(self, key_id: str) -> bool:
         """Revoke a key for good. False where there is none."""
-        ...
 
     async def begin_session(self, digest: bytes) -> None:
         """Note that a browser has signed in. Its session lasts 30 days at most."""
-        ...
 
     async def has_session(self, digest: bytes) -> bool:
         """Return True until the session is ended."""
-        ...
 
     async def end_session(self, digest: bytes) -> None:
         """End a session for good."""
-        ...
 
     async def is_empty(self) -> bool:
         """Return True until the first key is made."""
-        ...
 
 
 class UsageCounter(Protocol):
@@ -60,15 +50,12 @@ class UsageCounter(Protocol):
     async def count_request(self, caller: str, limits: Limits) -> tuple[bool, Used] | None:
         """Count a request, unless this minute has had as many as the limits allow: then False. With what the caller has
         used by now."""
-        ...
 
     async def begin_run(
         self, caller: str, run_id: str | None, limits: Limits, expected: Cost = FREE
     ) -> tuple[bool, Used] | None:
         """Count a run, and what it is expected to cost, until it ends, unless the limits allow none: then False. None:
         only look."""
-        ...
 
     async def end_run(self, caller: str, run_id: str, tokens: int, dollars: float) -> None:
         """Count the run no more, and what it has cost. A run that never ends is counted for a quarter of an hour."""
-        ...

@@ -107,14 +107,12 @@ class ChatModel(Protocol):
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """A reply that fits `schema`. `ModelError` where the reply does not, after one repair."""
-        ...
 
     async def act(
         self, messages: Sequence[Message], tools: Sequence[Tool], sink: UsageSink, *, max_tokens: int
     ) -> ModelReply:
         """A reply in words, or calls of some of the tools. Whoever calls this runs them, and asks again with a message
         of the role `tool` for each call. `ModelError` where the reply is empty, or reaches `max_tokens`."""
-        ...
 
     def stream(
         self,
@@ -128,7 +126,6 @@ class ChatModel(Protocol):
         """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one
         without a word for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`: thoughts are
         none. A reply that reaches `max_tokens` ends there; its usage says that it is `full`."""
-        ...
 
 
 class TokenCounter(Protocol):

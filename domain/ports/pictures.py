@@ -38,4 +38,3 @@ class PagePictures(Protocol):
     async def draw(self, scope: Scope, pages: Sequence[CitedPage], most: int) -> list[Picture]:
         """Pictures of the first `most` of these pages that show more than text: figures, scans, forms. Pages that
         cannot be drawn, or not soon enough, are left out."""
-        ...

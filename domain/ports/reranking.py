@@ -19,4 +19,3 @@ class Reranker(Protocol):
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """One score per passage of the scope, in order, in 0-1 and comparable between questions. What a call costs, if
         anything, goes to `sink`."""
-        ...

@@ -13,22 +13,17 @@ class RunStreams(Protocol):
     def append(self, run_id: str, event: StreamedEvent) -> None:
         """Add an event at the end. Returns at once; what was appended is stored in order, many in one go. An id that is
         not greater than the stream's last is dropped."""
-        ...
 
     async def flush(self, run_id: str) -> None:
         """Return once everything appended so far is stored, or the server is gone."""
-        ...
 
     def follow(self, run_id: str, after: str | None = None) -> AsyncGenerator[StreamedEvent | None]:
         """The events past the id `after`, those that are there and then those that come, to the end of the stream. None
         whenever nothing has come for a while, or the server is gone: whoever follows can see then what became of the
         run. It goes on for as long as it is followed."""
-        ...
 
     async def request_stop(self, run_id: str) -> None:
         """Tell whichever process executes the run."""
-        ...
 
     def on_stop(self, tell: Callable[[str], None]) -> None:
         """Call `tell` with the id of each run that any process asks to stop, also of runs elsewhere."""
-        ...

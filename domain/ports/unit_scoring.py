@@ -41,4 +41,3 @@ class UnitScorer(Protocol):
     async def score(self, scope: Scope, question: str, stretches: Sequence[Stretch]) -> list[list[Closeness | None]]:
         """Return one list per stretch, in order, with the closeness of each of its units; None where it is not known.
         Repeats are cheap."""
-        ...

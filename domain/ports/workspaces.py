@@ -25,7 +25,6 @@ class WorkspaceCatalog(Protocol):
     async def list(self, caller: Caller) -> Sequence[WorkspaceSize]:
         """Return the workspaces that the caller may enter and that hold something that the caller may read, by name,
         at most `MOST`."""
-        ...
 
 
 MOST = 1_000

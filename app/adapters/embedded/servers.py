@@ -70,7 +70,6 @@ class Server(Protocol):
 
     def set_data_aside(self) -> None:
         """Move data that the server cannot read out of its way, where it can do without."""
-        ...
 
 
 @asynccontextmanager
