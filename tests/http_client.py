@@ -11,6 +11,8 @@ from starlette.types import ASGIApp
 
 from app.serving.application import make_app
 from app.settings import Settings
+from app.wiring.services import Services
+from tests.wire.serving import serve_app
 
 
 def describe_api() -> dict[str, Any]:
@@ -40,3 +42,10 @@ async def open_client(app: FastAPI, *, raise_app_exceptions: bool = True) -> Asy
         ) as opened,
     ):
         yield opened
+
+
+@asynccontextmanager
+async def serve_services(services: Services) -> AsyncIterator[str]:
+    """Serve the application of these services; gives its address."""
+    async with run_app(make_app(services)) as running, serve_app(running) as address:
+        yield address

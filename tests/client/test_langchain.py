@@ -12,16 +12,14 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
 from askgraph import AsyncClient, Client
 from askgraph.langchain import AskgraphRetriever, AskNode
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK, MANUAL
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.examples import read_example
-from tests.wire.serving import serve_app
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def address(settings: Settings) -> Iterator[str]:
         async with open_services(settings) as services:
             for name, content in (("handbook.md", HANDBOOK), ("manual.md", MANUAL)):
                 await services.library.ingestion.add("default", name, content)
-            async with run_app(make_app(services)) as running, serve_app(running) as served:
+            async with serve_services(services) as served:
                 found.append(served)
                 ready.set()
                 await ending.wait()

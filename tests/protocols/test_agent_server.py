@@ -23,15 +23,13 @@ from typing_extensions import TypedDict
 
 from app.api.asking import streams
 from app.api.protocols.agent_server import reading, runs
-from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.examples import read_example
 from tests.protocols.node_clients import needs_node, run_node
-from tests.wire.serving import serve_app
 
 FOLLOW_UP = "Who handles claims?"
 BATTERY = "How long does the battery of the Falke last?"
@@ -66,8 +64,7 @@ async def served(module_services: Services) -> AsyncIterator[Served]:
     """The service, once for all tests."""
     await module_services.library.ingestion.add("default", "handbook.md", HANDBOOK)
     async with (
-        run_app(make_app(module_services)) as running,
-        serve_app(running) as address,
+        serve_services(module_services) as address,
         get_client(url=f"{address}/langgraph", api_key=None) as client,
     ):
         yield Served(address, module_services, client)

@@ -11,12 +11,10 @@ from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 
-from app.serving.application import make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.test_agent_server import Served, read, say
-from tests.wire.serving import serve_app
 
 
 @pytest_asyncio.fixture
@@ -26,8 +24,7 @@ async def served(services: Services) -> AsyncIterator[Served]:
         text = f"# Warranty by {team}\n\nThe Falke has a warranty of {months} months, says {team}.\n"
         await services.library.ingestion.add("default", f"{team}.md", text.encode(), metadata={"team": team})
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         get_client(url=f"{address}/langgraph", api_key=None) as client,
     ):
         yield Served(address, services, client)

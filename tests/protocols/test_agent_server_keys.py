@@ -15,14 +15,13 @@ from domain.people.limits import Limits
 from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK
-from tests.http_client import open_client, run_app
-from tests.wire.serving import serve_app
+from tests.http_client import open_client, serve_services
 
 
 async def test_keys_and_limits_hold(services: Services) -> None:
     wanted = ApiKey("", "sdk", frozenset({"ask"}), limits=Limits(requests_per_minute=2))
     _, token = await make_key(services.keys, wanted)
-    async with run_app(make_app(services)) as running, serve_app(running) as address:
+    async with serve_services(services) as address:
         async with get_client(url=f"{address}/langgraph", api_key=None) as stranger:
             with pytest.raises(APIStatusError) as unknown:
                 await stranger.assistants.search()
@@ -43,8 +42,7 @@ async def test_threads_are_found_and_deleted_by_those_who_may(services: Services
     _, sales = await make_key(services.keys, wanted)
     _, lead = await make_key(services.keys, ApiKey("", "lead", frozenset({"ask"})))
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         get_client(url=f"{address}/langgraph", api_key=sales) as limited,
         get_client(url=f"{address}/langgraph", api_key=lead) as unlimited,
     ):
@@ -73,8 +71,7 @@ async def test_threads_are_found_and_deleted_by_those_who_may(services: Services
 async def test_who_changed_a_state_may_delete_their_thread(services: Services, library: dict[str, str]) -> None:
     _, token = await make_key(services.keys, ApiKey("", "sdk", frozenset({"ask", "debug"}), groups=frozenset({"g1"})))
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         get_client(url=f"{address}/langgraph", api_key=token) as client,
     ):
         thread_id = (await client.threads.create())["thread_id"]
@@ -104,8 +101,7 @@ async def test_messages_that_are_set_are_open_to_those_who_may_read_them(service
     only: Any = {"document_ids": [uhu.document_id]}
     said: Any = {"messages": [{"type": "human", "content": "The vault opens with 7731."}]}
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         get_client(url=f"{address}/langgraph", api_key=tokens[0]) as board,
         get_client(url=f"{address}/langgraph", api_key=tokens[1]) as staff,
     ):

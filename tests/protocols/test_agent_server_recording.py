@@ -9,12 +9,10 @@ from typing import Any
 
 from langgraph_sdk import get_client
 
-from app.serving.application import make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.agent_server_recording.calls import call, shape
-from tests.wire.serving import serve_app
 
 RECORDED = Path(__file__).with_name("agent_server_recording") / "recorded.json"
 
@@ -27,8 +25,7 @@ async def test_every_call_gives_what_the_real_server_gives(services: Services, l
         await services.runs.answers.forget("default")
 
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         get_client(url=f"{address}/langgraph", api_key=None) as client,
     ):
         told = await call(client, "standard", given, forget)

@@ -25,7 +25,7 @@ from app.wiring.services import Services
 from domain.people.access import ApiKey
 from domain.people.limits import Limits
 from tests.asking import QUESTION
-from tests.http_client import run_app
+from tests.http_client import run_app, serve_services
 from tests.protocols.examples import read_example
 from tests.wire.serving import serve_app
 
@@ -41,7 +41,7 @@ class Served:
 
 @pytest.fixture
 async def served(services: Services, library: dict[str, str]) -> AsyncIterator[Served]:
-    async with run_app(make_app(services)) as running, serve_app(running) as address:
+    async with serve_services(services) as address:
         yield Served(address, services, library)
 
 

@@ -13,16 +13,14 @@ from openai import AsyncOpenAI
 from pydantic import SecretStr
 
 from app.api.protocols.translating import CORRECTION, translate_text
-from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.assistants import Draft
 from domain.events import Content, Correction
 from domain.people.access import OWNER
 from domain.scope import Scope
 from tests.asking import QUESTION
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.examples import read_example
-from tests.wire.serving import serve_app
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,7 @@ class Served:
 @pytest.fixture
 async def served(services: Services, library: dict[str, str]) -> AsyncIterator[Served]:
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
     ):
         yield Served(address, client, services)

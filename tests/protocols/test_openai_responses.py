@@ -8,19 +8,16 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from app.serving.application import make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.node_clients import needs_node, run_node
-from tests.wire.serving import serve_app
 
 
 @pytest.fixture
 async def client(services: Services, library: dict[str, str]) -> AsyncIterator[AsyncOpenAI]:
     async with (
-        run_app(make_app(services)) as running,
-        serve_app(running) as address,
+        serve_services(services) as address,
         AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
     ):
         yield client

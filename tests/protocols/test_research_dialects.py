@@ -17,16 +17,14 @@ from pydantic import TypeAdapter
 
 from app.api.protocols.agent_server.messages import make_human
 from app.api.protocols.agent_server.translation import Translation
-from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import open_services
 from tests.asking import with_models
 from tests.conftest import HANDBOOK, create_database
-from tests.http_client import run_app
+from tests.http_client import serve_services
 from tests.protocols.examples import read_example
 from tests.protocols.node_clients import needs_node, run_code
 from tests.wire.openai import OpenAIServer, serve_openai
-from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -56,7 +54,7 @@ async def served(servers: Any, template: str) -> AsyncIterator[Served]:
         settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
         async with open_services(with_models(settings, model)) as services:
             await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            async with run_app(make_app(services)) as running, serve_app(running) as address:
+            async with serve_services(services) as address:
                 yield Served(address, model)
 
 
