@@ -49,7 +49,7 @@ check: install-dev ## ruff, mypy --strict, import-linter, and the types of the p
 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
-	@sh tests/install-debian.sh chromium chromium "the page tests"
+	@sh tests/install-debian.sh chromium-headless-shell chromium-headless-shell "the page tests" || command -v chromium
 	@sh tests/install-debian.sh promtool prometheus "the tests of alert rules"
 	@sh tests/install-node-clients.sh
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/llm --ignore tests/open_webui $(ARGS)
@@ -69,7 +69,7 @@ test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behin
 	@touch $@
 
 test-open-webui: install-dev .venv-open-webui/.installed ## Open WebUI, in an environment of its own, asks the service
-	@sh tests/install-debian.sh chromium chromium "the page tests"
+	@sh tests/install-debian.sh chromium-headless-shell chromium-headless-shell "the page tests" || command -v chromium
 	@$(BIN)/python -m pytest tests/open_webui $(ARGS)
 
 bench: install-dev ## what a turn, a stream, an upload and a start cost, beside what they should: ten minutes

@@ -47,7 +47,6 @@ import uvloop
 from psycopg.sql import SQL, Identifier
 from psycopg.types import TypeInfo
 from pydantic import SecretStr
-from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from app.adapters.embedded import Servers, open_servers, postgres
 
@@ -96,20 +95,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     begun_last = ("evaluation", "nodes", "domain", "wire")
     order = {name: place for place, name in enumerate(begun_first)} | dict.fromkeys(begun_last, 100)
     items.sort(key=lambda item: order.get(item.path.parent.name, 50))
-
-
-class OneProcessForPages(LoadFileScheduling):  # type: ignore[misc]
-    """Each file is run by one process, and all tests of pages are run by the same one, which alone starts Chromium and
-    the services to look at."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return "tests/page" if file.startswith("tests/page/") else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessForPages:
-    return OneProcessForPages(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,24 +1,33 @@
-"""Chromium, the real service to look at, and a stand-in that streams what a test tells it to."""
+"""Chromium, the service to look at, and a stand-in that streams what a test tells it to."""
 
-import asyncio
 import os
-import re
 import shutil
-import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 import pytest_asyncio
+import redis.asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from app.access import authentication
+from app.adapters.embedded import Servers
+from app.serving.application import make_app
+from app.settings import read_settings
+from app.wiring.services import Services, open_services
+from domain.library.metadata import Metadata
+from tests.conftest import create_database
+from tests.http_client import run_app
 from tests.page.scripted import Script, serve_script
 from tests.wire.openai import OpenAIServer, serve_openai
+from tests.wire.serving import serve_app
 
-CHROMIUM = shutil.which("chromium")
+# The one without windows takes little more than half of the other's computing for the same page.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -42,6 +51,8 @@ The battery of the Falke lasts 14 months. Replace it with two AA lithium cells.
 
 # What a busy machine delays is not a fault.
 expect.set_options(timeout=30_000)
+
+_valkeys = count()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -72,87 +83,74 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     assert problems == []
 
 
-class Service:
-    """`askgraph serve` in a process of its own, on embedded servers of its own."""
+@dataclass
+class Site:
+    """A service in this process, with a database and cache of its own."""
 
-    def __init__(self, home: Path, **environment: str) -> None:
-        self._environment = {
-            **os.environ,
-            "ASKGRAPH_HOME": str(home),
-            "ASKGRAPH_LOAD_SAMPLES": "false",
-            "NO_COLOR": "1",
-            **environment,
-        }
-        self._process: asyncio.subprocess.Process | None = None
-        self._draining: asyncio.Task[bytes] | None = None
-        self.model: OpenAIServer | None = None
-        """The language model that it asks, where it has one."""
-        self.address = "http://127.0.0.1:0"
+    address: str
+    services: Services
 
-    async def start(self) -> None:
-        """At the same address as before."""
-        port = self.address.rpartition(":")[2]
-        self._process = process = await asyncio.create_subprocess_exec(
-            Path(sys.executable).with_name("askgraph"),
-            *("serve", "--port", port),
-            env=self._environment,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        assert process.stdout is not None
-        output = ""
-        async with asyncio.timeout(60):
-            while (address := re.search(r"http://127\.0\.0\.1:\d+", output)) is None:
-                line = await process.stdout.readline()
-                assert line, f"askgraph serve ended:\n{output}"
-                output += line.decode()
-        self.address = address[0]
-        # Nobody reads the log from here on, and a full pipe would stop the server.
-        self._draining = asyncio.create_task(process.stdout.read())
-
-    async def add_document(self) -> None:
-        async with httpx.AsyncClient(base_url=self.address, timeout=60) as client:
-            added = await client.post("/api/documents", files={"files": ("station.md", STATION.encode())})
-            assert added.is_success, added.text
-
-    async def end(self, number: signal.Signals) -> None:
-        """Send the process a signal, and wait until it has ended."""
-        assert self._process is not None
-        if self._process.returncode is None:
-            self._process.send_signal(number)
-        await self._process.wait()
-        if self._draining is not None:
-            await self._draining
+    async def add(self, source: str, text: str, workspace: str = "default", metadata: Metadata | None = None) -> None:
+        await self.services.library.ingestion.add(workspace, source, text.encode(), metadata=metadata)
 
 
 @asynccontextmanager
-async def open_service(home: Path, **environment: str) -> AsyncIterator[Service]:
-    """With one document."""
-    service = Service(home, **environment)
-    try:
-        await service.start()
-        await service.add_document()
-        yield service
-        await service.end(signal.SIGTERM)
-    finally:
-        await service.end(signal.SIGKILL)
+async def open_site(servers: Servers, template: str, **settings: Any) -> AsyncIterator[Site]:
+    assert servers.redis_url
+    # One of the sixteen that Valkey has: what one service remembers is nothing to another that is open.
+    redis_url = servers.redis_url.replace("db=0", f"db={next(_valkeys) % 15 + 1}")
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        await client.flushdb()
+    async with create_database(servers, template) as url:
+        read = read_settings(DATABASE_URL=url, REDIS_URL=redis_url, **{"load_samples": False, **settings})
+        async with open_services(read) as services, run_app(make_app(services)) as app, serve_app(app) as address:
+            yield Site(address, services)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """The address of a service without a language model."""
-    async with open_service(tmp_path_factory.mktemp("home")) as service:
-        yield service.address
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def site(servers: Servers, template: str) -> AsyncIterator[str]:
+    """The address of a service with one document and without a language model."""
+    async with open_site(servers, template) as opened:
+        await opened.add("station.md", STATION)
+        yield opened.address
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def slow_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    """A service whose answers take four seconds: a page on a busy machine needs one or two to show what goes on."""
-    async with serve_openai(rate=40, length=160) as model:
-        home = tmp_path_factory.mktemp("slow")
-        async with open_service(home, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=model.base_url) as service:
-            service.model = model
-            yield service
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def model() -> AsyncIterator[OpenAIServer]:
+    """The language model of `model_site`."""
+    async with serve_openai() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def model_site(servers: Servers, template: str, model: OpenAIServer) -> AsyncIterator[str]:
+    """The address of a service with one document and a language model."""
+    async with open_site(servers, template, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=model.base_url) as opened:
+        await opened.add("station.md", STATION)
+        yield opened.address
+
+
+PAPERS: dict[str, tuple[Metadata, str]] = {
+    "/docs/hr/leave/annual.md": ({"team": "hr"}, "# Annual leave\n\nEverybody has 31 days of annual leave."),
+    "/docs/hr/travel.md": ({"team": "hr"}, "# Travel\n\nTrains are booked in second class."),
+    "/docs/legal/notice.md": ({"team": "legal"}, "# Notice\n\nThe notice period is 3 months."),
+    "/docs/welcome.md": (
+        {"team": "legal"},
+        "# A welcome to everybody who has come here since the year began\n\nHello.",
+    ),
+}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def house(
+    servers: Servers, template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[Site]:
+    """A service of one test alone, whose library has folders."""
+    monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 0)
+    async with open_site(servers, template, home=tmp_path) as opened:
+        for source, (metadata, text) in PAPERS.items():
+            await opened.add(source, text, metadata=metadata)
+        yield opened
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

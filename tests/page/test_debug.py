@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from playwright.async_api import Page, Route, expect
 
 from app.settings import Settings
 from app.workbench.replay.bundle import read_bundle
-from tests.page.conftest import Service
 from tests.page.scripted import ask
+from tests.wire.openai import OpenAIServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -61,20 +62,38 @@ class Asked:
         return answered.json()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def asked(site: str) -> AsyncIterator[Asked]:
     async with httpx.AsyncClient(base_url=site, timeout=60) as client:
         files = [("files", (name, text.encode())) for name, text in PARTS.items()]
         added = await client.post("/api/documents", files=files, params={"workspace": "gauges"})
         assert added.is_success, added.text
         made = Asked(site, client, "")
-        answered = await made.send(QUESTION)
-        if answered["cached"]:
-            # Another module has asked it in this session, and a cached answer has no steps to look at.
-            answered = await made.send(QUESTION, threshold=0.001)
-        made.run_id = answered["run_id"]
+        made.run_id = (await made.send(QUESTION))["run_id"]
         await made.send("Which composer wrote the opera Fidelio?")
         yield made
+
+
+@asynccontextmanager
+async def hold_writing(site: str, model: OpenAIServer, question: str) -> AsyncIterator[str]:
+    """Ask, and keep the model from writing the answer meanwhile. Gives the run's id."""
+    released = asyncio.Event()
+
+    async def hold(body: Any) -> None:
+        if body.get("stream"):
+            await released.wait()
+
+    model.hold = hold
+    try:
+        async with (
+            httpx.AsyncClient(base_url=site, timeout=60) as client,
+            client.stream("POST", "/api/chat", json={"question": question}) as response,
+        ):
+            yield response.headers["X-Run-Id"]
+            released.set()
+            await response.aread()
+    finally:
+        model.hold = None
 
 
 async def test_one_click_leads_from_an_answer_to_why_a_passage_was_dropped(page: Page, asked: Asked) -> None:
@@ -276,23 +295,16 @@ async def test_a_strict_replay_is_identical_and_a_bundle_is_downloaded(
     assert read_bundle(file.read_bytes()).record.run_id == asked.run_id
 
 
-async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Service) -> None:
-    async with (
-        httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client,
-        client.stream("POST", "/api/chat", json={"question": "How long is the warranty?"}) as first,
-        # It waits for the first one, so that the page is there before it begins.
-        client.stream(
-            "POST", "/api/chat", json={"question": "Who handles the claims?", "thread_id": first.headers["X-Thread-Id"]}
-        ) as second,
-    ):
-        await page.goto(f"{slow_service.address}/debug/runs/{second.headers['X-Run-Id']}")
+async def test_a_run_in_progress_lights_its_nodes(page: Page, model_site: str, model: OpenAIServer) -> None:
+    async with hold_writing(model_site, model, "Who handles the claims?") as run_id:
+        await page.goto(f"{model_site}/debug/runs/{run_id}")
         await expect(page.locator(".summary .badge")).to_have_text("running")
-        await page.locator(".node.now[data-node=generate]").wait_for(timeout=30_000)
+        await page.locator(".node.now[data-node=generate]").wait_for()
         # What is saved is shown while it goes on.
         await expect(page.locator("[data-step=retrieve]")).to_be_visible()
         await expect(page.locator(".tools-pane")).to_contain_text("When the run has ended")
-        await expect(page.locator(".summary .badge")).not_to_have_text("running", timeout=30_000)
-        await expect(page.locator(".node.now")).to_have_count(0)
+    await expect(page.locator(".summary .badge")).not_to_have_text("running")
+    await expect(page.locator(".node.now")).to_have_count(0)
     # What would ask a model is no row that changes nothing.
     await page.get_by_role("button", name="Try what would change it").click()
     await expect(page.locator(".tools-pane")).to_contain_text(
@@ -309,28 +321,28 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
     await expect(prompt).to_have_value(re.compile("You answer questions"))
     await prompt.fill("Answer like a pirate.")
     await page.get_by_role("button", name="Run on").click()
-    await expect(page.locator(".side")).to_have_count(2, timeout=30_000)
-    assert slow_service.model is not None
-    asked_so = [body["messages"][0]["content"] for body in slow_service.model.requests]
+    await expect(page.locator(".side")).to_have_count(2)
+    asked_so = [body["messages"][0]["content"] for body in model.requests]
     assert asked_so.count("Answer like a pirate.") == 1
 
 
-async def test_an_answer_that_fell_back_is_not_shown_as_a_good_one(page: Page, slow_service: Service) -> None:
-    assert slow_service.model is not None
+async def test_an_answer_that_fell_back_is_not_shown_as_a_good_one(
+    page: Page, model_site: str, model: OpenAIServer
+) -> None:
     badges: list[str | None] = []
-    async with httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client:
-        for model in ("none", Settings().model_large):
-            slow_service.model.behaviour.model_faults = {model: "policy"}
+    async with httpx.AsyncClient(base_url=model_site, timeout=60) as client:
+        for faulty in ("none", Settings().model_large):
+            model.behaviour.model_faults = {faulty: "policy"}
             # A threshold of its own, so that nothing comes from the cache.
             body = {"question": "How long is the warranty of the Falke?", "threshold": 0.001 * (len(badges) + 1)}
             answered = (await client.post("/api/chat?stream=false", json=body)).json()
-            assert (answered["outcome"], bool(answered["degraded"])) == ("answered", model != "none")
-            await page.goto(f"{slow_service.address}/debug")
+            assert (answered["outcome"], bool(answered["degraded"])) == ("answered", faulty != "none")
+            await page.goto(f"{model_site}/debug")
             listed = page.locator(f".runs a[href*='{answered['run_id']}']")
             badges.append(await listed.locator(".badge").get_attribute("class"))
             await listed.click()
             badges.append(await page.locator(".summary .badge").get_attribute("class"))
-    slow_service.model.behaviour.model_faults = {}
+    model.behaviour.model_faults = {}
     assert badges == ["badge good", "badge good", "badge warn", "badge warn"]
 
 

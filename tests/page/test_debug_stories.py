@@ -10,9 +10,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.history.test_retention import age
-from tests.page.test_page_people import House, house
-
-__all__ = ["house"]
+from tests.page.conftest import Site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -52,14 +50,14 @@ class Hand:
         return json.loads((await (await downloading.value).path()).read_text())
 
 
-async def ask_about(house: House, documents: dict[str, str], question: str) -> Any:
+async def ask_about(house: Site, documents: dict[str, str], question: str) -> Any:
     for source, text in documents.items():
-        await house.services.library.ingestion.add("default", source, text.encode())
+        await house.add(source, text)
     async with httpx.AsyncClient(base_url=house.address, timeout=60) as client:
         return (await client.post("/api/chat?stream=false", json={"question": question})).json()
 
 
-async def test_a_wrong_answer_of_yesterday_that_nobody_rated(page: Page, house: House) -> None:
+async def test_a_wrong_answer_of_yesterday_that_nobody_rated(page: Page, house: Site) -> None:
     question = "How many days of leave does an employee have?"
     answered = await ask_about(house, {"/docs/old.md": "# Old rules\n\nAn employee has 25 days of leave."}, question)
     assert "31" not in answered["answer"]
@@ -84,7 +82,7 @@ async def test_a_wrong_answer_of_yesterday_that_nobody_rated(page: Page, house: 
     assert hand.clicks <= MOST_CLICKS
 
 
-async def test_an_abstention(page: Page, house: House) -> None:
+async def test_an_abstention(page: Page, house: Site) -> None:
     question = "Which composer wrote the opera Fidelio?"
     await ask_about(house, {}, "How many days of annual leave does everybody have?")
     await ask_about(house, {}, question)
@@ -104,7 +102,7 @@ async def test_an_abstention(page: Page, house: House) -> None:
     assert hand.clicks <= MOST_CLICKS
 
 
-async def test_an_answer_of_a_replaced_document(page: Page, house: House) -> None:
+async def test_an_answer_of_a_replaced_document(page: Page, house: Site) -> None:
     await ask_about(house, {"/docs/legal/tenancy.md": OLD}, QUESTION)
     await ask_about(house, {"/docs/legal/tenancy.md": NEW}, "How many days of annual leave does everybody have?")
     await page.goto(f"{house.address}/debug")

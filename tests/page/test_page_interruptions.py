@@ -1,93 +1,98 @@
 """The page and the real service, with a language model that takes its time, when something comes between them."""
 
 import asyncio
-import signal
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.conftest import Service
+from app.adapters.embedded import Servers
+from app.answering import following
+from tests.conftest import create_database, find_programs
+from tests.page.conftest import STATION
 from tests.page.scripted import send
+from tests.wire.openai import OpenAIServer, serve_openai
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PATIENCE_MS = 60_000
-"""For a process that starts while three other tests run."""
+
+async def start_service(servers: Servers, database: str, model: OpenAIServer, port: str) -> tuple[Any, str]:
+    """`askgraph serve` in a process of its own, and its address."""
+    environment = {"DATABASE_URL": database, "REDIS_URL": str(servers.redis_url), "ASKGRAPH_LOAD_SAMPLES": "false"}
+    keys = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": model.base_url}
+    process = await asyncio.create_subprocess_exec(
+        *(Path(sys.executable).with_name("askgraph"), "serve", "--port", port),
+        env={**find_programs(), **environment, **keys},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout
+    address = None
+    while address is None:
+        line = await process.stdout.readline()
+        assert line, "askgraph serve ended"
+        address = re.search(r"http://127\.0\.0\.1:\d+", line.decode())
+    return process, address[0]
 
 
-async def begin_answer(page: Page, question: str) -> str:
-    """Ask, and wait until some of the answer stands there."""
-    await send(page, question)
-    answer = page.locator(".answer").last
-    await expect(answer).not_to_have_text("", timeout=PATIENCE_MS)
-    return await answer.inner_text()
+async def test_an_answer_outlives_the_process_that_gives_it(page: Page, servers: Servers, template: str) -> None:
+    async with create_database(servers, template) as database, serve_openai(rate=40, length=160) as model:
+        process, site = await start_service(servers, database, model, "0")
+        try:
+            async with httpx.AsyncClient(base_url=site, timeout=60) as client:
+                added = await client.post("/api/documents", files={"files": ("station.md", STATION.encode())})
+                assert added.is_success, added.text
+                await page.goto(site)
+                await send(page, "Which cells does the battery of the Falke take?")
+                answer = page.locator(".answer")
+                await expect(answer).not_to_have_text("")
+                process.kill()
+                await process.wait()
+                await expect(page.locator(".step")).to_contain_text("Reconnecting…")
+                process, _ = await start_service(servers, database, model, site.rpartition(":")[2])
+                await expect(page.locator(".restarted")).to_be_visible()
+                await expect(page.locator(".facts")).to_be_visible()
+                (turn,) = (await client.get(f"/api/threads/{page.url.partition('/t/')[2]}")).json()["turns"]
+            # White space and brackets apart, it is the answer that the service has.
+            stored = turn["ended"]["answer"].replace("[", "").replace("]", "")
+            assert (await answer.inner_text()).split() == stored.split()
+            await expect(page.locator(".turn .note")).to_have_count(0)
+        finally:
+            process.kill()
+            await process.wait()
 
 
-async def read_answer(page: Page, service: Service) -> tuple[str, str]:
-    """The answer when it is finished, and how the service has it; white space apart."""
-    await expect(page.locator(".facts").last).to_be_visible(timeout=PATIENCE_MS)
-    shown = await page.locator(".answer").last.inner_text()
-    async with httpx.AsyncClient(base_url=service.address, timeout=60) as client:
-        thread = page.url.partition("/t/")[2]
-        turns = (await client.get(f"/api/threads/{thread}")).json()["turns"]
-    assert len(turns) == await page.locator(".turn").count()
-    stored = turns[-1]["ended"]["answer"].replace("[", "").replace("]", "")
-    return " ".join(shown.split()), " ".join(stored.split())
-
-
-@pytest.mark.parametrize(
-    ("number", "question"),
-    [
-        (signal.SIGKILL, "Which cells does the battery of the Falke take?"),
-        (signal.SIGTERM, "How long does the battery of the Falke last?"),
-    ],
-)
-async def test_an_answer_outlives_the_process_that_gives_it(
-    page: Page, slow_service: Service, number: signal.Signals, question: str
+async def test_a_model_that_says_nothing_is_waited_for_with_a_word(
+    page: Page, model_site: str, model: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert slow_service.model is not None
-    behaviour = slow_service.model.behaviour
-    await page.goto(slow_service.address)
-    await begin_answer(page, question)
-    # A process that ends as planned waits some seconds for its answers.
-    behaviour.rate, rate = 5, behaviour.rate
-    await slow_service.end(number)
-    behaviour.rate = rate
-    await expect(page.locator(".step")).to_contain_text("Reconnecting…")
-    await asyncio.gather(slow_service.start(), expect(page.locator(".restarted")).to_be_visible(timeout=PATIENCE_MS))
-    shown, stored = await read_answer(page, slow_service)
-    assert shown == stored
-    await expect(page.locator(".turn .note")).to_have_count(0)
-
-
-async def test_a_model_that_says_nothing_is_waited_for_with_a_word(page: Page, slow_service: Service) -> None:
-    assert slow_service.model is not None
-    hanging, behaviour = asyncio.Event(), slow_service.model.behaviour
+    monkeypatch.setattr(following, "QUIET_SECONDS", 0.3)
+    hanging = asyncio.Event()
 
     async def hold(_: Any) -> None:
         await hanging.wait()
 
-    slow_service.model.hold = hold
-    await page.goto(slow_service.address)
+    model.hold = hold
+    await page.goto(model_site)
     await send(page, "How many months is the warranty of the Falke valid?")
     await expect(page.locator(".step")).to_contain_text("no answer has come yet")
     # The model is back, and answers nothing usable.
-    slow_service.model.hold, behaviour.fault = None, "server_error"
+    model.hold, model.behaviour.fault = None, "server_error"
     hanging.set()
-    await expect(page.locator(".facts")).to_be_visible(timeout=PATIENCE_MS)
+    await expect(page.locator(".facts")).to_be_visible()
     note = page.locator(".turn .note")
     await expect(note).to_have_count(1)
-    await expect(note).to_contain_text("The language model did not answer")
-    for done in (
+    for said in (
+        "The language model did not answer",
         "routed without the language model.",
         "graded without the language model.",
         "quoted from the documents",
     ):
-        await expect(note).to_contain_text(done)
-    behaviour.fault = None
-    async with httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client:
-        (turn,) = (await client.get(f"/api/threads/{page.url.partition('/t/')[2]}")).json()["turns"]
-    await page.goto(f"{slow_service.address}/debug/runs/{turn['run_id']}#route")
+        await expect(note).to_contain_text(said)
+    model.behaviour.fault = None
+    await page.get_by_role("link", name="Why this answer?").click()
+    await page.locator("[data-step=route]").click()
     await expect(page.locator(".calls")).to_contain_text("Attempt 3 failed: 500")

@@ -17,7 +17,6 @@ ENGLISH = dict(list_texts(read_file("en", "page")))
 @pytest.mark.parametrize(
     ("locale", "language", "asks", "invites", "starts"),
     [
-        ("en-GB", "en", "Ask", "Ask a question", "Library"),
         ("de-DE", "de", "Fragen", "Stellen Sie eine Frage", "Bibliothek"),
         ("ja-JP", "en", "Ask", "Ask a question", "Library"),
     ],

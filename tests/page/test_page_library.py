@@ -74,16 +74,27 @@ async def test_what_cannot_be_added_says_why_and_the_rest_goes_on(page: Page, sc
 
 
 async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Script) -> None:
+    unread = [{"kind": "chart", "number": 2, "where": "on slide 3"}, {"kind": "comment", "number": 1, "where": ""}]
     script.documents = [
-        document("d", source="https://docs.example.org/guide/"),
+        document("d", source="https://docs.example.org/guide/", unread=unread),
         document("e", title="A manual", source="javascript:alert(1)//m.pdf", media_type="application/pdf", pages=3),
     ]
-    script.blocks = [{"kind": "paragraph", "start": 0, "end": 5, "text": "Words."}]
+    columns = 12
+    rows = [f"| {' | '.join(words)} |" for words in (["Zustellungstag"] * columns, ["---"] * columns, ["c"] * columns)]
+    script.blocks = [
+        {"kind": "paragraph", "start": 0, "end": 5, "text": "Words."},
+        {"kind": "table", "start": 7, "end": 99, "text": "\n".join(rows)},
+    ]
     script.ingestions = [ingestion("i", state="done")]
     await page.goto(await script())
     await page.get_by_role("tab", name="Library").click()
     await page.locator(".left").get_by_role("button", name="A document").first.click()
-    await expect(page.locator(".evidence .block")).to_have_text("Words.")
+    await expect(page.locator(".evidence .block").first).to_have_text("Words.")
+    heads = page.locator(".evidence th")
+    await expect(heads).to_have_count(columns)
+    heights = await heads.evaluate_all("(cells) => cells.map((cell) => cell.getBoundingClientRect().height)")
+    assert max(heights) < 40, "a word takes one line"
+    await expect(page.locator(".evidence")).to_contain_text("Not read: chart × 2 (on slide 3), comment × 1")
     origin = page.locator(".evidence .where a[target]")
     await expect(origin).to_have_attribute("href", "https://docs.example.org/guide/")
     await page.locator(".left").get_by_role("button", name="A manual").first.click()
@@ -103,26 +114,3 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await expect(page.locator(".entry")).to_have_count(1)
     # Its file, which was read within the hour, is not listed as one that arrives.
     await expect(page.locator(".arrival")).to_have_count(0)
-
-
-async def test_no_word_of_a_table_is_broken(page: Page, script: Script) -> None:
-    columns = 12
-    rows = [f"| {' | '.join(words)} |" for words in (["Zustellungstag"] * columns, ["---"] * columns, ["c"] * columns)]
-    script.documents = [document("d")]
-    script.blocks = [{"kind": "table", "start": 0, "end": 99, "text": "\n".join(rows)}]
-    await page.goto(await script())
-    await page.get_by_role("tab", name="Library").click()
-    await page.locator(".left").get_by_role("button", name="A document").first.click()
-    heads = page.locator(".evidence th")
-    await expect(heads).to_have_count(columns)
-    heights = await heads.evaluate_all("(cells) => cells.map((cell) => cell.getBoundingClientRect().height)")
-    assert max(heights) < 40, "a word takes one line"
-
-
-async def test_a_document_says_what_of_its_file_was_not_read(page: Page, script: Script) -> None:
-    unread = [{"kind": "chart", "number": 2, "where": "on slide 3"}, {"kind": "comment", "number": 1, "where": ""}]
-    script.documents = [document("d", title="The report", unread=unread)]
-    await page.goto(await script())
-    await page.get_by_role("tab", name="Library").click()
-    await page.get_by_role("button", name="The report", exact=False).first.click()
-    await expect(page.locator(".evidence")).to_contain_text("Not read: chart × 2 (on slide 3), comment × 1")

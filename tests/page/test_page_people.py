@@ -2,27 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import httpx
 import pytest
-import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from app.access import authentication
-from app.adapters.embedded import Servers
 from app.model_choice import ModelChoice
 from app.serving.application import make_app
-from app.settings import read_settings
-from app.wiring.services import Services, open_services
 from domain.assistants import Draft
-from domain.library.metadata import Metadata
 from domain.people.access import OWNER
 from domain.scope import Scope
-from tests.conftest import create_database
 from tests.http_client import run_app
+from tests.page.conftest import Site
 from tests.page.scripted import ask
 from tests.page.test_page_access import look
 from tests.wire.openai import serve_openai
@@ -30,39 +21,8 @@ from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PAPERS: dict[str, tuple[Metadata, str]] = {
-    "/docs/hr/leave/annual.md": ({"team": "hr"}, "# Annual leave\n\nEverybody has 31 days of annual leave."),
-    "/docs/hr/travel.md": ({"team": "hr"}, "# Travel\n\nTrains are booked in second class."),
-    "/docs/legal/notice.md": ({"team": "legal"}, "# Notice\n\nThe notice period is 3 months."),
-    "/docs/welcome.md": (
-        {"team": "legal"},
-        "# A welcome to everybody who has come here since the year began\n\nHello.",
-    ),
-}
 
-
-@dataclass
-class House:
-    """A service in this process, whose library has folders."""
-
-    address: str
-    services: Services
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(
-    servers: Servers, template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> AsyncIterator[House]:
-    monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 0)
-    async with create_database(servers, template) as url:
-        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False, home=tmp_path)
-        async with open_services(settings) as services, run_app(make_app(services)) as app, serve_app(app) as address:
-            for source, (metadata, text) in PAPERS.items():
-                await services.library.ingestion.add("default", source, text.encode(), metadata=metadata)
-            yield House(address, services)
-
-
-async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: House) -> None:
+async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: Site) -> None:
     await page.goto(house.address)
     await page.get_by_role("tab", name="Library").click()
     panel, entries = page.locator(".left-panel"), page.get_by_label("Documents", exact=True).locator(".entry")
@@ -111,7 +71,7 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await page.get_by_role("button", name="Search all documents instead").click()
     await expect(page.locator(".answer").last).to_contain_text("31 days")
     # Beside a file that came without a folder, a path from the root begins with one that has no name.
-    await house.services.library.ingestion.add("default", "notes.md", b"# Notes\n\nNone.")
+    await house.add("notes.md", "# Notes\n\nNone.")
     await page.reload()
     await page.get_by_role("tab", name="Library").click()
     await folders.get_by_role("button").click()
@@ -119,7 +79,7 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await expect(folders.first).to_contain_text("hr")
 
 
-async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, house: House) -> None:
+async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, house: Site) -> None:
     await page.goto(house.address)
     await page.get_by_role("link", name="Settings").click()
     await expect(page.get_by_text("There is no key yet")).to_be_visible()
@@ -186,11 +146,11 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     await expect(usage.locator("tbody tr")).to_have_text(["Petra100–"])
 
 
-async def test_workspaces_and_who_may_read_their_documents(page: Page, house: House) -> None:
+async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Site) -> None:
     async with httpx.AsyncClient(base_url=house.address, timeout=60) as client:
         body = {"question": "How many days of annual leave does everybody have?"}
         assert (await client.post("/api/chat?stream=false", json=body)).is_success
-    await house.services.library.ingestion.add("le-gal.1", "kept.md", b"# Kept\n\nThis stays.")
+    await house.add("kept.md", "# Kept\n\nThis stays.", "le-gal.1")
     await house.services.assistants.create(Scope("default"), Draft(name="desk"), OWNER)
     await page.goto(f"{house.address}/settings")
     dialog = page.get_by_role("dialog")
@@ -242,7 +202,7 @@ async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Ho
     await expect(page.locator(".drop-area")).to_contain_text("The library is empty.")
 
 
-async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: Page, house: House) -> None:
+async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: Page, house: Site) -> None:
     async with run_app(make_app(house.services, exposed=True)) as app, serve_app(app) as address:
         await page.goto(address)
         await page.get_by_role("link", name="Settings").click()
@@ -252,7 +212,7 @@ async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: 
         assert await look(page) == {}
 
 
-async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: House) -> None:
+async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: Site) -> None:
     async with serve_openai(models=("qwen3:8b",)) as server:
         await page.goto(f"{house.address}/settings")
         form = page.locator("form.models")

@@ -183,6 +183,7 @@ async def test_files_are_asked_as_soon_as_they_have_arrived_and_replace_older_on
     await page.get_by_role("button", name="Replace it").click()
     await expect(page.get_by_label("Documents", exact=True).locator(".entry")).to_have_count(2)
     await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".turn")).to_have_count(0)
     await ask(page, "How much does the Heron anemometer weigh?")
     await expect(page.locator(".answer")).to_contain_text("4 kilograms")
     await expect(page.locator(".limited")).to_have_count(0)

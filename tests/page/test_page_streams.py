@@ -35,10 +35,7 @@ async def test_a_stream_cut_anywhere_reads_the_same(page: Page, script: Script) 
     await expect(page.locator(".answer strong")).to_have_text("bold")
     await expect(page.locator(".answer code")).to_have_text("a[1]")
     await expect(page.locator(".turn .note")).to_have_count(0)
-
-
-async def test_the_parser_does_not_mind_where_text_is_cut(page: Page, script: Script) -> None:
-    await page.goto(await script())
+    # Wherever text is cut, the parser finds the same events.
     text = (
         ": x\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nevent: b\rdata: 3\r\rid: 7\ndata: 4\n\n\n\nevent: c\n\ndata: 5\n"
     )
@@ -63,12 +60,18 @@ async def test_the_parser_does_not_mind_where_text_is_cut(page: Page, script: Sc
     ]
 
 
-async def test_an_error_in_the_stream_says_what_to_do(page: Page, script: Script) -> None:
+async def test_what_goes_wrong_is_said_with_what_to_do(page: Page, script: Script) -> None:
     failed = event("error", "1-2", code="database_unavailable", message="The database did not answer.", retryable=True)
-    await page.goto(await script([event("thinking", step="route"), failed]))
+    body = {"error": {"code": "question_error", "message": "The question is too long.", "retryable": False}}
+    await page.goto(await script([event("thinking", step="route"), failed], (422, body), (502, {})))
+    note = page.locator(".turn").last.locator(".note.bad")
+    for said in ("The database did not answer.", "The question is too long.", "status 502"):
+        await ask(page, "q")
+        await expect(note).to_contain_text(said)
+    await expect(page.locator(".turn").first.get_by_role("button", name="Try again")).to_be_visible()
+    await page.route("**/api/chat", lambda route: route.abort())
     await ask(page, "q")
-    await expect(page.locator(".turn .note.bad")).to_contain_text("The database did not answer.")
-    await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    await expect(note).to_contain_text("cannot be reached")
 
 
 async def test_a_damaged_conversation_is_left_for_a_new_one(page: Page, script: Script) -> None:
@@ -81,22 +84,6 @@ async def test_a_damaged_conversation_is_left_for_a_new_one(page: Page, script: 
     await page.get_by_role("button", name="Ask in a new conversation").click()
     await expect(page.locator(".answer")).to_have_text(["36 months."])
     assert [(body["question"], body["thread_id"]) for body in script.bodies] == [("before", None)]
-
-
-async def test_a_refused_question_says_why(page: Page, script: Script) -> None:
-    body = {"error": {"code": "question_error", "message": "The question is too long.", "retryable": False}}
-    await page.goto(await script((422, body), (502, {})))
-    await ask(page, "q")
-    await expect(page.locator(".turn .note.bad")).to_contain_text("The question is too long.")
-    await ask(page, "q")
-    await expect(page.locator(".turn .note.bad").last).to_contain_text("status 502")
-
-
-async def test_a_server_that_is_gone_is_named(page: Page, script: Script) -> None:
-    await page.goto(await script())
-    await page.route("**/api/chat", lambda route: route.abort())
-    await ask(page, "q")
-    await expect(page.locator(".turn .note.bad")).to_contain_text("cannot be reached")
 
 
 async def test_what_the_agent_looks_up_is_shown_while_it_works_and_folded_then(page: Page, script: Script) -> None:
@@ -200,15 +187,6 @@ async def test_a_correction_without_figures_says_why(page: Page, script: Script)
     await expect(page.locator(".claims")).to_contain_text("Not supported: “It is 30.” It says 25.")
     await expect(page.locator(".facts summary")).to_contain_text("0 of 1 statement")
     await expect(page.locator(".caveat")).to_be_visible()
-
-
-async def test_markers_of_every_style_and_none_without_a_source(page: Page, script: Script) -> None:
-    answer = "A [1] b [Source 2] c [Citation 1] d [cite:c2] e [7] f\n```\nx[1]\n```\nend"
-    await page.goto(await script([done(answer, [citation(1), citation(2)])]))
-    await ask(page, "q")
-    assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
-    await expect(page.locator(".answer")).to_contain_text("[7]")
-    await expect(page.locator(".answer pre")).to_have_text("x[1]")
 
 
 async def test_a_marker_opens_its_own_lines(page: Page, script: Script) -> None:
@@ -474,6 +452,9 @@ async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: 
     # A character that turns text around is named; none is left to do so.
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", await page.locator("body").inner_text())
     await expect(page.locator(".question").first).to_contain_text("‹U+202E›")
+    # Not even by mistake would text become markup.
+    outcome = "() => { try { document.body.innerHTML = '<i></i>'; return 'set'; } catch (e) { return e.name; } }"
+    assert await page.evaluate(outcome) == "TypeError"
     assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -609,12 +590,6 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
     assert script.bodies[-1]["document_ids"] == ["d"]
 
 
-async def test_text_cannot_become_markup_even_by_mistake(page: Page, script: Script) -> None:
-    await page.goto(await script())
-    outcome = "() => { try { document.body.innerHTML = '<i></i>'; return 'set'; } catch (e) { return e.name; } }"
-    assert await page.evaluate(outcome) == "TypeError"
-
-
 async def test_enter_sends_and_shift_enter_does_not(page: Page, script: Script) -> None:
     await page.goto(await script([done("Hello.", [])]))
     box = page.get_by_label("Question", exact=True)
@@ -628,52 +603,48 @@ async def test_enter_sends_and_shift_enter_does_not(page: Page, script: Script) 
     await expect(box).to_have_value("")
 
 
-@pytest.mark.parametrize("width", [320, 1280])
-async def test_nothing_runs_off_the_side(page: Page, script: Script, width: int) -> None:
+async def test_nothing_runs_off_the_side(page: Page, script: Script) -> None:
     word = "Donaudampfschifffahrtsgesellschaftskapitän" * 3
     sources = [citation(1, title=word, heading_path=[word], text=word), citation(2)]
-    await page.set_viewport_size({"width": width, "height": 740})
     table = f"| {word} | b |\n|---|---|\n| c | d |"
-    await page.goto(
-        await script(
-            [event("sources", citations=sources), done(f"{word} [1]\n```\n{word * 3}\n```\n{table}", sources[:1])]
-        )
-    )
+    answer = done(f"{word} [1]\n```\n{word * 3}\n```\n{table}", sources[:1])
+    await page.goto(await script([event("sources", citations=sources), answer]))
     await ask(page, word)
     await page.locator(".facts summary").click()
-    assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-    assert (
-        await page.evaluate(
-            "() => [...document.querySelectorAll('button, select, a')].filter((e) => e.checkVisibility()).filter((e) => e.getBoundingClientRect().right > innerWidth + 1).length"
-        )
-        == 0
-    )
+    beyond = """() => [document.documentElement, ...document.querySelectorAll("button, select, a")]
+        .filter((each) => each.checkVisibility())
+        .filter((each) => each.scrollWidth > innerWidth || each.getBoundingClientRect().right > innerWidth + 1).length"""
+    for width in (1280, 320):
+        await page.set_viewport_size({"width": width, "height": 740})
+        assert await page.evaluate(beyond) == 0
 
 
-async def test_an_answer_from_a_changed_source_is_asked_again(page: Page, script: Script) -> None:
-    old, new = done("It is 30 [1].", [citation(1, since="changed")]), done("It is 25.", [])
-    await page.goto(await script([old], [new]))
-    await ask(page, "q")
-    await page.get_by_role("button", name="Ask again with today's documents").click()
-    await expect(page.locator(".answer").last).to_have_text("It is 25.")
-    assert script.asked == ["q", "q"]
-
-
-async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
+async def test_markers_of_every_style_one_caveat_and_changed_sources(page: Page, script: Script) -> None:
+    styles = "A [1] b [Source 2] c [Citation 1] d [cite:c2] e [7] f\n```\nx[1]\n```\nend"
     caveat = "The documents may answer this only in part."
-    both = [
+    unsure = [
         done(
-            f"{words}It is 30 [1].",
+            f"{words}So [1].",
             [citation(1)],
             outcome="answered_with_caveat",
             framing={"opening": len(words), "closing": 0},
         )
         for words in ("", f"{caveat} ")
     ]
-    await page.goto(await script(*[[each] for each in both]))
-    for _ in both:
+    old = done("It is 30 [1].", [citation(1, since="changed")])
+    replies = [done(styles, [citation(1), citation(2)]), *unsure, old, done("It is 25.", [])]
+    await page.goto(await script(*[[each] for each in replies]))
+    await ask(page, "q")
+    assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
+    await expect(page.locator(".answer")).to_contain_text("[7]")
+    await expect(page.locator(".answer pre")).to_have_text("x[1]")
+    for _ in unsure:
         await ask(page, "q")
     await expect(page.locator(".caveat")).to_have_text([caveat])
+    await ask(page, "q")
+    await page.get_by_role("button", name="Ask again with today's documents").click()
+    await expect(page.locator(".answer").last).to_have_text("It is 25.")
+    assert script.asked == ["q"] * 5
 
 
 async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Script) -> None:
