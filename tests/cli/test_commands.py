@@ -66,12 +66,14 @@ def run_installed(home: Path, *arguments: str, code: int = 0) -> Said:
     return Said(done.stdout, done.stderr)
 
 
-def run(home: Path, *arguments: str, code: int = 0) -> Said:
+def run(home: Path, *arguments: str, code: int = 0, **variables: str) -> Said:
     """Run the command within this process."""
     level = logging.getLogger("askgraph").level
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        done = CliRunner(env=environment(home)).invoke(cli, arguments, catch_exceptions=False)
+        # `--server` sets the variable, which the next command must not find.
+        named = {"ASKGRAPH_SERVER": None, **environment(home), **variables}
+        done = CliRunner(env=named).invoke(cli, arguments, catch_exceptions=False)
     logging.getLogger("askgraph").setLevel(level)
     assert done.exit_code == code, done.stderr
     return Said(done.stdout, done.stderr)
@@ -194,18 +196,18 @@ def test_a_new_thread_or_workspace_is_begun_only_where_that_is_said(home: Path) 
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:
     (home / "mistyped").mkdir()
-    for run_it, *arguments in (
-        (run_installed, "ask", ""),
-        (run, "ask", "How long?", "--mode", "nonsense"),
-        (run, "ask", "How long?", "--document", "nonsense"),
-        (run, "show", "nonsense"),
-        (run, "replay", "../nonsense"),
-        (run, "ask", "How long?", "--thread", "no such thread"),
-        (run, "documents", "-w", "no such/ws"),
-        (run, "costs", "--since", "soon"),
-        (run, "sync", "mistyped"),
+    for arguments in (
+        ("ask", ""),
+        ("ask", "How long?", "--mode", "nonsense"),
+        ("ask", "How long?", "--document", "nonsense"),
+        ("show", "nonsense"),
+        ("replay", "../nonsense"),
+        ("ask", "How long?", "--thread", "no such thread"),
+        ("documents", "-w", "no such/ws"),
+        ("costs", "--since", "soon"),
+        ("sync", "mistyped"),
     ):
-        said = run_it(home, *arguments, code=2).stderr.strip()
+        said = run(home, *arguments, code=2).stderr.strip()
         assert said.startswith("askgraph: ")
         assert "\n" not in said
 

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import closing
 from dataclasses import asdict, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -81,7 +82,8 @@ def run_on_server(work: Callable[["ServerClient"], int], *, only_named: bool = F
         server = ServerClient.find(settings)
         if server is None:
             return
-        code = work(server)
+        with closing(server):
+            code = work(server)
     except AskgraphError as error:
         fail(error)
     except KeyboardInterrupt:

@@ -52,6 +52,10 @@ class ServerClient:
         address = find_server(settings)
         return None if address is None else cls(address.url, reveal(settings.api_key) or address.token, is_local=True)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
     def get(self, *path: str, **query: Any) -> Any:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
         return self._read(Request("GET", join_path(*path), _leave_default(query)))
