@@ -40,6 +40,7 @@ import pytest
 pytest.register_assert_rewrite("tests.contracts", "tests.asking")
 
 import certifi
+import hypothesis
 import psycopg
 import pytest_asyncio
 import redis.asyncio
@@ -57,6 +58,10 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from app.wiring.services import Services
     from tests.wire.s3 import Bucket
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 TEMPLATE = "template_of_tests"
 # Less than `timeout` of pyproject.toml, which ends the whole process and all tests that wait for it.
@@ -258,12 +263,15 @@ def computed_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patience_with_redis() -> Iterator[None]:
-    """A service gives up on Redis after a fraction of a second, which a busy machine may take for every reply."""
+def patience() -> Iterator[None]:
+    """A service gives up on Redis after a fraction of a second, and on a query that it can do without after three,
+    which a busy machine may take for every reply."""
     from app.adapters.redis.connection import RedisServer
+    from nodes.sources import optional
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(cast(dict[str, Any], RedisServer.__init__.__kwdefaults__), "timeout_seconds", 10)
+        patch.setattr(optional, "TIMEOUT_SECONDS", 60)
         yield
 
 

@@ -24,16 +24,17 @@ server.run()
 async def test_a_program_is_started_for_the_call_with_its_own_variables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the service")
     monkeypatch.setenv("STOCK", "of the program")
+    monkeypatch.setattr(mcp_functions, "LIST_SECONDS", 60)
     stock = McpServer(command=[sys.executable, "-c", PROGRAM], variables=["STOCK"], changing=["count"])
     functions = McpFunctions({"stock": stock})
     found = await functions.list_functions(DEFAULT_SCOPE, ["stock.count", "stock.remove", "other.count"])
     assert [each.name for each in found.functions] == ["stock.count"]
     assert "article" in found.functions[0].parameters["properties"]
     assert len(found.problems) == 2
-    result = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 12, 10_000)
+    result = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 60, 10_000)
     assert result.text.startswith("bolt: 12 12")
     assert result.text.endswith("no secret\nof the program")
-    cut = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 12, 20)
+    cut = await functions.call(DEFAULT_SCOPE, "stock.count", {"article": "bolt"}, 60, 20)
     assert cut.text == f"{result.text[:20]}…"
 
 

@@ -56,9 +56,8 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
     assert refused["error"]["code"] == "unknown_mode"
 
 
-@pytest.mark.parametrize(
-    ("fields", "status", "said"),
-    [
+async def test_what_is_wrong_is_said(client: httpx.AsyncClient) -> None:
+    cases: list[tuple[dict[str, Any], int, str]] = [
         ({"name": "fast"}, 409, "'fast' is the name of a mode."),
         ({"name": "a@1"}, 422, "without @ and /"),
         ({"name": "a/b"}, 422, "without @ and /"),
@@ -84,9 +83,8 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
         ({"document_ids": ["none"]}, 404, "There is no document 'none'"),
         ({"models": {"large": "gpt-9"}}, 422, "No language model is connected here"),
         ({"metadata": {"x": "y" * 20_001}}, 422, "at most 20,000 bytes"),
-    ],
-)
-async def test_what_is_wrong_is_said(client: httpx.AsyncClient, fields: dict[str, Any], status: int, said: str) -> None:
-    refused = await make(client, **fields)
-    assert (refused.status_code, said in refused.text) == (status, True), refused.text
-    assert (await client.get(URL)).json() == {"assistants": []}
+    ]
+    for fields, status, said in cases:
+        refused = await make(client, **fields)
+        assert (refused.status_code, said in refused.text) == (status, True), refused.text
+        assert (await client.get(URL)).json() == {"assistants": []}

@@ -52,22 +52,20 @@ async def test_the_stream_shows_sources_before_the_answer_and_ends_with_done(
     assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
 
 
-@pytest.mark.parametrize(
-    ("question", "route", "step"),
-    [
+async def test_what_is_not_for_the_documents_never_touches_the_index(
+    services: Services, library: dict[str, str]
+) -> None:
+    cases: list[tuple[str, str, str]] = [
         ("Hello!", "conversational", "converse"),
         ("Thank you very much", "conversational", "converse"),
         ("What can you do?", "conversational", "converse"),
         ("play some jazz music", "out_of_scope", "decline"),
-    ],
-)
-async def test_what_is_not_for_the_documents_never_touches_the_index(
-    services: Services, library: dict[str, str], question: str, route: str, step: str
-) -> None:
-    done, events = await ask_for_events(services, question)
-    assert (done["route"], steps_of(events)) == (route, ["route", step])
-    assert (done["citations"], done["confidence"]) == ([], 0.0)
-    assert done["answer"]
+    ]
+    for question, route, step in cases:
+        done, events = await ask_for_events(services, question)
+        assert (done["route"], steps_of(events)) == (route, ["route", step])
+        assert (done["citations"], done["confidence"]) == ([], 0.0)
+        assert done["answer"]
 
 
 async def test_what_a_passage_has_the_words_of_is_searched_for(services: Services, library: dict[str, str]) -> None:
@@ -142,18 +140,18 @@ async def test_a_follow_up_is_answered_in_context(services: Services, library: d
     assert second["thread_id"] == first["thread_id"]
 
 
-@pytest.mark.parametrize(("subject", "months"), [("Falke", "14 months"), ("Amsel", "9 months")])
 async def test_a_question_that_could_be_about_anything_is_searched_for_in_context(
-    services: Services, library: dict[str, str], subject: str, months: str
+    services: Services, library: dict[str, str]
 ) -> None:
-    first, _ = await ask_for_events(services, f"How long is the warranty of the {subject}?")
-    question = "How long does the battery last?"
-    second, _ = await ask_for_events(services, question, thread_id=first["thread_id"])
-    state = await read_state(services, first["thread_id"])
-    assert state["standalone_question"] == question
-    assert state["query"] == f"{question} (warranty {subject})"
-    assert months in state["sources"][0]["text"]
-    assert months in second["answer"]
+    for subject, months in (("Falke", "14 months"), ("Amsel", "9 months")):
+        first, _ = await ask_for_events(services, f"How long is the warranty of the {subject}?")
+        question = "How long does the battery last?"
+        second, _ = await ask_for_events(services, question, thread_id=first["thread_id"])
+        state = await read_state(services, first["thread_id"])
+        assert state["standalone_question"] == question
+        assert state["query"] == f"{question} (warranty {subject})"
+        assert months in state["sources"][0]["text"]
+        assert months in second["answer"]
 
 
 async def test_a_second_question_inherits_nothing_of_the_first(services: Services, library: dict[str, str]) -> None:
@@ -259,14 +257,12 @@ class DroppingLibrary:
         return drop
 
 
-@pytest.mark.parametrize("question", ["Hello!", "play some jazz music"])
-async def test_a_reply_without_a_search_needs_no_library(
-    services: Services, library: dict[str, str], question: str
-) -> None:
-    dropping = DroppingLibrary(services.library.search, {"list_recent": 1})
-    done, _ = await ask_for_events(with_search(services, dropping), question)
-    assert dropping.drops == {"list_recent": 0}
-    assert done["answer"].endswith("You can ask me about your documents.")
+async def test_a_reply_without_a_search_needs_no_library(services: Services, library: dict[str, str]) -> None:
+    for question in ("Hello!", "play some jazz music"):
+        dropping = DroppingLibrary(services.library.search, {"list_recent": 1})
+        done, _ = await ask_for_events(with_search(services, dropping), question)
+        assert dropping.drops == {"list_recent": 0}
+        assert done["answer"].endswith("You can ask me about your documents.")
 
 
 async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_beginning(

@@ -593,19 +593,17 @@ async def test_the_text_of_a_loader_is_of_the_type_that_is_stated_or_shown(wiki:
     assert types == {"wiki/7": "text/markdown", "wiki/beans.pdf": "text/markdown", "wiki/dill.html": "text/html"}
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
+async def test_a_wrong_source_is_said(wiki: Wiki) -> None:
+    cases: list[tuple[str, str | None]] = [
         ('loaders = "x"', "loaders: "),
         ("[other]\nloader = 'json.loads'", None),
         ('variables.key = "NOT_SET"', "NOT_SET"),
-    ],
-)
-async def test_a_wrong_source_is_said(wiki: Wiki, more: str, says: str | None) -> None:
-    if says is None:
-        await wiki.sync(CORN, more=more)
-        with pytest.raises(ConfigurationError, match=r"\[other\] loader: "):
-            find_source("other", read_settings(sources=wiki.folder / "sources.toml"))
-    else:
-        with pytest.raises(ConfigurationError, match=says):
+    ]
+    for more, says in cases:
+        if says is None:
             await wiki.sync(CORN, more=more)
+            with pytest.raises(ConfigurationError, match=r"\[other\] loader: "):
+                find_source("other", read_settings(sources=wiki.folder / "sources.toml"))
+        else:
+            with pytest.raises(ConfigurationError, match=says):
+                await wiki.sync(CORN, more=more)

@@ -130,9 +130,8 @@ async def test_a_thread_can_be_named(served: Served) -> None:
     assert second.headers["x-thread-id"] == thread_id
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
+async def test_bad_requests_are_refused_in_the_protocols_form(served: Served) -> None:
+    cases: list[tuple[Any, str]] = [
         ({"messages": []}, "messages: List should have at least 1 item"),
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "has to be the user's question"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "Only text"),
@@ -140,14 +139,13 @@ async def test_a_thread_can_be_named(served: Served) -> None:
         ({"metadata": {"thread_id": "a\x00b"}}, "metadata.thread_id: String should match"),
         ({"metadata": {"workspace": ""}}, "metadata.workspace: String should match"),
         ({"n": 2}, "n: Input should be 1"),
-    ],
-)  # fmt: skip
-async def test_bad_requests_are_refused_in_the_protocols_form(served: Served, options: Any, says: str) -> None:
-    wanted: Any = {"model": "fast", "messages": [{"role": "user", "content": QUESTION}]} | options
-    with pytest.raises(openai.BadRequestError, match=says) as caught:
-        await served.client.chat.completions.create(**wanted)
-    assert caught.value.type == "invalid_request_error"
-    assert caught.value.code
+    ]
+    for options, says in cases:
+        wanted: Any = {"model": "fast", "messages": [{"role": "user", "content": QUESTION}]} | options
+        with pytest.raises(openai.BadRequestError, match=says) as caught:
+            await served.client.chat.completions.create(**wanted)
+        assert caught.value.type == "invalid_request_error"
+        assert caught.value.code
 
 
 async def test_what_is_not_there_is_refused(served: Served) -> None:

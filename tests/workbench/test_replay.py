@@ -64,15 +64,13 @@ async def test_history_names_each_node_what_it_changed_and_how_long_it_took(serv
     assert {s["run_id"] for s in steps} == {answered["run_id"]}
 
 
-@pytest.mark.parametrize("node", ["__start__", "route", "retrieve", "rerank", "grade"])
-async def test_an_unchanged_replay_gives_the_same_answer_from_every_state(
-    services: Services, answered: Done, node: str
-) -> None:
-    again = await replay(services, answered["thread_id"], node)
-    assert (again["answer"], again["citations"]) == (answered["answer"], answered["citations"])
-    assert again["thread_id"] != answered["thread_id"]
-    assert again["run_id"] != answered["run_id"]
-    assert not again["cached"]
+async def test_an_unchanged_replay_gives_the_same_answer_from_every_state(services: Services, answered: Done) -> None:
+    for node in ("__start__", "route", "retrieve", "rerank", "grade"):
+        again = await replay(services, answered["thread_id"], node)
+        assert (again["answer"], again["citations"]) == (answered["answer"], answered["citations"])
+        assert again["thread_id"] != answered["thread_id"]
+        assert again["run_id"] != answered["run_id"]
+        assert not again["cached"]
 
 
 async def test_a_changed_confidence_takes_another_edge(services: Services, answered: Done) -> None:
@@ -163,27 +161,26 @@ async def test_what_cannot_take_effect_is_refused_with_what_to_do(services: Serv
         await replay_run(services, answered["run_id"], node="rerank@2")
 
 
-@pytest.mark.parametrize("node", ["__start__", "retrieve"])
-async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services, answered: Done, node: str) -> None:
+async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services, answered: Done) -> None:
     async with services.make_run_manager() as turns:
         asked = Ask("And how long does its battery last?", thread_id=answered["thread_id"])
         ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
     steps = await services.make_history_reader().read("default", ended["thread_id"])
-    step = [s for s in steps if s["node"] == node][-1]
-    again, _ = await run_on(services, ended["thread_id"], step["checkpoint_id"])
-    assert again["answer"] == ended["answer"]
-    remembered = await read_turns(services, again["thread_id"])
-    assert [t["run_id"] for t in remembered] == [answered["run_id"], again["run_id"]]
+    for node in ("__start__", "retrieve"):
+        step = [s for s in steps if s["node"] == node][-1]
+        again, _ = await run_on(services, ended["thread_id"], step["checkpoint_id"])
+        assert again["answer"] == ended["answer"]
+        remembered = await read_turns(services, again["thread_id"])
+        assert [t["run_id"] for t in remembered] == [answered["run_id"], again["run_id"]]
 
 
 async def read_turns(services: Services, thread_id: str) -> Any:
     return (await read_state(services, thread_id))["turns"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+async def test_values_of_the_wrong_type_are_refused(services: Services, answered: Done) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"confidence": "high"}, "confidence"),
         ({"retries": "1.5"}, "retries"),
         ({"sources": "[1, 2]"}, "sources"),
@@ -209,14 +206,11 @@ async def read_turns(services: Services, thread_id: str) -> Any:
         ),
         ({"missing": "[" * 100_000}, "missing"),
         ({"query": "x" * 150_000, "missing": ["x" * 60_000]}, "200,000"),
-    ],
-)
-async def test_values_of_the_wrong_type_are_refused(
-    services: Services, answered: Done, changes: dict[str, Any], message: str
-) -> None:
-    step = await find_step(services, answered["thread_id"], "retrieve")
-    with pytest.raises(StateError, match=message):
-        await run_on(services, answered["thread_id"], step["checkpoint_id"], changes)
+    ]
+    for changes, message in cases:
+        step = await find_step(services, answered["thread_id"], "retrieve")
+        with pytest.raises(StateError, match=message):
+            await run_on(services, answered["thread_id"], step["checkpoint_id"], changes)
 
 
 async def test_unknown_threads_checkpoints_and_modes_are_refused(services: Services, answered: Done) -> None:
@@ -341,24 +335,23 @@ async def test_steps_of_another_shape_are_shown(services: Services, answered: Do
     assert steps[-1]["ms"] is None
 
 
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [({"sources": [{"number": 1}]}, "sources.0.chunk_id"), ({"profile": {"name": "x", "gone": 1}}, "gone")],
-)
-async def test_a_state_that_this_version_cannot_run_is_refused(
-    services: Services, answered: Done, values: dict[str, Any], says: str
-) -> None:
-    step = await find_step(services, answered["thread_id"], "grade")
-    config = await services.runs.graph.aupdate_state(
-        {
-            "configurable": {
-                "thread_id": answered["thread_id"],
-                "checkpoint_id": step["checkpoint_id"],
-                "workspace_id": "default",
-            }
-        },
-        values,
-        as_node="retrieve",
-    )
-    with pytest.raises(StateError, match=f"another version .*{says}"):
-        await run_on(services, answered["thread_id"], config["configurable"]["checkpoint_id"])
+async def test_a_state_that_this_version_cannot_run_is_refused(services: Services, answered: Done) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"sources": [{"number": 1}]}, "sources.0.chunk_id"),
+        ({"profile": {"name": "x", "gone": 1}}, "gone"),
+    ]
+    for values, says in cases:
+        step = await find_step(services, answered["thread_id"], "grade")
+        config = await services.runs.graph.aupdate_state(
+            {
+                "configurable": {
+                    "thread_id": answered["thread_id"],
+                    "checkpoint_id": step["checkpoint_id"],
+                    "workspace_id": "default",
+                }
+            },
+            values,
+            as_node="retrieve",
+        )
+        with pytest.raises(StateError, match=f"another version .*{says}"):
+            await run_on(services, answered["thread_id"], config["configurable"]["checkpoint_id"])

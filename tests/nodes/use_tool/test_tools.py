@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
@@ -55,12 +54,10 @@ async def test_searches_side_by_side_bring_numbered_sources_each_once(
     assert kinds == [("tool_call", "0"), ("tool_call", "1"), ("tool_result", "0"), ("tool_result", "1")]
 
 
-@pytest.mark.parametrize("name", ["Amsel manual", "manual.md", "amsel MANUAL"])
-async def test_a_search_keeps_to_the_documents_that_it_names(
-    services: Services, library: dict[str, str], name: str
-) -> None:
-    update, _ = await use(services, search("warranty of the Falke", documents=[name]))
-    assert {source["document_id"] for source in update["sources"]} == {library["Amsel manual"]}
+async def test_a_search_keeps_to_the_documents_that_it_names(services: Services, library: dict[str, str]) -> None:
+    for name in ("Amsel manual", "manual.md", "amsel MANUAL"):
+        update, _ = await use(services, search("warranty of the Falke", documents=[name]))
+        assert {source["document_id"] for source in update["sources"]} == {library["Amsel manual"]}
 
 
 async def test_a_search_keeps_to_its_filter_and_to_the_scope(services: Services, library: dict[str, str]) -> None:
@@ -108,22 +105,18 @@ async def test_reading_begins_at_a_section_and_outlines_name_them(services: Serv
     assert "outline" in lost["result"]
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [
+async def test_a_call_that_cannot_be_done_tells_the_model_why(services: Services, library: dict[str, str]) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"name": "burn", "arguments": {}}, "no tool 'burn'"),
         (search(), "queries"),
         (search("x", documents=["Falke handbok"]), "list_documents"),
         (search("x", filter="path ^^ 3"), "operator is expected"),
         ({"name": "read", "arguments": {"document": "Station handbook", "page": 0}}, "page"),
-    ],
-)
-async def test_a_call_that_cannot_be_done_tells_the_model_why(
-    services: Services, library: dict[str, str], call: dict[str, Any], told: str
-) -> None:
-    update, _ = await use(services, call)
-    assert told in read_result(update)["result"]
-    assert update["sources"] == []
+    ]
+    for call, told in cases:
+        update, _ = await use(services, call)
+        assert told in read_result(update)["result"]
+        assert update["sources"] == []
 
 
 async def test_a_document_that_an_answer_may_repeat_is_in_the_lineage(
