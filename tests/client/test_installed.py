@@ -87,19 +87,17 @@ def run(home: Path, *command: Path | str, **environment: str) -> str:
 
 def test_the_command_works_beside_another_programs_packages(programs: Path, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("raise ImportError('This is the app of the working directory.')\n")
-    for command in ([programs / "askgraph"], [programs / "python", "-m", "askgraph"]):
-        assert "Ask a question and stream the answer" in run(tmp_path, *command, "--help")
-    assert "--thread" in run(tmp_path, programs / "askgraph", "ask", "--help")
+    assert "Ask a question and stream the answer" in run(tmp_path, programs / "askgraph", "--help")
+    assert "--thread" in run(tmp_path, programs / "python", "-m", "askgraph", "ask", "--help")
 
 
 def test_it_answers_in_an_empty_folder_on_servers_of_its_own(programs: Path, tmp_path: Path) -> None:
     here = {"HOME": "/nonexistent", "ASKGRAPH_HOME": str(tmp_path / "data")}
     document = tmp_path / "falke.md"
     document.write_text("# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.")
-    question = "How long is the warranty of the Falke?"
-    assert "There is nothing to search in" in run(tmp_path, programs / "askgraph", "ask", question, **here)
     run(tmp_path, programs / "askgraph", "ingest", document, **here)
-    assert "36 months. [1]" in run(tmp_path, programs / "askgraph", "ask", question, **here)
+    asked = run(tmp_path, programs / "askgraph", "ask", "How long is the warranty of the Falke?", **here)
+    assert "36 months. [1]" in asked
 
 
 def test_a_program_with_an_app_of_its_own_starts_a_service(
