@@ -40,24 +40,16 @@ def connect(server: OpenAIServer, key: str = "key") -> Connections:
     return connections
 
 
-async def test_the_check_finds_nothing_wrong(server: OpenAIServer) -> None:
-    assert await connected(server) is None
+async def test_the_check_names_what_is_wrong_once(server: OpenAIServer) -> None:
+    """What it finds of each provider: `tests/contracts/provider.py`."""
     server.behaviour.models = ("a", "b:latest")
     assert await connected(server) is None
-
-
-async def test_the_check_says_that_the_key_is_wrong(server: OpenAIServer) -> None:
-    server.behaviour.api_key = "another"
-    problem = await connected(server) or ""
-    assert "OPENAI_API_KEY" in problem
-    assert problem.startswith("a, b: "), "these two have it"
-
-
-async def test_the_check_names_a_model_that_is_not_there(server: OpenAIServer) -> None:
     server.behaviour.models = ("a", "c")
     problem = await connected(server) or ""
     assert "'b'" in problem
     assert not problem.startswith("b: "), "it is named already"
+    server.behaviour.api_key = "another"
+    assert (await connected(server) or "").startswith("a, b: "), "these two have it"
 
 
 async def test_what_was_found_of_a_model_that_nobody_asks_is_looked_at_again_before_long(

@@ -1,5 +1,4 @@
 import asyncio
-from contextlib import aclosing
 
 import pytest
 from redis.asyncio import Redis
@@ -95,20 +94,6 @@ async def test_events_whose_reply_came_too_late_are_stored_once(redis_url: str) 
         while streams._pending:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.01)
         assert await read(streams, "r") == events
-
-
-async def test_a_follower_of_a_server_that_is_gone_hears_nothing_and_then_all(relay: Relay) -> None:
-    events = make_events(1, 3)
-    async with (
-        asyncio.timeout(PATIENCE_SECONDS),
-        open_streams(relay.url) as streams,
-        aclosing(streams.follow("r")) as following,
-    ):
-        assert await anext(following) is None
-        assert await anext(following) is None
-        append(streams, "r", events)
-        await relay.open()
-        assert [event async for event in following if event is not None] == events
 
 
 async def test_what_waits_for_a_server_that_is_gone_is_bounded(

@@ -133,15 +133,6 @@ async def test_a_cached_turn_remembers_what_its_question_meant(services: Service
     assert (record.cached, record.standalone_question, record.cost) == (True, meant[0][1], 0.0)
 
 
-async def test_an_added_document_is_never_overlooked(services: Services, library: dict[str, str]) -> None:
-    """Adding forgets nothing, so only the key stands between the question and its old answer."""
-    await ask(services)
-    await services.library.ingestion.add(
-        "default", "news.md", b"# News\n\nThe Falke now has a warranty of 60 months.\n"
-    )
-    assert not (await ask(services))["cached"]
-
-
 KEY = CacheKey(Scope("default"), QUESTION, "no conversation", "standard", "profile", "machine", "prompts")
 
 

@@ -150,6 +150,8 @@ class DocumentStoreContract:
         await store(documents, "a", "greek.md", [ALPHA])
         [after] = await read_all(library)
         assert after.chunk_id == before.chunk_id
+        assert (await store(documents, "a", "greek.md", [])).chunks == 0
+        assert await read_all(library) == []
 
     async def test_chunks_with_the_same_text_have_different_ids(
         self, documents: DocumentStore, library: Library
@@ -160,12 +162,6 @@ class DocumentStoreContract:
         assert [p.text for p in passages] == [ALPHA, BETA, ALPHA]
         assert len({p.chunk_id for p in passages}) == repeated.chunks == 3
         assert [m.score for m in await library.search_dense(Scope("a"), vector_of(ALPHA), 2)] == pytest.approx([1, 1])
-
-    async def test_a_document_without_chunks(self, documents: DocumentStore, library: Library) -> None:
-        await store(documents, "a", "greek.md", [ALPHA])
-        document = await store(documents, "a", "greek.md", [])
-        assert document.chunks == 0
-        assert await read_all(library) == []
 
     async def test_delete_removes_everything(self, documents: DocumentStore, library: Library) -> None:
         document = await store(documents, "a", "greek.md", [ALPHA])

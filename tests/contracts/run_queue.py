@@ -90,12 +90,6 @@ class RunQueueContract:
         assert await runs.get_tape("a", run_id) == b"tape"
         assert await queue.list_unfinished("a", "thread-1") == []
 
-    async def test_a_run_without_a_tape_has_none(self, queue: RunQueue, runs: RunLog) -> None:
-        lease = await begin(queue)
-        assert await end(queue, lease)
-        assert await runs.get("a", lease.request.run_id) == record_of(lease)
-        assert await runs.get_tape("a", lease.request.run_id) is None
-
     async def test_a_run_ends_once(self, queue: RunQueue, runs: RunLog) -> None:
         lease = await begin(queue)
         assert await end(queue, lease, "done")
@@ -105,6 +99,7 @@ class RunQueueContract:
         assert status is not None
         assert (status.state, status.ended_id) == ("done", ENDED_ID)
         assert await runs.get("a", lease.request.run_id) == record_of(lease)
+        assert await runs.get_tape("a", lease.request.run_id) is None
 
     async def test_an_end_of_another_attempt_stores_nothing(self, queue: RunQueue, runs: RunLog) -> None:
         lease = await begin(queue)
@@ -136,6 +131,8 @@ class RunQueueContract:
             ("queued", 0),
             ("queued", 0),
         ]
+        # Those of another thread are not waited for.
+        await begin(queue, request("thread-2"))
         # Still not once the first has ended, because waiting runs come first.
         await end(queue, lease)
         assert await queue.accept(request(), wait=True) is None
@@ -149,14 +146,11 @@ class RunQueueContract:
         await end(queue, lease)
         assert await queue.accept(refused, wait=False) == Lease(refused, 1)
 
-    async def test_threads_do_not_wait_for_each_other(self, queue: RunQueue) -> None:
-        await begin(queue)
-        await begin(queue, request("thread-2"))
-
     async def test_workspaces_may_have_threads_and_runs_of_one_id(self, queue: RunQueue, runs: RunLog) -> None:
         lease = await begin(queue)
         run_id = lease.request.run_id
         assert await queue.get("b", run_id) is None
+        assert await queue.get("a", "no such run") is None
         assert await queue.list_unfinished("b", "thread-1") == []
         assert await queue.request_stop("b", run_id) is None
         # The other one's run of this thread is not waited for.
@@ -198,6 +192,3 @@ class RunQueueContract:
         [status] = await queue.list_unfinished("a", "thread-1")
         assert (status.request, status.state, status.attempt) == (lease.request, "queued", 1)
         assert await queue.accept(request(), wait=True) is None
-
-    async def test_an_unknown_run_is_none(self, queue: RunQueue) -> None:
-        assert await queue.get("a", "no such run") is None
