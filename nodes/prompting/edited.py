@@ -1,47 +1,29 @@
 """Language models that get a step's edited system prompt in the place of its own."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, cast
 
-from pydantic import BaseModel
-
-from domain.ports.models import ChatModel, Message, ModelReply, Tool, UsageSink  # noqa: TID251 - edits what was built
+from domain.ports.models import ChatModel, Message  # noqa: TID251 - edits what was built
 from nodes.context import Models
-
-Schema = TypeVar("Schema", bound=BaseModel)
 
 
 class _Edited:
+    """A model whose calls all begin with their messages."""
+
     def __init__(self, model: ChatModel, text: str) -> None:
-        self.name, self.sees = model.name, model.sees
-        self.model, self.text = model, text
+        self._model, self._text = model, text
 
-    def _edit(self, messages: Sequence[Message]) -> list[Message]:
-        return [replace(each, content=self.text) if each.role == "system" else each for each in messages]
+    def __getattr__(self, name: str) -> Any:
+        held = getattr(self._model, name)
 
-    async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
-        return await self.model.judge(self._edit(messages), schema, sink)
+        def call(messages: Sequence[Message], *others: Any, **options: Any) -> Any:
+            edited = [replace(each, content=self._text) if each.role == "system" else each for each in messages]
+            return held(edited, *others, **options)
 
-    async def act(
-        self, messages: Sequence[Message], tools: Sequence[Tool], sink: UsageSink, *, max_tokens: int
-    ) -> ModelReply:
-        return await self.model.act(self._edit(messages), tools, sink, max_tokens=max_tokens)
-
-    def stream(
-        self,
-        messages: Sequence[Message],
-        sink: UsageSink,
-        *,
-        temperature: float,
-        max_tokens: int,
-        timeout: float | None = None,
-    ) -> AsyncIterator[str]:
-        return self.model.stream(
-            self._edit(messages), sink, temperature=temperature, max_tokens=max_tokens, timeout=timeout
-        )
+        return call if callable(held) else held
 
 
 def edit_prompt(models: Models, text: str) -> Models:
     """Return the models so that each gets `text` as its system prompt, whatever the step says."""
-    return models.map(lambda model: _Edited(model, text))
+    return models.map(lambda model: cast(ChatModel, _Edited(model, text)))
