@@ -404,6 +404,15 @@ async def test_a_document_of_the_same_name_stays(services: Services) -> None:
     assert [each.id for each in await services.library.documents.list("default")] == [ids[1]]
 
 
+async def test_what_was_asked_of_a_restricted_document_is_not_shown_to_others_afterwards(services: Services) -> None:
+    hidden = await services.library.ingestion.add("default", "quandt.md", SECRET, groups=["board"])
+    await ask(services, QUESTION)
+    assert hidden.document_id is not None
+    erasure = await services.make_forgetting().forget_document("default", hidden.document_id)
+    assert not erasure.found
+    assert not find(await dump(services), "severance does she")
+
+
 async def test_nothing_of_a_forgotten_thread_is_left(services: Services, document_id: str) -> None:
     question = "How much severance does Ottilie of the nightingale department receive?"
     mine = await ask(services, question, mode="thorough")

@@ -68,8 +68,9 @@ _IS_SAID_ELSEWHERE: LiteralString = """
 
 # By the links of runs to what they were made from (domain/history/lineage.py). What a run says may come from the
 # document (`is_told`) if it cites or lists it, if a model was shown it, if it drew on a turn of which this is so, or if
-# a search found it there. Its question may repeat an earlier turn (`is_asked`). In states and tapes stand also what was
-# only read, the turns that a run was given, and documents that the question or its mode named.
+# a search found it there. Its question may repeat an earlier turn, or was hidden with the document
+# (`is_asked`). In states and tapes stand also what was only read, the turns that a run was given, and documents that
+# the question or its mode named.
 _FIND_RUNS: LiteralString = f"""
     WITH RECURSIVE told AS (
         SELECT run_id FROM runs JOIN run_documents AS document USING (workspace_id, run_id)
@@ -88,7 +89,10 @@ _FIND_RUNS: LiteralString = f"""
         WHERE workspace_id = %(workspace_id)s AND earlier_run_id IN (SELECT run_id FROM told)
         GROUP BY run_id
     )
-    SELECT run_id, thread_id, is_told, is_told AND (given IS NOT NULL OR run_id = ANY(%(saying)s)) AS is_asked
+    SELECT run_id, thread_id, is_told, is_told AND (given IS NOT NULL OR run_id = ANY(%(saying)s) OR EXISTS (
+        SELECT FROM revision_groups
+        WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s::text::uuid AND groups <> '{{}}'
+    )) AS is_asked
     FROM accepted_runs AS run LEFT JOIN given USING (run_id),
         LATERAL (SELECT run_id IN (SELECT run_id FROM told) AS is_told) AS telling
     WHERE workspace_id = %(workspace_id)s AND (
