@@ -117,7 +117,8 @@ class Forgetting:
             if not busy:
                 # What somebody has typed or named, meanwhile too, or what an earlier version has recorded of no run.
                 _, found = await self.eraser.search(erasure.needles)
-            if monotonic() > until or (not busy and (not found or found == before)):
+            # What is found is erased once, however long it took to find it.
+            if (monotonic() > until and (busy or before)) or (not busy and (not found or found == before)):
                 break
             await asyncio.sleep(0.2)
         if busy:

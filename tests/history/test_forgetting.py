@@ -16,6 +16,7 @@ from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.adapters.redis.erasure import _read
 from app.answering import run_execution
 from app.cli.support.auditing import record_command
+from app.history import forgetting
 from app.serving.application import make_app
 from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
@@ -226,8 +227,11 @@ async def test_forgetting_may_be_repeated(services: Services, document_id: str) 
     assert erasure.needles.sentences
 
 
-async def test_what_no_run_has_recorded_is_searched_for_and_erased(services: Services, document_id: str) -> None:
-    """Somebody has typed it, or a client has sent it as a conversation."""
+async def test_what_no_run_has_recorded_is_searched_for_and_erased(
+    services: Services, document_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has typed it, or a client has sent it as a conversation. It is erased although time is over."""
+    monkeypatch.setattr(forgetting, "BUSY_SECONDS", 0)
     said = "Ottilie Quandt receives a severance of ninety thousand francs in March."
     beside = await ask(services, "When does the canteen serve lunch?")
     async with open_client(make_app(services)) as client:
@@ -382,12 +386,12 @@ async def test_documents_are_forgotten_while_questions_about_them_are_answered(
             await use(way)
         asking = [asyncio.create_task(use(way)) for way in WAYS * 3]
         await asyncio.sleep(0.3)
-        forgetting = services.make_forgetting()
-        proofs = await asyncio.gather(*(forgetting.forget_document("default", each) for each in ids))
+        eraser = services.make_forgetting()
+        proofs = await asyncio.gather(*(eraser.forget_document("default", each) for each in ids))
         await asyncio.gather(*asking)
         # An answer that was being written may still stand among the events: forgetting may be repeated.
         for each in [each for each, proof in zip(ids, proofs, strict=True) if proof.found]:
-            assert dict((await forgetting.forget_document("default", each)).found) == {}
+            assert dict((await eraser.forget_document("default", each)).found) == {}
         said = [each for name in names for each in (f"{name} Quandt receives", f"{name.lower()}ty thousand")]
         assert find(await dump(services), *ids, *said) == []
 

@@ -89,10 +89,11 @@ _FIND_RUNS: LiteralString = f"""
         WHERE workspace_id = %(workspace_id)s AND earlier_run_id IN (SELECT run_id FROM told)
         GROUP BY run_id
     )
-    SELECT run_id, thread_id, is_told, is_told AND (given IS NOT NULL OR run_id = ANY(%(saying)s) OR EXISTS (
-        SELECT FROM revision_groups
-        WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s::text::uuid AND groups <> '{{}}'
-    )) AS is_asked
+    SELECT run_id, thread_id, {UNFINISHED} AS is_busy, is_told,
+        is_told AND (given IS NOT NULL OR run_id = ANY(%(saying)s) OR EXISTS (
+            SELECT FROM revision_groups
+            WHERE workspace_id = %(workspace_id)s AND document_id = %(document_id)s::text::uuid AND groups <> '{{}}'
+        )) AS is_asked
     FROM accepted_runs AS run LEFT JOIN given USING (run_id),
         LATERAL (SELECT run_id IN (SELECT run_id FROM told) AS is_told) AS telling
     WHERE workspace_id = %(workspace_id)s AND (
@@ -328,7 +329,10 @@ class PostgresEraser:
             branches = await session.fetch(_FIND_BRANCHES, thread_ids=sorted(thread_ids))
             thread_ids = {row["thread_id"] for row in branches}
             await session.execute(_LOCK_THREADS, thread_ids=sorted(thread_ids))
-            busy = {row["thread_id"] for row in await session.fetch(_LIST_BUSY, thread_ids=sorted(thread_ids))}
+            # A run may have ended since they were found, with what it has read then.
+            found_busy = [row for row in read if row["is_busy"]]
+            still_busy = await session.fetch(_LIST_BUSY, thread_ids=sorted(thread_ids))
+            busy = {row["thread_id"] for row in (*found_busy, *still_busy)}
             known = erasure.run_ids - saying
             free = [row for row in read if row["thread_id"] not in busy and row["run_id"] not in known]
             told = [row for row in free if row["is_told"]]
