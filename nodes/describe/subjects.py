@@ -65,7 +65,7 @@ async def find_subject(
     name: str, scope: Scope, knobs: RetrievalKnobs, context: Context, chunks: int
 ) -> tuple[Subject | None, list[Choice]]:
     """Return the document or the section that the name most likely means, or several documents to choose from, where a
-    single word names them all alike. Neither where nothing resembles the name."""
+    single word names them all alike. Neither where none is called so: a summary of another one would mislead."""
     listed = (await context.library.list_documents(scope, DOCUMENTS_READ)).documents
     if choices := find_namesakes(name, listed):
         return None, choices
@@ -73,7 +73,9 @@ async def find_subject(
     passages = await context.library.read_passages(scope, [candidate["chunk_id"] for candidate in candidates])
     chosen = _choose_document(name, passages, listed)
     found = await read_document(chosen, scope, context, chunks) if chosen else None
-    return (Subject(found.title, _choose_sections(name, found)) if found else None), []
+    if found is None or _cover(name, _list_names(found)) < ALIKE:
+        return None, []
+    return Subject(found.title, _choose_sections(name, found)), []
 
 
 def find_namesakes(name: str, listed: Sequence[ListedDocument]) -> list[Choice]:
@@ -121,6 +123,12 @@ def _choose_sections(name: str, subject: Subject) -> list[Section]:
     if not best or shares[best] < ALIKE:
         return subject.sections
     return [section for section in subject.sections if section.heading_path[: len(best)] == best]
+
+
+def _list_names(subject: Subject) -> str:
+    """Return the names of a document and of its sections."""
+    headings = (heading for section in subject.sections for heading in section.heading_path)
+    return " ".join([_name_document(subject.sections[0].passage), *headings])
 
 
 def _name_document(document: Passage | ListedDocument) -> str:

@@ -5,7 +5,6 @@ other units of the same sources. The fit is `a88e208a:benchmarks/fit_confidence.
 """
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms
+from nodes.reading.fitting import has_figure, read_whole, share_names
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
 from nodes.reading.questions import asks_for
@@ -43,7 +43,8 @@ _OWN = 0.25
 _SPAN = 4
 """How much more a span of time counts than a figure, where that is asked for. Chosen by hand."""
 
-_FIGURE = re.compile(r"\d")
+_LACKING = 2.0
+"""Log-odds that a unit loses without the names of the question. Chosen by hand."""
 
 WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85, 4.0])
 """One weight for each feature of `describe`, fitted on public questions
@@ -61,8 +62,6 @@ class ScoredUnits:
     """Shape (units,). Log-odds that are comparable between questions."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
-    named: Vector
-    """Shape (units,). Share of the question that names the very entry which the unit is in."""
     similarity: float
     """The highest `Closeness.whole` of a unit, or relevance of a source where that is not known."""
 
@@ -100,12 +99,10 @@ async def score_units(
     units, features = described.units, described.features.copy()
     closeness = await _compare(question, units, unit_scorer, scope)
     fill_closeness(features, closeness)
-    log_odds = (features @ WEIGHTS).astype(np.float32)
+    log_odds = (features @ WEIGHTS - _LACKING * described.lacking).astype(np.float32)
     odds = np.exp(log_odds - log_odds.max(initial=-np.inf)) if units else log_odds
     highest = float(features[:, 1].max(initial=0.0))
-    return ScoredUnits(
-        list(units), odds / odds.sum() if units else odds, log_odds, described.wanted, described.named, highest
-    )
+    return ScoredUnits(list(units), odds / odds.sum() if units else odds, log_odds, described.wanted, highest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,8 @@ class _Described:
     units: Sequence[Unit]
     wanted: Mapping[str, float]
     features: Vector
-    named: Vector
+    lacking: Vector
+    """Shape (units,). Share of the names of the question that neither the unit nor its place has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +132,8 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     held = [find_terms(unit.whole, language) for unit in units]
     wanted = weigh_terms(question, typed, held, language)
     features = describe(question, units, held, wanted, language)
-    own = [find_named(question, unit, language)[1] is True for unit in units]
-    return _Described(units, wanted, features, features[:, -1] * own)
+    lacking = np.array([1 - share_names(question, read_whole(unit)) for unit in units], dtype=np.float32)
+    return _Described(units, wanted, features, lacking)
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
@@ -200,6 +198,7 @@ def describe(
     rows = []
     for i, unit in enumerate(units):
         around = _cover(wanted, held[i] | contexts[i], alike)
+        figure = asks_amount and has_figure(question, unit.text)
         near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
         rows.append(
             (
@@ -209,7 +208,7 @@ def describe(
                 around - own[i],
                 unit.source["score"],
                 unit.source["number"] == units[0].source["number"],
-                (asks_span and has_span(unit.text) and _SPAN) or asks_amount * (1 if _FIGURE.search(unit.text) else -1),
+                _SPAN if asks_span and has_span(unit.text) else asks_amount * (1 if figure else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),
                 _find_naming(question, unit, wanted, language),

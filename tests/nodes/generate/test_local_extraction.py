@@ -8,7 +8,8 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
-from nodes.generate.local import LocalFinder, Passage, add_second, choose_passages
+from nodes.generate.local import LocalFinder
+from nodes.reading.choosing import Passage, add_second, choose_passages
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import render_quote
@@ -309,6 +310,15 @@ def test_a_passage_never_ends_with_what_announces_the_next() -> None:
     shares = np.array([0.2, 0.7, 0.1], dtype=np.float32)
     [passage] = choose_passages(units, shares, 1, LONG_ANSWER, several=True)
     assert (passage.first, passage.last) == (0, 0)
+
+
+async def test_an_item_that_stands_alone_is_quoted_with_what_it_announces(embedder: OnnxEmbedder) -> None:
+    text = "## Options\n\n- `Sender` - string (default: root)\n\nUse this value.\n\n- `Report` - string\n\nIt may be always or never."
+    quotes = await quotes_of("values of Report", [source(1, text)], embedder)
+    assert quotes[0].text.endswith("It may be always or never.")
+    units = split_units(source(1, "See this:\n\n```\nrun\n```\n\nIt runs."))
+    [passage] = choose_passages(units, np.array([0.0, 0.9, 0.1], dtype=np.float32), 1, SHORT_ANSWER, several=False)
+    assert passage.first == 0
 
 
 def test_what_stands_between_units_counts_too() -> None:
