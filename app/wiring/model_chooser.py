@@ -99,6 +99,9 @@ async def _try(settings: Settings, name: str) -> Trial:
             raise ConfigurationError(problem or f"{name} needs a key or an address.")
         # The first question also loads the model.
         writes, text = await _write(models.large)
+        if writes.problem is not None:
+            unasked = Attempt("It was not asked.", 0.0)
+            return Trial(writes, False, unasked, unasked)
         judges = await _attempt(_judge(models.large))
         calls = await _attempt(_call(models.large))
         return Trial(writes, strip_markers(text) != text, judges, calls)
