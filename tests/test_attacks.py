@@ -136,7 +136,7 @@ def wait_for(served: Served, accepted: list[str], states: set[str], *, all_of_th
 @pytest.mark.usefixtures("parser_processes")
 async def test_what_fills_the_memory_is_read_or_refused_within_the_limits_of_a_worker(name: str) -> None:
     reading = partial(prepare, name, FILES[name](), media_type=None, max_bytes=50_000_000)
-    async with ParserWorkers(at_once=1, seconds=2) as parsers:
+    async with ParserWorkers(at_once=1, seconds=1) as parsers:
         limits = partial(eval, "[__import__('resource').getrlimit(each)[0] for each in (9, 0)]")
         memory, seconds = await parsers.run(limits)
         assert memory == MEMORY_MB * 2**20
