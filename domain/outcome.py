@@ -5,7 +5,7 @@ reads prose to find out what happened.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -77,9 +77,11 @@ class ModelAbstained(TypedDict):
 
 
 class Uncited(TypedDict):
-    """The language model's answer cites no source."""
+    """The language model's answer, or a part of it, cites no source."""
 
     code: Literal["uncited"]
+    statements: NotRequired[list[str]]
+    """The statements that no source was found for, where others cite one."""
 
 
 class NothingSupported(TypedDict):

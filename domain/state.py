@@ -45,6 +45,15 @@ class Usage(TypedDict):
     """True where the call was given up, so that tokens and price are an estimate."""
 
 
+def level_of(confidence: float) -> Level:
+    """Return the word for a confidence."""
+    if confidence >= 0.8:
+        return "high"
+    if confidence >= 0.6:
+        return "medium"
+    return "low" if confidence >= 0.4 else "none"
+
+
 def add_costs(costs: Iterable[float | None]) -> float | None:
     """Return the sum in US dollars; None where one of the prices is unknown."""
     known: list[float] = []

@@ -20,10 +20,10 @@ from app.support.toml_files import list_problems
 from domain.errors import AskgraphError, ConfigurationError, InputError
 from domain.model_names import Attempt, KnownModels, Trial
 from domain.ports.models import ChatModel, Tool
+from domain.state import level_of
 from domain.text.markers import strip_markers
 from nodes.context import Ledger
 from nodes.grade import step as grade
-from nodes.grade.step import level_of
 from nodes.prompting.messages import Prompt, Shown, ask, instruct, write
 
 QUESTION = "How many days of holiday does an employee have?"

@@ -10,7 +10,7 @@ Where a question leans on its conversation, a judge gets it twice: `question` in
 `typed` is what the user wrote. `typed` is None where the two differ in spelling at most.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,9 @@ from domain.outcome import Choice
 from domain.scope import Scope
 from domain.state import Route, Turn
 from domain.text.languages import Language
+
+Align = Callable[[str], Mapping[int, float]]
+"""Returns how well each source by itself supports a statement, 0-1, by its number."""
 
 SUPPORTED = 0.5
 """Score (0-1) from which a claim, or a whole answer, counts as supported. Every verifier scales its scores to it."""
@@ -162,6 +165,10 @@ class ClaimVerifier(Protocol):
     async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
         """Return the verdict on each claim, in order, and how well the sources support all claims together, 0-1. The
         latter is 0 where nothing is claimed."""
+
+    def align(self, sources: Sequence[Source]) -> Align:
+        """Read the sources, which may take long."""
+        ...
 
 
 class SmallTalk(Protocol):

@@ -93,35 +93,25 @@ class MarkerStream:
         self._chunk_ids = chunk_ids
         self._style = style
         self._scanner = _Scanner(chunk_ids)
-        self._used: set[int] = set()
 
-    def feed(self, text: str) -> list[str | int]:
-        """Return what can be sent now: text, and after the first marker of each source its number."""
+    def feed(self, text: str) -> str:
+        """Return what can be sent now."""
         return self._collect(self._scanner.scan(text, final=False))
 
-    def finish(self) -> list[str | int]:
+    def finish(self) -> str:
         """Return the rest, once no more text comes."""
         return self._collect(self._scanner.scan("", final=True))
 
-    def _collect(self, pieces: Iterator["_Piece"]) -> list[str | int]:
-        out: list[str | int] = []
+    def _collect(self, pieces: Iterator["_Piece"]) -> str:
         text = ""
         for piece in pieces:
             if piece.numbers is None:
                 text += piece.shown or piece.text
-                continue
-            if not piece.numbers:
-                continue
-            text += piece.text[: piece.lead]
-            for number in piece.numbers:
-                text += render_marker(number, self._chunk_ids[number - 1], self._style)
-                if number not in self._used:
-                    self._used.add(number)
-                    out += [text, number]
-                    text = ""
-        if text:
-            out.append(text)
-        return out
+            elif piece.numbers:
+                ids = self._chunk_ids
+                markers = [render_marker(number, ids[number - 1], self._style) for number in piece.numbers]
+                text += piece.text[: piece.lead] + "".join(markers)
+        return text
 
 
 @dataclass(frozen=True, slots=True)

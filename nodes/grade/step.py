@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.scope import ScopeJson
-from domain.state import Judgement, Level, Turn
+from domain.state import Judgement, Level, Turn, level_of
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
@@ -88,15 +88,6 @@ async def grade(state: GradeInput, runtime: Runtime[Context]) -> GradeUpdate:
         graded_by=judgement["graded_by"],
         judgement=judgement,
     )
-
-
-def level_of(confidence: float) -> Level:
-    """Return the word for a confidence."""
-    if confidence >= 0.8:
-        return "high"
-    if confidence >= 0.6:
-        return "medium"
-    return "low" if confidence >= 0.4 else "none"
 
 
 async def _judge(state: GradeInput, context: Context) -> tuple[Grading, str]:

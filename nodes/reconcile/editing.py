@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from domain.text.blocks import Span, find_item, read_blocks
 from domain.text.claims import BOLD_LINE
-from domain.text.markers import find_markers
 from domain.text.tables import is_row, split_cells
 
 _LEVEL = re.compile(r"\s*(#*)")
@@ -102,13 +101,3 @@ def fit(text: str, rewrite: str) -> str:
         return line if is_row(text) and len(split_cells(text)) == len(split_cells(line)) else ""
     words = line[find_item(line) :]
     return words and text[: find_item(text)] + words
-
-
-def mark(text: str, markers: str, chunk_ids: Sequence[str]) -> str:
-    """Return the statement with these markers in the place of its own; in a table row they stand in the last cell."""
-    own = [(span.start, span.end) for span in find_markers(text, chunk_ids)]
-    if own:
-        others = {(len(text[:start].rstrip(" ")), end): "" for start, end in own[:-1]}
-        return replace(text, {**others, own[-1]: markers})[0]
-    end = len(text.rstrip().removesuffix("|").rstrip()) if is_row(text) else len(text)
-    return f"{text[:end]} {markers}{text[end:]}"

@@ -19,14 +19,15 @@ from domain.ports.models import ChatModel
 from domain.profile import CitationStyle
 from domain.state import Failure, Level, Turn
 from domain.text.blocks import Span, read_blocks
-from domain.text.markers import find_markers, render_marker, strip_markers
+from domain.text.markers import find_markers, strip_markers
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL
 from nodes.prompting.asking import ask_or_none
 from nodes.prompting.messages import ask, instruct, number_lines, show_sources
-from nodes.reconcile.editing import fit, mark, replace, withdraw
+from nodes.reconcile.editing import fit, replace, withdraw
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
+from nodes.writing.attribution import mark
 from nodes.writing.claims import check_claims, find_ordering, is_miscited
 from nodes.writing.judging import PROMPT as JUDGE_PROMPT
 from nodes.writing.judging import judge_claims
@@ -165,12 +166,8 @@ def _correct_markers(claims: Sequence[Claim], state: ReconcileInput, style: Cita
         leans_on = set() if cites(claim) else set(claim["markers"])
         if leans_on & going[find_block(claim)] or is_miscited(claim) or not state["citations"]:
             numbers = [number for number in claim["sources"] if number in leans_on] or claim["sources"]
-            texts[claim["start"]] = _mark(claim["text"], numbers, chunk_ids, style)
+            texts[claim["start"]] = mark(claim["text"], numbers, chunk_ids, style)
     return texts
-
-
-def _mark(text: str, numbers: Sequence[int], chunk_ids: Sequence[str], style: CitationStyle) -> str:
-    return mark(text, "".join(render_marker(number, chunk_ids[number - 1], style) for number in numbers), chunk_ids)
 
 
 def _rewrite(answer: str, claims: Sequence[Claim], texts: Mapping[int, str]) -> str:
@@ -248,7 +245,7 @@ async def _repair(
             continue
         text = texts[span]
         if len(its) == 1 and its[0]["sources"] and (is_miscited(its[0]) or not find_markers(text, chunk_ids)):
-            text = _mark(text, its[0]["sources"], chunk_ids, style)
+            text = mark(text, its[0]["sources"], chunk_ids, style)
         repairs[span[0]] = text
     return repairs
 

@@ -15,14 +15,15 @@ from statistics import fmean
 import numpy as np
 
 from domain.documents import Source
-from domain.ports.judgement import SUPPORTED, Check
+from domain.ports.judgement import SUPPORTED, Align, Check
 from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
 from domain.text.markers import strip_markers
-from domain.text.sentences import split_sentences
 from domain.text.terms import STOP_WORDS
 from nodes.reading.contrast import denies, has_opposite, share_matter
+from nodes.reading.units import split_units
 from nodes.reading.words import read_keys, tokenize
 from nodes.writing.claims import find_quoted
+from nodes.writing.missing import find_names
 
 COVERED, TOGETHER = 0.70, 0.60
 """Share of a claim's words that the sources must have, and mean closeness that neighbouring words must have there: the
@@ -38,6 +39,9 @@ puts words side by side that none of them does."""
 CONTRADICTED = 0.4
 """Factor on the score of a claim that a source contradicts in a point, and of an answer most of whose claims are
 contradicted."""
+
+_LEAST = 0.35
+"""Share of a statement's words below which a source is not looked at more closely: its score would be 0.25 at most."""
 
 _COMPANY = 2
 """Weight of the score of all claims when the verdict on one claim is found; its own score weighs 1."""
@@ -79,10 +83,14 @@ class LocalVerifier:
         faulty = sum(bool(each.fault) for each in counted) > len(counted) / 2
         return checks, whole * CONTRADICTED if faulty else whole
 
+    def align(self, sources: Sequence[Source]) -> Align:
+        read = [(source, _SourceText.read(source)) for source in sources]
+        return lambda statement: {source["number"]: _align(statement, source, text) for source, text in read}
+
 
 @dataclass(frozen=True, slots=True)
 class _SourceText:
-    """The words and sentences of a source, read once for all the claims that cite it."""
+    """The words and units of a source, read once for all the claims that are compared with it."""
 
     keys: frozenset[str]
     sentences: Mapping[str, frozenset[str]]
@@ -90,22 +98,49 @@ class _SourceText:
     places: Mapping[str, Sequence[tuple[int, int]]]
     """Places by content word: number of the sentence, and position among its content words."""
 
+    place: frozenset[str]
+    """The keys of its title and headings."""
+
     @classmethod
     def read(cls, source: Source) -> "_SourceText":
-        text = "\n".join([source["title"], *source["heading_path"], strip_markers(source["text"])])
+        units = split_units(source)
+        headings = (source["text"][slice(*unit.heading)] for unit in units if unit.heading)
+        place = "\n".join([source["title"], *source["heading_path"]])
+        shown = (place, *source.get("computed", "").split("\n"), *headings, *(unit.whole for unit in units))
         sentences: dict[str, frozenset[str]] = {}
         places: dict[str, list[tuple[int, int]]] = {}
-        for number, (start, end) in enumerate(split_sentences(text)):
-            keys = read_keys(text[start:end])
-            sentences[text[start:end]] = frozenset(keys)
+        for number, text in enumerate(dict.fromkeys(shown)):
+            keys = read_keys(strip_markers(text))
+            sentences[text] = frozenset(keys)
             for position, key in enumerate(key for key in keys if key not in STOP_WORDS):
                 places.setdefault(key, []).append((number, position))
-        return cls(frozenset[str]().union(*sentences.values()), sentences, places)
+        return cls(frozenset[str]().union(*sentences.values()), sentences, places, sentences[place])
+
+    def read_around(self, keys: Set[str]) -> frozenset[str]:
+        """Return the keys of the sentence that has most of these, of those beside it, and of the headings."""
+        own = list(self.sentences.values())
+        best = max(range(len(own)), key=lambda number: _weigh(own[number] & keys))
+        return self.place.union(*own[max(best - 1, 0) : best + 2])
 
     def find_closeness(self, one: str, other: str) -> float:
         """Return 1 where the two words stand together somewhere, 0.5 where some sentence has both, else 0."""
         gaps = [abs(i - j) for p, i in self.places.get(one, ()) for q, j in self.places.get(other, ()) if p == q]
         return 0.0 if not gaps else 1.0 if min(gaps) <= _NEIGHBOURS else 0.5
+
+
+def _align(statement: str, source: Source, text: _SourceText) -> float:
+    """Return how well one source alone supports a statement; 0 where it contradicts it in a point, or has its figures
+    and names elsewhere."""
+    stated = strip_markers(statement).strip()
+    part = _FRAME.sub("", stated)
+    keys = frozenset(read_keys(part))
+    if _weigh(text.keys & keys) < _LEAST * _weigh(keys):
+        return 0.0
+    evidence = _weigh_evidence(stated, [text], bool(find_quoted(stated, [source])))
+    named = {key for name in find_names(part) for key in read_keys(name) if key not in STOP_WORDS}
+    if evidence is None or evidence.fault or not (evidence.quoted or named <= text.read_around(keys)):
+        return 0.0
+    return _score(evidence.coverage, evidence.closeness)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Each language has them in a file `notices.toml` of its folder in `domain/languages`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal, Self
 
@@ -40,6 +40,7 @@ class Caveat(_Texts):
     low_confidence: str
     missing_words: str
     missing_parts: str
+    no_source: str
 
 
 class Correction(_Texts):
@@ -136,6 +137,9 @@ _NAMED = 3
 _REPEATED = 160
 """Characters of a question that an abstention repeats. Chosen: about two lines."""
 
+_NAMED_OF = 60
+"""Characters of a statement by which an answer names it. Chosen: it stands above."""
+
 
 class Wording(_Texts):
     """The texts of one language."""
@@ -185,6 +189,9 @@ class Wording(_Texts):
                 said.append(self.caveat.missing_words.format(words=self._offer(reason["words"])))
             elif reason["code"] == "missing_parts":
                 said.append(self.caveat.missing_parts.format(parts=self._offer(reason["parts"])))
+            elif reason["code"] == "uncited" and "statements" in reason:
+                named = self._list(_begin(each, _NAMED_OF) for each in reason["statements"])
+                said.append(self.caveat.no_source.format(statements=named))
             elif reason["code"] == "other_language":
                 said.append(self.abstention.other_language)
         return f"\n\n{' '.join(said)}" if said else ""
@@ -210,7 +217,7 @@ class Wording(_Texts):
 
     def list_withdrawn(self, statements: Sequence[str]) -> str:
         """Return which statements were withdrawn."""
-        return self.correction.list_withdrawn.format(statements=self.lists.separator.join(map(self._quote, statements)))
+        return self.correction.list_withdrawn.format(statements=self._list(statements))
 
     def reply(self, reply: Reply, titles: Sequence[str] | None) -> str:
         """Return a reply to small talk with an offer of documents; `titles` None: it is not known which there are."""
@@ -253,13 +260,16 @@ class Wording(_Texts):
     def _offer(self, items: Sequence[str]) -> str:
         return self.lists.alternative.join(map(self._quote, items))
 
+    def _list(self, items: Iterable[str]) -> str:
+        return self.lists.separator.join(map(self._quote, items))
+
     def _quote(self, item: str) -> str:
         return self.lists.quoted.format(item=item)
 
 
-def _begin(question: str) -> str:
-    """Return the question, of a long one its beginning: whoever asked knows it."""
-    return question if len(question) <= _REPEATED else f"{question[:_REPEATED].rsplit(None, 1)[0]}…"
+def _begin(text: str, most: int = _REPEATED) -> str:
+    """Return a question or statement, of a long one its beginning: the reader knows it."""
+    return text if len(text) <= most else f"{text[:most].rsplit(None, 1)[0]}…"
 
 
 def wording_of(profile: Profile, language: Language) -> Wording:

@@ -19,11 +19,13 @@ def list_missing(question: str, missing: Collection[str]) -> list[Reason]:
 
 
 def find_missing_names(question: str, missing: Iterable[str]) -> list[str]:
-    """Return the names and numbers of the question among the `missing` words, as the question spells them.
-
-    The first word of a question is capitalised anyway and does not count as a name.
-    """
+    """Return the names and numbers of the question among the `missing` words, as the question spells them."""
     unheard = set(missing)
-    words = _WORDS.findall(question)
-    named = [word for word in dict.fromkeys(words[1:]) if word[0].isupper() or word[0].isdigit()]
-    return [word for word in named if set(content_words(word)) & unheard]
+    return [word for word in find_names(question) if set(content_words(word)) & unheard]
+
+
+def find_names(sentence: str) -> list[str]:
+    """Return the names and numbers of a sentence. Its first word is capitalised anyway and does not count as a
+    name."""
+    words = dict.fromkeys(_WORDS.findall(sentence)[1:])
+    return [word for word in words if word[0].isupper() or word[0].isdigit()]

@@ -7,6 +7,7 @@ from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
 from domain.library.citations import cite
 from domain.outcome import Framing, Outcome
+from domain.ports.judgement import Align
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 from domain.text.claims import split_claims
@@ -14,6 +15,7 @@ from domain.text.disguises import DisguiseStream
 from domain.text.hyperlinks import LinkStream
 from domain.text.languages import Language
 from domain.text.markers import MarkerStream, strip_markers
+from nodes.writing.attribution import Attribution
 
 
 class AnswerWriter:
@@ -64,48 +66,37 @@ def cite_statements(answer: str, numbers: Iterable[int], sources: Sequence[Sourc
     ]
 
 
-class AbstentionListener:
-    """Recognises the agreed abstention at the beginning of a language model's reply."""
-
-    def __init__(self, sentence: str) -> None:
-        self._sentence = sentence
-        self._heard = ""
-        self.heard_abstention: bool | None = None
-        """None until the reply is long enough to tell."""
-        self.length = 0
-        """Characters of the reply up to the end of the abstention; 0 without one."""
-
-    def feed(self, text: str) -> None:
-        """Listen to the next piece of the reply."""
-        if self.heard_abstention is not None:
-            return
-        self._heard += text
-        reply = self._heard.lstrip()
-        if reply.startswith(self._sentence):
-            self._conclude(len(self._heard) - len(reply) + len(self._sentence))
-        elif not self._sentence.startswith(reply.rstrip()):
-            self.heard_abstention = False
-
-    def finish(self) -> None:
-        """Decide on a reply that ended early: without its full stop, the sentence is an abstention as well."""
-        if self.heard_abstention is None:
-            reply = self._heard.strip()
-            self._conclude(len(self._heard) if reply and reply == self._sentence.rstrip(".!…。 ") else 0)
-
-    def _conclude(self, length: int) -> None:
-        self.heard_abstention, self.length = length > 0, length
+def find_abstention(reply: str, sentence: str, *, ended: bool) -> int | None:
+    """Return how many characters the agreed abstention takes at the beginning of a language model's reply: 0 where it
+    is none, None while more text may make it one. In a reply that has ended its full stop may be missing."""
+    said = reply.lstrip()
+    if said.startswith(sentence):
+        return len(reply) - len(said) + len(sentence)
+    if ended:
+        return len(reply) if said and said.rstrip() == sentence.rstrip(".!…。 ") else 0
+    return None if sentence.startswith(said.rstrip()) else 0
 
 
 class Prose:
     """Passes a language model's text on to the writer.
 
     Markers without a source, images, and addresses that neither the sources nor the question hold, however disguised,
-    are taken out (`domain/text/hyperlinks.py`); raw HTML is escaped, and the other markers get one style.
+    are taken out (`domain/text/hyperlinks.py`); raw HTML is escaped, and the other markers get one style. `align`
+    finds the sources of its statements.
     """
 
-    def __init__(self, writer: AnswerWriter, question: str, sources: Sequence[Source], style: CitationStyle) -> None:
+    def __init__(
+        self,
+        writer: AnswerWriter,
+        question: str,
+        sources: Sequence[Source],
+        style: CitationStyle,
+        align: Align = lambda statement: {},
+    ) -> None:
         self._writer = writer
         self._sources = sources
+        self._used: set[int] = set()
+        self._attribution = Attribution(writer.write, self._cite, align, sources, style)
         held = [text for source in sources for text in (source["title"], *source["heading_path"], source["text"])]
         self._disguises = DisguiseStream()
         self._links = LinkStream([question, *held])
@@ -118,23 +109,23 @@ class Prose:
 
     def feed(self, text: str) -> None:
         """Write as much as can go out now."""
-        self._write(self._markers.feed(self._links.feed(self._disguises.feed(text))))
+        self._attribution.feed(self._markers.feed(self._links.feed(self._disguises.feed(text))))
 
-    def finish(self) -> None:
-        """Write the rest, after the last piece. The citations then cover all statements that use them, not only the
-        first."""
+    def finish(self) -> list[str]:
+        """Write the rest, after the last piece, and return the statements that no source says. The citations then cover
+        all statements that use them, not only the first."""
         rest = self._links.feed(self._disguises.finish()) + self._links.finish()
-        self._write([*self._markers.feed(rest), *self._markers.finish()])
+        self._attribution.feed(self._markers.feed(rest) + self._markers.finish())
+        unsaid = self._attribution.finish()
         used = [citation["marker"] for citation in self._writer.citations]
         self._writer.citations = cite_statements(self._writer.text, used, self._sources)
+        return unsaid
 
-    def _write(self, pieces: list[str | int]) -> None:
-        for piece in pieces:
-            if isinstance(piece, int):
-                for citation in cite_statements(self._writer.text, [piece], self._sources):
-                    self._writer.cite(citation)
-            else:
-                self._writer.write(piece)
+    def _cite(self, number: int) -> None:
+        if number not in self._used:
+            self._used.add(number)
+            for citation in cite_statements(self._writer.text, [number], self._sources):
+                self._writer.cite(citation)
 
 
 class AnsweringInput(TurnInput):

@@ -57,20 +57,46 @@ async def test_the_model_writes_the_answer_and_what_it_used_is_counted(settings:
     assert done["warnings"] == []
 
 
-async def test_an_answer_without_citations_is_neither_trusted_nor_cached(settings: Settings) -> None:
+async def test_an_answer_that_no_source_says_is_quoted_instead_and_not_cached(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.replies = [
-            '{"route": "needs_retrieval", "standalone_question": "How long is the warranty?", "reason": ""}',
-            '{"confidence": 0.9, "missing": []}',
-            "The warranty is certainly very long.",
-        ]
-        done, _ = await ask_for_events(services)
-        assert (done["confidence"], done["citations"]) == (0.0, [])
-        assert [warning for warning in done["warnings"] if "cites no source" in warning]
-        assert (done["outcome"], done["outcome_reasons"]) == ("answered_with_caveat", [{"code": "uncited"}])
+        server.behaviour.replies = [routing(), grading(0.9), "The warranty is certainly very long."]
+        done, events = await ask_for_events(services)
+        assert "36 months" in done["answer"]
+        assert done["citations"]
+        assert (done["outcome"], done["answered_by"]) == ("answered", "local")
+        [correction] = [event for event in events if event["type"] == "correction"]
+        assert correction["answer"] == done["answer"]
+        assert [each["code"] for each in done["degraded"]] == ["unsupported_answer"]
         again, _ = await ask_for_events(services)
     assert not again["cached"]
     assert "36 months" in again["answer"]
+
+
+async def test_an_answer_without_markers_is_cited_and_what_no_source_says_is_named(settings: Settings) -> None:
+    written = "Its warranty is 36 months. The moon is made of cheese."
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [routing(), grading(0.9), written]
+        done, events = await ask_for_events(services)
+    assert done["answer"].startswith("Its warranty is 36 months. [1] The moon is made of cheese.")
+    assert done["outcome_reasons"] == [{"code": "uncited", "statements": ["The moon is made of cheese."]}]
+    closing = done["answer"][-done["framing"]["closing"] :].strip()
+    assert closing == "No source was found for “The moon is made of cheese.”."
+    assert [citation["marker"] for citation in done["citations"]] == [1]
+    assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
+
+
+@pytest.mark.parametrize(("graded", "overruled"), [(0.9, True), (0.6, False)])
+async def test_an_abstention_against_sure_judgements_is_quoted_instead(
+    settings: Settings, graded: float, overruled: bool
+) -> None:
+    question = "How many months is the warranty of the Falke?"
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [routing(question), grading(graded), ABSTENTION]
+        done, events = await ask_for_events(services, question)
+    assert done["abstained"] != overruled
+    assert ("36 months" in done["answer"]) == overruled
+    assert any("found no answer" in warning for warning in done["warnings"]) == overruled
+    assert not [event for event in events if event["type"] == "correction"]
 
 
 async def test_the_model_makes_follow_ups_stand_alone(settings: Settings) -> None:

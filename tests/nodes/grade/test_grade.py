@@ -6,8 +6,8 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.ports.judgement import Grade
-from domain.state import Judgement
-from nodes.grade.step import grade, level_of
+from domain.state import Judgement, level_of
+from nodes.grade.step import grade
 from nodes.prompting.answerers import LOCAL
 from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 import nodes
 from app.wiring.judges import build_local_judges
 from domain.documents import Claim, ListedDocument, Source, Verification
-from domain.ports.judgement import Check
+from domain.ports.judgement import Align, Check
 from domain.ports.models import Message, ModelReply, Tool, ToolCall, UsageSink
 from domain.ports.pictures import CitedPage, Picture
 from domain.profile import MODES
@@ -104,6 +104,9 @@ class Denier:
 
     async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
         return [Check("unsupported", HOSTILE, 0.0) for _ in claims], 0.0
+
+    def align(self, sources: Sequence[Source]) -> Align:
+        return lambda statement: {}
 
     async def prepare(self) -> None:
         pass

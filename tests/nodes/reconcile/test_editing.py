@@ -2,7 +2,8 @@
 
 import pytest
 
-from nodes.reconcile.editing import fit, mark, withdraw
+from nodes.reconcile.editing import fit, withdraw
+from nodes.writing.attribution import mark
 
 
 def take_out(answer: str, *statements: str) -> str:
@@ -78,4 +79,4 @@ def test_a_rewrite_has_the_form_of_what_it_replaces(text: str, rewrite: str, fit
     ],
 )
 def test_a_marker_stands_where_it_can_be_read(text: str, marked: str) -> None:
-    assert mark(text, "[2]", ["a", "b", "c"]) == marked
+    assert mark(text, [2], ["a", "b", "c"], "number") == marked

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.library.citations import cite
-from nodes.writing.stream import AbstentionListener, AnswerWriter, Prose, finish_turn
+from nodes.writing.stream import AnswerWriter, Prose, find_abstention, finish_turn
 from tests.sources import make_source
 
 FILLER = "The device is sold in boxes of cardboard. " * 9
@@ -38,30 +38,23 @@ def test_a_citation_shows_what_its_statements_rest_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "heard", "length", "at_the_end"),
+    ("reply", "begun", "ended"),
     [
-        (["No answer here."], True, 15, (True, 15)),
-        ([" No ans", "wer here. But"], True, 16, (True, 16)),
-        (["No answer here.", " More"], True, 15, (True, 15)),
-        (["No answer"], None, 0, (False, 0)),
-        (["No answer "], None, 0, (False, 0)),
-        (["No answers"], False, 0, (False, 0)),
-        (["Yes.", "No answer here."], False, 0, (False, 0)),
-        ([], None, 0, (False, 0)),
+        ("No answer here.", 15, 15),
+        (" No answer here. But", 16, 16),
+        ("No answer", None, 0),
+        ("No answer ", None, 0),
+        ("No answers", 0, 0),
+        ("Yes.No answer here.", 0, 0),
+        ("", None, 0),
         # Without its full stop it is known at the end.
-        (["No answer here"], None, 0, (True, 14)),
-        ([" No answer here "], None, 0, (True, 16)),
+        ("No answer here", None, 14),
+        (" No answer here ", None, 16),
     ],
 )
-def test_an_abstention_is_recognised_at_the_beginning(
-    pieces: list[str], heard: bool | None, length: int, at_the_end: tuple[bool, int]
-) -> None:
-    listener = AbstentionListener("No answer here.")
-    for piece in pieces:
-        listener.feed(piece)
-    assert (listener.heard_abstention, listener.length) == (heard, length)
-    listener.finish()
-    assert (listener.heard_abstention, listener.length) == at_the_end
+def test_an_abstention_is_recognised_at_the_beginning(reply: str, begun: int | None, ended: int) -> None:
+    assert find_abstention(reply, "No answer here.", ended=False) == begun
+    assert find_abstention(reply, "No answer here.", ended=True) == ended
 
 
 def test_what_is_written_is_sent() -> None:
