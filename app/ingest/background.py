@@ -1,17 +1,17 @@
 """Files of this machine that are handed to the workers, to be read later."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from app.ingest.files import find_files, load, report_bad_name, report_failure
+from app.ingest.files import describe_failure, find_files, load, report_bad_name, report_failure
 from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.reading import check_file
 from domain.documents import DocumentReport
-from domain.errors import DocumentError, MetadataError
+from domain.errors import DocumentError, MetadataError, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata
 from domain.people.names import spell_name
@@ -30,21 +30,12 @@ class HandedOver:
     """Files in folders that are of no supported type."""
 
 
-async def hand_over(
-    queue: IngestionQueue,
-    workers: ParserWorkers,
-    workspace_id: str,
-    paths: Sequence[Path | str],
-    *,
-    max_bytes: int,
-    metadata: Metadata | None = None,
-    groups: Sequence[str] | None = None,
-) -> HandedOver:
-    """Have files, and folders with all that is in them, read by whichever worker has time. They are copied: what
-    becomes of the files themselves does not matter any more.
+Take = Callable[[Path], Awaitable[IngestionStatus | DocumentReport]]
+"""Takes a file to be read later, or refuses it with a report. May raise `DocumentError` and `MetadataError`."""
 
-    Raises `DatabaseUnavailable`; what was handed over before that is read all the same.
-    """
+
+async def hand_over(paths: Sequence[Path | str], take: Take) -> HandedOver:
+    """Have files, and folders with all that is in them, taken. Raises what `take` raises besides."""
     handed = HandedOver()
     files: dict[Path | DocumentReport, None] = {}
     for path in paths:
@@ -52,24 +43,39 @@ async def hand_over(
         files |= dict.fromkeys(found)
         handed.passed_over += others
     for file in files:
-        if isinstance(file, DocumentReport):
-            handed.refused.append(file)
-            continue
         try:
-            data = await asyncio.to_thread(load, file, max_bytes)
-            sidecar = await asyncio.to_thread(read_sidecar, file)
+            outcome = file if isinstance(file, DocumentReport) else await take(file)
         except (DocumentError, MetadataError) as error:
-            handed.refused.append(report_failure(str(file), error))
-            continue
-        content = Content(data, metadata=sidecar)
-        outcome = await hand_over_content(
-            queue, workers, workspace_id, str(file), content, max_bytes=max_bytes, metadata=metadata, groups=groups
-        )
+            outcome = report_failure(str(file), error)
+        except OSError as error:
+            outcome = report_failure(str(file), UnreadableDocument(describe_failure(error)))
         if isinstance(outcome, DocumentReport):
             handed.refused.append(outcome)
         else:
             handed.ingestions.append(outcome)
     return handed
+
+
+def into_queue(
+    queue: IngestionQueue,
+    workers: ParserWorkers,
+    workspace_id: str,
+    *,
+    max_bytes: int,
+    metadata: Metadata | None = None,
+    groups: Sequence[str] | None = None,
+) -> Take:
+    """Return what has files read by whichever worker has time. They are copied: what becomes of the files themselves
+    does not matter any more. It raises `DatabaseUnavailable`; what was handed over before that is read all the same."""
+
+    async def take(file: Path) -> IngestionStatus | DocumentReport:
+        data = await asyncio.to_thread(load, file, max_bytes)
+        content = Content(data, metadata=await asyncio.to_thread(read_sidecar, file))
+        return await hand_over_content(
+            queue, workers, workspace_id, str(file), content, max_bytes=max_bytes, metadata=metadata, groups=groups
+        )
+
+    return take
 
 
 async def hand_over_content(

@@ -7,7 +7,7 @@ import pytest
 
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.ingest import pipeline
-from app.ingest.background import hand_over
+from app.ingest.background import hand_over, into_queue
 from app.wiring.services import Services, open_services
 from domain.library.ingestions import IngestionStatus
 from tests.asking import refuse_run
@@ -23,13 +23,8 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
     for name, content in (("a.md", HANDBOOK), ("b.md", b" "), ("c.pdf", MANUAL), ("d.zip", b"PK"), ("\x07.md", MANUAL)):
         (folder / name).write_bytes(content)
     missing = str(tmp_path / "missing.md")
-    handed = await hand_over(
-        services.library.ingestions,
-        services.library.parsers,
-        "default",
-        [folder, folder / "a.md", missing],
-        max_bytes=10_000,
-    )
+    take = into_queue(services.library.ingestions, services.library.parsers, "default", max_bytes=10_000)
+    handed = await hand_over([folder, folder / "a.md", missing], take)
     source = str(folder / "a.md")
     assert [(status.source, status.state) for status in handed.ingestions] == [(source, "queued")]
     assert sorted(report.code or "" for report in handed.refused) == [

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from app.ingest.background import hand_over
+from app.ingest.background import hand_over, into_queue
 from app.wiring.services import Services
 from domain.documents import Document
 from domain.library.metadata import Metadata
@@ -111,7 +111,9 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
     (tmp_path / "guide.md.meta.json").write_text('{"region": "eu"}')
     given: list[Metadata | None] = [{"draft": True}, None]
     for metadata in given:
-        await hand_over(queue, services.library.parsers, "w", [tmp_path], max_bytes=10_000, metadata=metadata)
+        await hand_over(
+            [tmp_path], into_queue(queue, services.library.parsers, "w", max_bytes=10_000, metadata=metadata)
+        )
     async with services.runs.queue.work(refuse_run), asyncio.timeout(20):
         while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -13,8 +13,7 @@ from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import print_json, print_result, run, run_on_server
 from app.cli.support.server_client import ServerClient
-from app.ingest.background import HandedOver, hand_over
-from app.ingest.files import find_files, report_failure
+from app.ingest.background import HandedOver, hand_over, into_queue
 from app.ingest.formats import list_formats
 from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.parser_workers import ParserWorkers
@@ -22,7 +21,7 @@ from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, escape, out, show_progress
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
-from domain.errors import DocumentError, InputError, MetadataError, UnreadableDocument
+from domain.errors import InputError, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata, read_pairs
 
@@ -82,7 +81,7 @@ def ingest(
         if settings.server is None:
             handed = asyncio.run(_hand_over(settings, workspace, paths, given))
         else:
-            handed = _send(server, workspace, paths, given)
+            handed = asyncio.run(_send(server, workspace, paths, given))
         if background:
             return _report_handed_over(handed, workspace, as_json)
         with show_progress(transient=True, log=False) as progress:
@@ -108,32 +107,17 @@ def _read_given(meta: list[str] | None, group: list[str] | None, *, no_meta: boo
     return _Given(read_pairs(meta) if meta else {} if no_meta else None, check_groups(group))
 
 
-def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], given: _Given) -> HandedOver:
+async def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], given: _Given) -> HandedOver:
     """Send files to a server that is not of this home, which knows them by their names alone."""
-    handed, found = HandedOver(), dict[Path | DocumentReport, None]()
-    for path in paths:
-        files, others = find_files(path)
-        found |= dict.fromkeys(files)
-        handed.passed_over += others
     taken = set[str]()
-    for file in found:
-        if isinstance(file, DocumentReport):
-            handed.refused.append(file)
-            continue
-        try:
-            if file.name in taken:
-                raise UnreadableDocument("Another of these files has the same name. Rename one: names identify them.")
-            taken.add(file.name)
-            sent = server.upload(file, workspace_id, given.metadata, given.groups, read_sidecar(file))
-        except (DocumentError, MetadataError) as error:
-            sent = report_failure(str(file), error)
-        except OSError as error:
-            sent = report_failure(str(file), UnreadableDocument(f"{error.strerror}. Check its permissions and retry."))
-        if isinstance(sent, DocumentReport):
-            handed.refused.append(sent)
-        else:
-            handed.ingestions.append(sent)
-    return handed
+
+    async def take(file: Path) -> IngestionStatus | DocumentReport:
+        if file.name in taken:
+            raise UnreadableDocument("Another of these files has the same name. Rename one: names identify them.")
+        taken.add(file.name)
+        return server.upload(file, workspace_id, given.metadata, given.groups, read_sidecar(file))
+
+    return await hand_over(paths, take)
 
 
 def _wait_for_server(
@@ -159,10 +143,11 @@ async def _hand_over(settings: Settings, workspace_id: str, paths: Sequence[Path
     """Queue files for the processes of this home, which know them by their paths."""
     max_bytes = settings.max_document_mb * 1_000_000
     async with open_stores(settings) as stores, ParserWorkers() as workers:
-        handed = await hand_over(
-            stores.ingestions, workers, workspace_id, paths,
+        take = into_queue(
+            stores.ingestions, workers, workspace_id,
             max_bytes=max_bytes, metadata=given.metadata, groups=given.groups,
         )  # fmt: skip
+        handed = await hand_over(paths, take)
         taken = [each.source for each in handed.ingestions]
         refused = [each.source for each in handed.refused]
         await record_command(stores.audit, "ingest", workspace_id, [*taken, *refused], failed=not taken)
