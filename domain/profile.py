@@ -101,8 +101,6 @@ class RetrievalKnobs(_Knobs):
     correct_spelling: bool = True
     """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
     the commonest ending of an unfinished last word."""
-    expand_abbreviations: bool = True
-    """Search for an abbreviation together with the words that the documents spell it out with: "Long Form (LF)"."""
     queries: int = Field(4, ge=0, le=8)
     """The most queries that a language model adds at once: for the things that a question names, and in a retry for
     what is missing. Each brings sources of its own (`rerank.keep_further`)."""

@@ -214,8 +214,6 @@ class PerQuestion(TypedDict):
     queries: list[str]
     """Further queries that are searched side by side with it, one for each thing to look up."""
     queries_tried: list[str]
-    long_forms: dict[str, str]
-    """What the documents spell the question's abbreviations out with."""
     retries: int
     candidates: list[Candidate]
     sources: list[Source]
@@ -296,7 +294,6 @@ def blank_question() -> PerQuestion:
         query="",
         queries=[],
         queries_tried=[],
-        long_forms={},
         retries=0,
         candidates=[],
         sources=[],

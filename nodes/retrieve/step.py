@@ -10,12 +10,10 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
-from domain.text.abbreviations import add_other_forms
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.spelling import correct
 from nodes.context import Context, profile_of, scope_of
-from nodes.retrieve.abbreviations import spell_out
 from nodes.sources.fusion import prefer
 from nodes.sources.optional import query_or_default
 from nodes.sources.search import search
@@ -32,7 +30,6 @@ class RetrieveInput(TypedDict):
     queries: list[str]
     queries_tried: list[str]
     focus: list[str]
-    long_forms: dict[str, str]
     retries: int
     scope: ScopeJson
     language: Language
@@ -45,12 +42,11 @@ class RetrieveUpdate(TypedDict):
     corrected_question: str
     """The standalone question with misspelt words corrected, so that sources are judged by what was meant."""
     query: str
-    """Corrected too, and with abbreviations spelt out."""
+    """Corrected too."""
     candidates: list[Candidate]
     """Those of the query, then those of each further query, which name it."""
     queries_tried: list[str]
     """The queries so far, and every further query that was searched for."""
-    long_forms: dict[str, str]
 
 
 FOCUSED = 10
@@ -68,13 +64,11 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     scope = scope_of(state)
     core, background = _part_query(state)
     # Side by side: most questions need no correction, and then no time is lost.
-    candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
+    candidates, (question, spelt, spelt_background), _ = await asyncio.gather(
         search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
-        _find_long_forms(state, core, scope, knobs, context),
         _warn_of_unembedded(state, wording_of(profile, state["language"]), scope, context),
     )
-    spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
         candidates = await search(spelt, spelt_background, scope, knobs, context)
     further = await asyncio.gather(*(search(*_part(text), scope, knobs, context) for text in state["queries"]))
@@ -93,7 +87,6 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
             ),
         ],
         queries_tried=[*state["queries_tried"], spelt + spelt_background, *state["queries"]],
-        long_forms=long_forms,
     )
 
 
@@ -118,14 +111,6 @@ async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Sco
     waiting = await query_or_default(counting, 0, context.ledger, "It is not known what is still being indexed")
     if waiting:
         context.ledger.warn(wording.warn_of_unembedded(waiting))
-
-
-async def _find_long_forms(
-    state: RetrieveInput, text: str, scope: Scope, knobs: RetrievalKnobs, context: Context
-) -> dict[str, str]:
-    if state["retries"] or not knobs.expand_abbreviations:
-        return state["long_forms"]
-    return await spell_out(text, scope, context)
 
 
 async def _correct(

@@ -151,18 +151,3 @@ async def test_a_misspelt_question_is_searched_for_as_it_was_meant(small: Servic
         small, question, profile=vary(retrieval={"correct_spelling": False}, grade={"max_retries": 0})
     )
     assert literal["query"] == question
-
-
-@pytest.mark.parametrize("expand", [True, False])
-async def test_an_abbreviation_is_spelt_out_at_the_first_try(services: Services, expand: bool) -> None:
-    for source, text in (
-        ("a.md", "# Glossary\n\nThe mean time between failures (MTBF) is measured over a year."),
-        ("b.md", "# Pumps\n\nThe mean time between failures of the pump is nine years."),
-    ):
-        await services.library.ingestion.add("default", source, text.encode())
-    _, state = await ask_for_state(
-        services, "What is the MTBF of the pump?", profile=vary(retrieval={"expand_abbreviations": expand})
-    )
-    spelt = "What is the MTBF mean time between failures of the pump?"
-    assert (state["queries_tried"][0] == spelt) is expand
-    assert state["standalone_question"] == "What is the MTBF of the pump?"
