@@ -72,10 +72,12 @@ async def test_a_server_that_stays_away_is_given_up_and_can_be_tried_again(page:
     assert script.came_back == [("r-1", "1-1")]
 
 
-async def test_a_run_that_nobody_knows_any_more_is_shown_as_broken_off(page: Page, script: Script) -> None:
+async def test_a_run_whose_events_nobody_has_is_broken_off_or_told_in_one_piece(page: Page, script: Script) -> None:
     unknown = {"error": {"code": "unknown_run", "message": "There is no run.", "retryable": False}}
-    again = [done("Whole.", [])]
-    await page.goto(await script(tokens("Every emplo"), (404, unknown), again))
+    retold = event("correction", reason="restart", answer="one two", citations=[])
+    end = event("done", "1-9", **json.loads(done("one two", []).split(b"data: ")[1]))
+    whole = [done("Whole.", [])]
+    await page.goto(await script(tokens("Every emplo"), (404, unknown), whole, tokens("one "), [retold], [retold, end]))
     await ask(page, "q")
     await expect(page.locator(".answer")).to_have_text("Every emplo")
     await expect(page.locator(".turn .note.bad")).to_contain_text("only a part")
@@ -83,15 +85,9 @@ async def test_a_run_that_nobody_knows_any_more_is_shown_as_broken_off(page: Pag
     await expect(page.locator(".answer")).to_have_text("Whole.")
     await expect(page.locator(".turn")).to_have_count(1)
     await expect(page.locator(".turn .note.bad")).to_have_count(0)
-
-
-async def test_an_answer_whose_events_have_expired_is_told_in_one_piece(page: Page, script: Script) -> None:
-    retold = event("correction", reason="restart", answer="one two", citations=[])
-    end = event("done", "1-9", **json.loads(done("one two", []).split(b"data: ")[1]))
-    await page.goto(await script(tokens("one "), [retold], [retold, end]))
     await ask(page, "q")
-    await expect(page.locator(".answer")).to_have_text("one two")
-    assert script.came_back == [("r-1", "1-1"), ("r-1", "1-1")]
+    await expect(page.locator(".answer").last).to_have_text("one two")
+    assert script.came_back == [("r-1", "1-1"), ("r-3", "1-1"), ("r-3", "1-1")]
 
 
 @pytest.mark.parametrize(("known", "said"), [("", "starts again"), ("Known. ", "goes on")])
@@ -200,9 +196,10 @@ async def test_two_windows_of_a_conversation_agree(page: Page, script: Script) -
         await expect(window.locator(".answer")).to_have_text(["First.", "Second."])
 
 
-async def test_stop_keeps_what_was_written(page: Page, script: Script) -> None:
+async def test_stop_keeps_what_was_written_also_where_it_reaches_nobody(page: Page, script: Script) -> None:
     stopped = done("So far [1]", [citation(1)], stopped=True)
-    await page.goto(await script([event("thinking", step="generate"), *tokens("So far [1]"), WAIT, stopped]))
+    begun = [event("thinking", step="generate"), *tokens("So far [1]"), WAIT]
+    await page.goto(await script([*begun, stopped], begun))
     await send(page, "q")
     await expect(page.locator(".step")).to_have_text("Writing…")
     await expect(page.locator(".answer")).to_have_text("So far [1]")
@@ -213,17 +210,13 @@ async def test_stop_keeps_what_was_written(page: Page, script: Script) -> None:
     await expect(page.locator(".facts summary")).to_have_text("Stopped")
     await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
     await expect(page.get_by_label("Question", exact=True)).to_be_focused()
-    assert script.stopped == ["r-1"]
-
-
-async def test_a_stop_that_reaches_nobody_leaves_the_answer(page: Page, script: Script) -> None:
-    await page.goto(await script([*tokens("So far"), WAIT]))
     await page.route("**/cancel", lambda route: route.abort())
     await send(page, "q")
-    await expect(page.locator(".answer")).to_have_text("So far")
+    await expect(page.locator(".answer").last).to_have_text("So far [1]")
     await page.get_by_role("button", name="Stop").click()
-    await expect(page.locator(".turn .note")).to_contain_text("may go on without you")
-    await expect(page.locator(".answer")).to_have_text("So far")
+    await expect(page.locator(".turn .note").last).to_contain_text("may go on without you")
+    await expect(page.locator(".answer").last).to_have_text("So far [1]")
+    assert script.stopped == ["r-1"]
 
 
 async def test_a_second_question_waits_for_the_first(page: Page, script: Script) -> None:
@@ -286,10 +279,8 @@ async def test_a_server_that_is_about_to_end_is_asked_again(page: Page, script: 
     await expect(page.locator(".facts")).to_be_visible()
     assert script.asked == ["q", "q"]
     assert script.came_back == [("r-2", "1-1"), ("r-2", "1-1")]
-
-
-async def test_a_question_that_is_turned_away_can_be_stopped(page: Page, script: Script) -> None:
-    await page.goto(await script(*[(503, DRAINING)] * 10))
+    # A question that is turned away can be stopped.
+    script.replies = [(503, DRAINING)] * 10
     await send(page, "q")
     await expect(page.locator(".step")).to_contain_text("Trying again…")
     await page.get_by_role("button", name="Stop").click()
