@@ -66,6 +66,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector) -> Fit:
     phrases = read_phrases(detect_language(asked) or "en", "questions")
     if not phrases["number"].search(asked):
         return "open"
-    said = "\n".join(unit.text for unit in quoted)
+    # A lead-in is quoted with its item; the figures of a header are none of its row.
+    said = "\n".join(unit.text if unit.kind == "table" else unit.whole for unit in quoted)
     is_figure = has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
     return "figure" if is_figure else "none"

@@ -201,6 +201,7 @@ async def test_a_probable_answer_is_no_part_where_no_word_is_missing(embedder: O
         ("What came on 2023-05-01?", "A fix came on 1 May 2021.", "A fix came on 1 May 2023."),
         ("How long is the warranty of the W-40?", "The W-40 has a warranty.", "W-40: a warranty of 2 years."),
         ("How many doors has it?", "It has doors.", "It has two doors."),
+        ("How many doors has it?", "It has:\n\n- doors", "It has two doors:\n\n- the red"),
         ("Wie viele Türen hat es?", "Es hat Türen.", "Es hat zwei Türen."),
     ],
 )
