@@ -61,8 +61,9 @@ class Leftovers:
         ]
 
     async def rewrite(self, kind: Erasable) -> None:
-        """Rewrite the tables without deleted rows, and end the write-ahead log that has them. A table that is in use
-        stays as it is: the search finds what it holds. Of several calls that wait for one another, one does it."""
+        """Rewrite the tables without deleted rows, of which the planner keeps samples, too, and end the write-ahead log
+        that has them. A table that is in use stays as it is: the search finds what it holds. Of several calls that wait
+        for one another, one does it."""
         if not self._has_database:
             return
         self._due.add(kind)
@@ -80,7 +81,7 @@ class Leftovers:
                 try:
                     for table in tables:
                         try:
-                            await connection.execute(sql.SQL("VACUUM FULL {}").format(sql.Identifier(table)))
+                            await connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
                         except errors.LockNotAvailable:
                             continue
                 finally:
