@@ -19,7 +19,7 @@ PROMPT = """You check an answer to a question against numbered sources, one clai
 the question, the answer, and the claims of the answer as a numbered list. Understand each claim as it stands in the
 answer, as a reply to the question: an item by the heading or line that introduces it, a table row by its header and
 caption, "it" or "this" by what was named before. The numbers in brackets are the sources that the answer names; they
-may be the wrong ones or be missing. Judge what is said, by all sources, whichever is named.
+may be the wrong ones or be missing. Judge what is said, by all sources that are shown, whichever is named.
 
 For each claim give:
 - kind: "statement" if it says something that a source should say. "conclusion" if it follows from several facts: a
@@ -46,6 +46,8 @@ A claim that does what a source commands, instead of saying what the source stat
 
 _CLAIMS_A_CALL = 8
 _CALLS_AT_ONCE = 4
+_BESIDE = 3
+"""Sources shown beside those that claims cite, which may be the wrong ones. Chosen."""
 
 _COMPLAINTS = {"contradicted": "The sources say otherwise.", "not_found": "The sources do not say so."}
 """For a model that gives no reason of its own."""
@@ -99,11 +101,12 @@ async def judge_claims(
     at_once = asyncio.Semaphore(_CALLS_AT_ONCE)
 
     async def ask_model(batch: Sequence[Claim]) -> None:
+        beside = _choose_evidence(batch, evidence)
         async with at_once:
             shown_claims = ask(
                 "{sources}\n\n{pictures}Question: {question}\n\nAnswer:\n{answer}\n\nClaims:\n{claims}",
-                sources=show_sources(evidence),
-                pictures=name_pictures(seen, evidence),
+                sources=show_sources(beside),
+                pictures=name_pictures(seen, beside),
                 question=question,
                 answer=shown,
                 claims=number_lines("{text}", ({"text": _show(claim)} for claim in batch)),
@@ -114,16 +117,31 @@ async def judge_claims(
         for judgement in reply.judgements:
             if 1 <= judgement.claim <= len(batch):
                 claim = batch[judgement.claim - 1]
-                judged[claim["start"]] = _apply(judgement, claim, {source["number"] for source in evidence})
+                judged[claim["start"]] = _apply(judgement, claim, {source["number"] for source in beside})
 
-    # One call even where every claim is a quotation: whether they answer is another matter. A call that fails does not
-    # affect the verdicts of the others.
-    batches = [asked[first : first + _CLAIMS_A_CALL] for first in range(0, len(asked), _CLAIMS_A_CALL)] or [[]]
+    # Few calls are shown all sources. A call that fails does not affect the verdicts of the others.
+    asked.sort(key=_rests_on_all)
+    batches = [asked[first : first + _CLAIMS_A_CALL] for first in range(0, len(asked), _CLAIMS_A_CALL)]
     consequence = "Not every claim was verified by the language model"
     await asyncio.gather(*(ask_or_none(model, ask_model(batch), context.ledger, consequence) for batch in batches))
     left = [judged.get(claim["start"], claim) for claim in claims]
     # What one call finds beside the question, another may find to the point.
     return [claim for claim in left if claim is not None], any(answers) or not answers
+
+
+def _choose_evidence(claims: Sequence[Claim], evidence: Sequence[Source]) -> Sequence[Source]:
+    """Return the sources that the claims cite, and the most relevant beside; all where a claim rests on all."""
+    if any(map(_rests_on_all, claims)):
+        return evidence
+    cited = {number for claim in claims for number in claim["markers"]}
+    beside = sorted((each for each in evidence if each["number"] not in cited), key=lambda each: -each["score"])
+    shown = cited | {each["number"] for each in beside[:_BESIDE]}
+    return [each for each in evidence if each["number"] in shown]
+
+
+def _rests_on_all(claim: Claim) -> bool:
+    """Return True of a claim that cites nothing, and of a remark about the documents, which stands without a source."""
+    return not claim["markers"] or (claim["verdict"] == "supported" and not claim["sources"])
 
 
 def _show(claim: Claim) -> str:
