@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     model: ModelName | None = None
     """Writes answers, and everything else is judged locally, where no setting below says otherwise."""
     model_small: ModelName = "gpt-5-nano"
-    """Routes, grades and reformulates. Model names may have a provider: `anthropic:NAME`; `none` is no model."""
+    """Routes, and makes small talk. Model names may have a provider: `anthropic:NAME`; `none` is no model."""
     model_large: ModelName = "gpt-5-mini"
     """Writes answers."""
     model_judge: ModelName = "gpt-4.1-mini"

@@ -364,7 +364,7 @@ class ChosenModels(Model):
     """Language models that an assistant names; None: its mode's."""
 
     small: str | None = None
-    """Routes, grades, reformulates."""
+    """Routes, and makes small talk."""
     large: str | None = None
     """Writes answers."""
     judge: str | None = None

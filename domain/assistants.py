@@ -39,7 +39,7 @@ class ModelChoice(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     small: ModelName | None = None
-    """Routes, grades, reformulates; null: as the mode says."""
+    """Routes, and makes small talk; null: as the mode says."""
     large: ModelName | None = None
     """Writes answers."""
     judge: ModelName | None = None

@@ -424,6 +424,10 @@ class Source(TypedDict):
     """The query, where it was made without a model and its result alone is `computed`."""
     outside: NotRequired[OutsideCall]
     """Where the text is the result of a call, and of no document: then `document_id` is empty."""
+    fitted: NotRequired[bool]
+    """True of a source that was shown to a model: it keeps its place. Absent before."""
+    cut: NotRequired[bool]
+    """True where the text goes on beyond it, and was left out for want of room."""
     text: str
     start: int
     end: int

@@ -106,7 +106,7 @@ class BesideQuestion(TypedDict):
 
 
 class RetriesSpent(TypedDict):
-    """Every further search found too little as well."""
+    """Every further search found too little as well: in runs of 1.0.0."""
 
     code: Literal["retries_spent"]
     retries: int

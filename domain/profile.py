@@ -4,7 +4,7 @@ A turn copies its profile into the state. So a saved run records its settings, a
 """
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -13,7 +13,7 @@ from domain.execution.budget import Budget
 from domain.library.where import MAX_WRITTEN, Where
 from domain.model_names import ModelName
 from domain.scope import Scope
-from domain.state import REMEMBERED_TURNS, Task
+from domain.state import REMEMBERED_TURNS
 from domain.text.complexity import is_complex
 from domain.text.languages import Language
 
@@ -139,10 +139,9 @@ class RerankKnobs(_Knobs):
 class ResearchKnobs(_Knobs):
     """Settings of the research agent."""
 
-    tasks: list[Task] = list(get_args(Task))
-    """What a question has to ask for, as the language model that routes sees it, for the agent to work."""
     rounds: int = Field(0, ge=0, le=20)
-    """Times that its model is asked which tools to use; 0: there is no agent."""
+    """Times that its model is asked which tools to use, where the model that writes calls for them; 0: there is no
+    agent."""
     calls: int = Field(6, ge=1, le=16)
     """Calls of tools that it may make at once."""
     tokens: int = Field(2000, ge=64)
@@ -173,13 +172,11 @@ class GradeKnobs(_Knobs):
     """Answer at once at this confidence or more."""
     caveat: float = Field(0.5, ge=0, le=1)
     """When no retry is left, answer with a caveat at this confidence or more; below it, abstain."""
-    complete: float = Field(0.95, ge=0, le=1)
-    """Below this confidence, what a language model finds missing is searched for, even if an answer can be given."""
     max_retries: int = Field(2, ge=0, le=5)
     formula: Literal["judged", "weighted"] = "judged"
-    """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the scores by
-    which the sources were chosen, their relevance or without rerank their similarity, each by the inverse of its rank:
-    sum(score_i / i) / sum(1 / i)."""
+    """`judged`: a language model that writes says itself what the sources lack; without one, the local calibrated
+    judgement. `weighted`: the scores by which the sources were chosen, their relevance or without rerank their
+    similarity, each by the inverse of its rank: sum(score_i / i) / sum(1 / i)."""
 
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
@@ -222,7 +219,7 @@ class ModelKnobs(_Knobs):
     """The language models that a run asks. None: the deployment's."""
 
     small: ModelName | None = None
-    """Routes, grades, reformulates. A name as `ASKGRAPH_MODEL_SMALL` takes it."""
+    """Routes, and makes small talk. A name as `ASKGRAPH_MODEL_SMALL` takes it."""
     large: ModelName | None = None
     """Writes answers."""
     judge: ModelName | None = None
@@ -232,7 +229,12 @@ class ModelKnobs(_Knobs):
     maximum."""
 
 
-_FORMER = {"retrieval": ("expansion", "expansion_queries"), "rerank": ("mmr_lambda",)}
+_FORMER = {
+    "retrieval": ("expansion", "expansion_queries"),
+    "rerank": ("mmr_lambda",),
+    "grade": ("complete",),
+    "research": ("tasks",),
+}
 """Knobs of 1.0.0 that are no more, by their group."""
 
 
@@ -274,7 +276,7 @@ class Profile(_Knobs):
         return kept
 
 
-_COMPUTES = ResearchKnobs(tasks=["compute"], rounds=3)
+_COMPUTES = ResearchKnobs(rounds=3)
 """Three rounds: columns and values of a table are looked at, computed with, and a wrong query is mended."""
 
 MODES: dict[str, Profile] = {

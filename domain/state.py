@@ -19,6 +19,7 @@ from domain.text.languages import Language
 Route = Literal["needs_retrieval", "about_library", "conversational", "out_of_scope"]
 Task = Literal["look_up", "compare", "list", "compute", "summarise"]
 Level = Literal["high", "medium", "low", "none"]
+Lack = Literal["nothing", "searches", "tools"]
 
 STATE_VERSION = 1
 """Version of the types in this module; each checkpoint's metadata holds it. A new field of `PerQuestion` with a blank
@@ -154,16 +155,6 @@ class TurnInput(TypedDict):
     """The day in ISO 8601, UTC; a replay keeps it. Absent where LangGraph itself started the run."""
 
 
-class Judgement(TypedDict):
-    """What grade found of the sources."""
-
-    confidence: float
-    missing: list[str]
-    graded_by: str
-    characters: int
-    """Length of the sources that were graded, all together."""
-
-
 class WorkCall(TypedDict):
     """A call of a tool, as the research agent's model made it."""
 
@@ -225,11 +216,13 @@ class PerQuestion(TypedDict):
     """Probability that the sources hold the answer, 0-1."""
     level: Level
     missing: list[str]
-    """What no source covers: queries of the model that graded, or words of the question where none did."""
+    """What no source covers: queries of the model that was to write, or words of the question where none was."""
+    graded: float
+    """The confidence by grade, which an abstention keeps."""
     graded_by: str
-    """The model that graded the sources, or `local`."""
-    judgement: Judgement | None
-    """The last one of this question, which stands where another search finds nothing new."""
+    """The model that found the sources lacking, or `local`."""
+    lacks: Lack
+    """What the model that was to write asked for instead."""
     answerer: str
     """The answerer to ask: `model` (the tier that the profile names), `fallback 1`, `fallback 2` … or `local`.
     Empty: the first of these that exists."""
@@ -302,8 +295,9 @@ def blank_question() -> PerQuestion:
         confidence=0.0,
         level="none",
         missing=[],
+        graded=0.0,
         graded_by="",
-        judgement=None,
+        lacks="nothing",
         answerer="",
         answered_by="",
         failure=None,

@@ -42,41 +42,22 @@ def decide_route(state: AnswerState) -> Route:
     "unclear",
     "sources",
     "confidence",
-    "missing",
-    "graded_by",
-    "retries",
-    "work",
     "answerer",
-    knobs=("grade.sufficient", "grade.caveat", "grade.complete", "grade.max_retries", "budget"),
+    knobs=("grade.formula", "grade.sufficient", "grade.caveat", "budget"),
 )
-def decide_sufficiency(
-    state: AnswerState,
-) -> Literal["sufficient", "something is missing", "poor", "over budget", "ambiguous"]:
-    """Decide from the confidence whether to answer, to search for more or to abstain; ask back where the question does
-    not say what it is about and several documents may be meant.
-
-    What a model misses is searched for even where an answer could be given. When no retry is left, or the agent has
-    searched, the sources found so far are answered from, with a caveat where they are doubtful.
-    """
+def decide_sufficiency(state: AnswerState) -> Literal["sufficient", "poor", "over budget", "ambiguous"]:
+    """Decide from the confidence whether to answer or to abstain; ask back where the question does not say what it is
+    about and several documents may be meant. A model that writes gets whatever was found: it says itself what that does
+    not hold, and what is nearest, which a quote cannot."""
     documents = {source["document_id"] for source in state["sources"] if "outside" not in source}
     if state["unclear"] and len(documents) > 1:
         return "ambiguous"
     knobs = profile_of(state).grade
-    lacks = state["graded_by"] != LOCAL and bool(state["missing"]) and state["confidence"] < knobs.complete
-    left = state["retries"] < knobs.max_retries and not state["work"]
-    retries = left and (lacks or state["confidence"] < knobs.sufficient)
-    if not retries and not _is_worth_writing(state):
+    judges_itself = state["answerer"] not in ("", LOCAL) and knobs.formula == "judged" and bool(state["sources"])
+    if not judges_itself and state["confidence"] < min(knobs.caveat, knobs.sufficient):
         return "poor"
-    if _is_over_budget(state, needs_models=not retries):
-        return "over budget"
-    return "something is missing" if retries else "sufficient"
-
-
-@depends_on("task", knobs=("research.rounds", "research.tasks"))
-def decide_research(state: AnswerState) -> Literal["agent works", "no agent"]:
-    """Let the agent search on and compute where the mode has one for what the question asks for."""
-    knobs = profile_of(state).research
-    return "agent works" if knobs.rounds and state["task"] in knobs.tasks else "no agent"
+    # To quote costs nothing.
+    return "over budget" if state["answerer"] != LOCAL and _is_over_budget(state) else "sufficient"
 
 
 @depends_on("work")
@@ -99,32 +80,24 @@ def decide_description(state: AnswerState) -> Literal["described", "ambiguous", 
     return "described" if state["outcome"] else "a model writes"
 
 
-@depends_on(
-    "query",
-    "queries_tried",
-    "sources",
-    "confidence",
-    "graded_by",
-    "answerer",
-    knobs=("grade.sufficient", "grade.caveat", "budget"),
-)
-def decide_retry(
-    state: AnswerState,
-) -> Literal["new query", "nothing new, worth writing", "nothing new", "over budget"]:
-    """Search again if reformulate found a query that was not tried yet; else answer from what there is, or abstain."""
-    new = state["query"] not in state["queries_tried"]
-    if not new and not _is_worth_writing(state):
-        return "nothing new"
-    if _is_over_budget(state, needs_models=not new):
+@depends_on("query", "queries_tried", knobs=("budget",))
+def decide_retry(state: AnswerState) -> Literal["new query", "nothing new", "over budget"]:
+    """Search again if a query was asked for that was not tried yet; else answer from what there is."""
+    if _is_over_budget(state):
         return "over budget"
-    return "new query" if new else "nothing new, worth writing"
+    return "nothing new" if state["query"] in state["queries_tried"] else "new query"
 
 
-@depends_on("failure", "outcome", "citations", knobs=("verify",))
-def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifies", "mode does not"]:
-    """Verify a finished answer where the mode does. An abstention that names nothing near claims nothing."""
+@depends_on("failure", "lacks", "outcome", "citations", knobs=("verify",))
+def decide_answer(
+    state: AnswerState,
+) -> Literal["answerer failed", "needs searches", "needs tools", "mode verifies", "mode does not"]:
+    """Get the model that writes what it lacks. Verify a finished answer where the mode does. An abstention that names
+    nothing near claims nothing."""
     if state["failure"] is not None:
         return "answerer failed"
+    if state["lacks"] != "nothing":
+        return "needs tools" if state["lacks"] == "tools" else "needs searches"
     verifies = profile_of(state).verify and (state["outcome"] != "abstained" or bool(state["citations"]))
     return "mode verifies" if verifies else "mode does not"
 
@@ -150,18 +123,5 @@ def decide_repair(state: AnswerState) -> Literal["reconciled", "nothing is left"
     return "reconciled" if state["failure"] is None else "nothing is left"
 
 
-def _is_worth_writing(state: AnswerState) -> bool:
-    """Return True where the sources may hold a part of the answer at least. A model that writes says itself what they
-    do not hold, and what is nearest; a quote cannot."""
-    knobs = profile_of(state).grade
-    if state["confidence"] >= min(knobs.caveat, knobs.sufficient):
-        return True
-    return state["graded_by"] != LOCAL and state["answerer"] != LOCAL and state["confidence"] > 0
-
-
-def _is_over_budget(state: AnswerState, *, needs_models: bool) -> bool:
-    """Return True where the run cannot afford the way ahead. Quoting without a model (`needs_models`, and the answerer
-    is local) costs nothing."""
-    if needs_models and state["answerer"] == LOCAL:
-        return False
+def _is_over_budget(state: AnswerState) -> bool:
     return profile_of(state).budget.find_breach(state["steps"]) is not None

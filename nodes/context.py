@@ -87,7 +87,7 @@ class Models:
     """The language models by tier. None throughout means that every step judges and answers locally."""
 
     small: ChatModel | None = None
-    """Routes, grades, reformulates."""
+    """Routes, and makes small talk."""
     large: ChatModel | None = None
     """Writes answers."""
     judge: ChatModel | None = None

@@ -73,11 +73,6 @@ def routing(question: str = QUESTION, route: str = "needs_retrieval") -> str:
     return json.dumps({"route": route, "standalone_question": question, "reason": ""})
 
 
-def grading(confidence: float) -> str:
-    """What a model says that grades sources."""
-    return json.dumps({"confidence": confidence, "missing": []})
-
-
 def steps_of(events: Iterable[Event]) -> list[str]:
     """The steps that the events tell of."""
     return [event["step"] for event in events if event["type"] == "thinking"]

@@ -22,6 +22,8 @@ from tests.asking import QUESTION, SHORT_HANDBOOK, ask, read_health, with_models
 from tests.wire.anthropic import serve_anthropic
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
+WHY = "Why is the warranty of the Falke 36 months?"
+
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,14 +57,14 @@ async def test_a_provider_that_is_down_is_asked_no_more_as_health_says_and_answe
             done = await ask(services, f"{QUESTION} ({number})")
             assert "36 months" in done["answer"]
             if not number:
-                assert (await read_health(services))["models"] == f"gpt-4.1-nano, gpt-4.1-mini: {no_answer}"
+                assert (await read_health(services))["models"] == f"gpt-4.1-mini: {no_answer}"
         asked = len(server.requests)
         done = await ask(services, f"{QUESTION} (again)")
         assert "36 months" in done["answer"]
         assert any("is not answering" in warning for warning in done["warnings"])
         body = await read_health(services)
         assert len(server.requests) == asked
-        assert body["models"].startswith("The language model gpt-4.1-nano is not answering; it is tried again in")
+        assert body["models"].startswith("The language model gpt-4.1-mini is not answering; it is tried again in")
         assert body["status"] == "degraded"
         assert body["answering"]["gpt-4.1-mini"].startswith("not answering; tried again in")
         assert body["answering"]["gpt-4.1"] == "ok", "nobody asked it"
@@ -96,14 +98,13 @@ async def test_claude_writes_while_another_provider_judges_and_takes_over(settin
         async with open_with(settings, server, **changes) as services:
             assert await services.checks["models"]() is None
             assert services.parts["answerer"].startswith("anthropic:claude-haiku-4-5, then gpt-4.1-mini, then local")
-            done = await ask(services)
+            done = await ask(services, WHY)
             claude.behaviour.fault = "overloaded"
             other = await ask(services, f"{QUESTION} (again)")
     assert "36 months" in done["answer"]
     assert done["citations"]
     assert {(used["node"], used["model"]) for used in done["usage"]} == {
         ("route", "gpt-4.1-nano"),
-        ("grade", "gpt-4.1-nano"),
         ("generate", "anthropic:claude-haiku-4-5"),
     }
     assert done["cost"]
@@ -129,12 +130,12 @@ async def test_a_mode_asks_the_models_that_it_names_and_waits_no_longer_than_it_
         serve_openai() as server,
         open_with(settings, server, profiles=profiles, model_timeout=600.0) as services,
     ):
-        await ask(services, mode="own")
-        assert list_asked(server) == ["gpt-5-nano", "gpt-5-nano", "gpt-5.1"]
+        await ask(services, WHY, mode="own")
+        assert list_asked(server) == ["gpt-5-nano", "gpt-5.1"]
         server.behaviour.fault = "stall_before"
         done = await ask(services, mode="hasty")
     assert "36 months" in done["answer"]
-    assert len(done["degraded"]) == 3
+    assert len(done["degraded"]) == 1
 
 
 def test_a_mode_cannot_wait_longer_than_its_steps(tmp_path: Path) -> None:
@@ -168,9 +169,9 @@ async def test_a_model_without_a_price_is_named_and_its_tokens_are_counted(setti
     models = {"model_small": "nobody-knows", "model_large": "llama-at-home"}
     async with serve_openai() as server, open_with(settings, server, prices=own, **models) as services:
         assert services.parts["prices"].startswith("not known of nobody-knows:")
-        done = await ask(services, mode="fast")
+        done = await ask(services, WHY, mode="fast")
     costs = {used["node"]: used["cost"] for used in done["usage"]}
-    assert (costs["route"], costs["grade"]) == (None, None)
+    assert costs["route"] is None
     assert (costs["generate"] or 0) > 0.01
     assert all(used["input_tokens"] for used in done["usage"])
     assert done["warnings"] == []

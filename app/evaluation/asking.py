@@ -137,7 +137,7 @@ class Asking:
                 Cited(doc=names.get(c["chunk_id"]) or c["title"], start=c["start"], end=c["end"], text=c["text"])
                 for c in state["citations"]
             ],
-            confidence=state["judgement"]["confidence"] if state["judgement"] else 0.0,
+            confidence=state["graded"],
             sources=_distinct(names.get(source["chunk_id"]) for source in state["sources"]),
             ranking=_distinct(names.get(chunk["chunk_id"]) for chunk in (*state["sources"], *state["candidates"])),
             retries=state["retries"],

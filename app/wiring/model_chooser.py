@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from app.adapters.chat.discovery import PORTS, find_servers, locate
 from app.adapters.chat.providers import PACKAGES, split_name
@@ -23,7 +23,6 @@ from domain.ports.models import ChatModel, Tool
 from domain.state import level_of
 from domain.text.markers import strip_markers
 from nodes.context import Ledger
-from nodes.grade import step as grade
 from nodes.prompting.messages import Prompt, Shown, ask, instruct, write
 
 QUESTION = "How many days of holiday does an employee have?"
@@ -35,6 +34,12 @@ Chosen."""
 _PATIENCE = 180.0
 """Seconds for a question: a laptop loads a model of 8 billion parameters, and reads with it, in one to two minutes."""
 _TOKENS = 200
+
+
+class Judged(BaseModel):
+    """How surely sources state an answer, to a model."""
+
+    confidence: float = Field(ge=0, le=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +129,9 @@ async def _write(model: ChatModel) -> tuple[Attempt, str]:
 
 async def _judge(model: ChatModel) -> str | None:
     """Show what answers, and what does not."""
-    whole = await model.judge(_show(grade.PROMPT, *SHOWN), grade.Grading, Ledger())
-    other = await model.judge(_show(grade.PROMPT, SHOWN[-1]), grade.Grading, Ledger())
+    asked = "Judge how surely these sources state the answer. confidence: 1.0 where they do, 0.0 where they do not."
+    whole = await model.judge(_show(asked, *SHOWN), Judged, Ledger())
+    other = await model.judge(_show(asked, SHOWN[-1]), Judged, Ledger())
     is_right = level_of(whole.confidence) == "high" and level_of(other.confidence) in ("low", "none")
     said = f"{whole.confidence} of sources that answer, {other.confidence} of one that does not"
     return None if is_right else f"As confidence it said {said}."

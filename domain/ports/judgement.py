@@ -38,6 +38,8 @@ class Routed:
     """What to describe, of a question about the library; empty: the library itself, or what was talked about last."""
     points_back: bool = False
     """True where the subject is what was talked about last."""
+    sure: bool = True
+    """False where a language model, if there is one, had better be asked."""
     asks: bool = False
     """True where it asks for something and addresses nobody. It is small talk only where the library has nothing."""
 
@@ -101,13 +103,6 @@ class QuestionRouter(Protocol):
 
     def find_request(self, question: str) -> Routed | None:
         """Recognise, by its words alone, a request about the library itself. None where it is no such request."""
-
-    async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
-        """Return True where the question plainly asks for a fact that documents may hold. A language model that routes
-        it elsewhere is then overruled, because a wrong refusal costs more than a search in vain.
-
-        Raises `EmbedderUnavailable`.
-        """
 
     async def prepare(self) -> None:
         """Compute whatever all later calls share, so that the first question does not wait for it.

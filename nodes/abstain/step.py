@@ -17,14 +17,12 @@ from domain.outcome import (
     OtherLanguage,
     Outcome,
     Reason,
-    RetriesSpent,
 )
 from domain.state import ExecutedStep, Level, Turn
 from domain.text.blocks import read_blocks
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context, profile_of, scope_of
-from nodes.prompting.answerers import LOCAL
 from nodes.sources.titles import list_recent
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
@@ -43,9 +41,7 @@ class AbstainInput(AnsweringInput):
     corrected_question: str
     sources: list[Source]
     confidence: float
-    graded_by: str
     missing: list[str]
-    retries: int
     steps: list[ExecutedStep]
 
 
@@ -68,9 +64,8 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
     reasons = await _find_reasons(state, context)
     writer = AnswerWriter(runtime.stream_writer)
     wording = wording_of(profile, state["language"])
-    # A model has read them all, and found nothing. A profile with a sentence of its own wants that and nothing else.
-    shows = state["graded_by"] == LOCAL and profile.generate.fallback is None
-    sources = state["sources"] if shows else []
+    # A profile with a sentence of its own wants that and nothing else.
+    sources = state["sources"] if profile.generate.fallback is None else []
     question = state["corrected_question"]
     similar = _find_similar(sources, context)
     near = {each["number"]: each for each in sources if _is_near(question, each, each["text"], _MANY, similar)}
@@ -111,15 +106,13 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     reasons: list[Reason] = [NothingFound(code="nothing_found", searched=state["question"], scope_is_empty=is_empty)]
     if state["sources"]:
         reasons.append(LowConfidence(code="low_confidence", confidence=state["confidence"]))
-        if state["graded_by"] == LOCAL and _are_in_other_language(state):
+        if _are_in_other_language(state):
             reasons.append(OtherLanguage(code="other_language"))
         else:
             reasons += list_missing(state["question"], state["missing"])
     breach = profile.budget.find_breach(state["steps"])
-    if breach is not None and state["retries"] < profile.grade.max_retries:
+    if breach is not None:
         reasons.append(BudgetSpent(code="over_budget", limit=breach))
-    elif state["retries"]:
-        reasons.append(RetriesSpent(code="retries_spent", retries=state["retries"]))
     return reasons
 
 
@@ -164,5 +157,5 @@ def _is_near(question: str, source: Source, text: str, enough: int, similar: Col
 STEP = Step(
     run=abstain,
     label="Finding nothing that answers",
-    knobs=SPEAKS | {"grade.max_retries", "generate.citation_style"},
+    knobs=SPEAKS | {"generate.citation_style"},
 )

@@ -25,6 +25,8 @@ class DegradeInput(TypedDict):
 
     profile: dict[str, Any]
     standalone_question: str
+    query: str
+    queries_tried: list[str]
     sources: list[Source]
     set_aside: list[Source]
     confidence: float
@@ -83,7 +85,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     elif failure is not None:
         if failure["code"] != ModelThoughtAloud().code:
             answerer = hand_over(failure, find_next(answerer, profile.generate, context.models))
-    elif state["confidence"] < profile.grade.sufficient:
+    elif state["query"] not in state["queries_tried"]:
         give_up(over_budget("another search"), "what was found", "Nothing more was searched for")
     if answerer != LOCAL and can_answer(state) and breach:
         answerer = hand_over(over_budget(name_answerer(answerer, profile.generate, context.models)), LOCAL)

@@ -1,6 +1,7 @@
 """generate: stream an answer from the sources, with a marker after every statement.
 
-A model writes prose. Without a model, the passages that answer are quoted, which is grounded by construction.
+A model writes prose; where it lacks something that may be found, it says what instead. Without a model, the passages
+that answer are quoted, which is grounded by construction.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from domain.outcome import (
 from domain.ports.models import ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
-from domain.state import CUT, Degradation, Failure, Level, Task, Turn, level_of
+from domain.state import CUT, Degradation, Failure, Lack, Level, Task, Turn, WorkRound, level_of
 from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
@@ -37,18 +38,20 @@ from nodes.prompting.messages import (
     INSTRUCTIONS,
     PICTURES,
     Prompt,
+    Shown,
     ask_about,
-    fit_sources,
     instruct,
     show_instructions,
+    show_list,
     show_today,
     show_turns,
+    write,
 )
-from nodes.sources.neighbours import merge_touching, number_sources
 from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.claims import find_ordering
 from nodes.writing.missing import list_missing
+from nodes.writing.needs import Needs, NeedsListener
 from nodes.writing.pictures import draw_pictures
 from nodes.writing.quoting import count_words, head_quotes, render_quote
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, discard, find_abstention, finish_turn
@@ -95,15 +98,40 @@ TASKS: Mapping[Task, str] = {
 """Added for what the question asks the documents for."""
 
 
+OFFER = """Before you write: does a full answer need a fact that none of these sources states, and that a look into the
+documents may bring? Then write no answer yet, but only what is needed, and you will be asked again with what is found:
+{ways}Ask for nothing beyond the question, and for nothing only to be surer. Where these searches should have found it,
+answer with what there is:
+{tried}
+
+"""
+SEARCHES = """SEARCH: and a query of a few words, with the name of the thing that it is about, in the language of the
+sources; a line for each such fact, at most {count}.
+"""
+TOOLS = """TOOLS: and what is to be done, in a line, where no search can bring it: a figure computed over a table of
+which the sources show a part, a list of all documents or entries of a kind, the text around a cut source{functions}.
+"""
+FUNCTIONS = ", what a function of another system returns ({names})"
+"""Added while something may still be searched for, or looked up with tools."""
+
+_SURE, _PARTLY = 0.8, 0.6
+"""Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
+questions .95 to 1.0 of such answers were right (docs/measurements.md); the local judgement tells them apart."""
+
+
 class GenerateInput(AnsweringInput):
     """The part of the state that generate reads."""
 
     corrected_question: str
     task: Task
+    queries_tried: list[str]
+    retries: int
+    graded_by: str
+    work: list[WorkRound]
+    lacks: Lack
     sources: list[Source]
     confidence: float
     level: Level
-    graded_by: str
     missing: list[str]
     answerer: str
     answer: str
@@ -124,8 +152,17 @@ class GenerateUpdate(TypedDict):
     sources: list[Source]
     confidence: float
     level: Level
+    lacks: Lack
     failure: None
     turns: list[Turn]
+
+
+class LackingUpdate(TypedDict):
+    """The part of the state that generate writes where the model asks for more instead of answering."""
+
+    lacks: Lack
+    missing: list[str]
+    graded_by: str
 
 
 class UnfinishedUpdate(TypedDict):
@@ -138,7 +175,9 @@ class UnfinishedUpdate(TypedDict):
     failure: Failure
 
 
-async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateUpdate | UnfinishedUpdate:
+async def generate(
+    state: GenerateInput, runtime: Runtime[Context]
+) -> GenerateUpdate | LackingUpdate | UnfinishedUpdate:
     """Stream a cited answer by the answerer that the state names.
 
     Where a model fails, the graph goes on to degrade and comes back with another answerer. A finished answer then
@@ -151,19 +190,16 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     model = find_model(answerer, profile.generate, context.models)
     sources = state["sources"]
     if failure is None:
-        sources = merge_touching(sources)
-        if model is not None:  # A prompt is limited, a quote reads all.
-            knobs = profile.generate
-            sources = fit_sources(sources, knobs.source_tokens, context.tokens, knobs.source_label)
-        sources = number_sources(sources)
         shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
         runtime.stream_writer(Sources(type="sources", citations=shown))
     draft = state["answer"]
     writer = AnswerWriter(discard if draft else runtime.stream_writer)
+    judges = model is not None and profile.grade.formula == "judged"
     low: list[Reason] = []
-    if state["confidence"] < profile.grade.sufficient:
+    if state["confidence"] < profile.grade.sufficient and not judges:
         low = [LowConfidence(code="low_confidence", confidence=state["confidence"])]
 
+    result: _Result | Needs
     if model is None:
         result = await _quote(writer, low, state, sources, profile, context)
     else:
@@ -173,6 +209,8 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         except (ModelError, ModelUnavailable) as error:
             failed = Failure(code=error.code, given_up=model.name, message=error.message)
             return UnfinishedUpdate(answer=draft or writer.text, answerer=answerer, sources=sources, failure=failed)
+        if isinstance(result, Needs):
+            return LackingUpdate(lacks=result.lacks, missing=result.missing, graded_by=model.name)
     if failure is not None and draft:
         stopped = wording_of(profile, state["language"]).correction.stopped
         reason = failure["message"] if failure["code"] == UnsupportedAnswer().code else stopped
@@ -182,6 +220,10 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
 
     # Verification withdraws an uncited answer; the answerer that then takes over needs grade's confidence.
     stands = result.outcome in ANSWERS and (bool(writer.citations) or profile.verify)
+    confidence = state["confidence"] if stands else 0.0
+    if stands and judges and not state["outline"]:
+        least = _PARTLY if state["lacks"] != "nothing" else _SURE
+        confidence = round(least + (1 - least) * confidence, 4)
     return GenerateUpdate(
         answer=writer.text,
         outcome=result.outcome,
@@ -190,8 +232,9 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         answered_by=LOCAL if model is None else model.name,
         citations=writer.citations,
         sources=sources,
-        confidence=state["confidence"] if stands else 0.0,
-        level=state["level"] if stands else "none",
+        confidence=confidence,
+        level=level_of(confidence),
+        lacks="nothing",
         failure=None,
         turns=finish_turn(state, writer.text, writer.citations, result.outcome, result.framing),
     )
@@ -265,9 +308,9 @@ async def _write_with_model(
     sources: Sequence[Source],
     profile: Profile,
     context: Context,
-) -> _Result:
+) -> _Result | Needs:
     """Stream the model's whole answer, opened by a caveat where there is a reason for one in `low` and the model does
-    not abstain."""
+    not abstain. Return what it needs where it asks for that instead."""
     knobs, wording = profile.generate, wording_of(profile, state["language"])
     opening = wording.open(low)
     abstention = wording.abstention.sentence
@@ -275,8 +318,10 @@ async def _write_with_model(
     evidence = [source for source in sources if source["number"] not in ordering]
     align = await asyncio.to_thread(context.judges.verifier.align, evidence)
     prose = Prose(writer, state["question"], sources, knobs.citation_style, align)
+    offer = _offer(state, profile)
+    needs = NeedsListener()
     pictures = await draw_pictures(model, sources, scope_of(state), profile, context)
-    messages = _write_prompt(state, sources, profile, pictures)
+    messages = _write_prompt(state, sources, profile, pictures, offer)
     held, begun = "", False
     loop, is_late = asyncio.get_running_loop(), False
     deadline = loop.time() + knobs.answer_seconds
@@ -289,7 +334,7 @@ async def _write_with_model(
     )
     try:
         async with within(deadline, ModelTimeout()):
-            async for token in stream:
+            async for token in needs.listen(stream) if offer else stream:
                 if not begun:
                     held += token
                     # An abstention is short, and may be overruled.
@@ -302,8 +347,10 @@ async def _write_with_model(
         is_late = loop.time() >= deadline and bool(writer.text)
         if not is_late:
             raise
+    if needs.heard is not None:
+        return needs.heard
     abstained = 0 if begun else find_abstention(held, abstention, ended=True) or 0
-    if abstained and await _is_sure(state, sources, context):
+    if abstained and state["level"] == "high":  # Small models abstain where sources answer.
         raise UnsupportedAnswer(_OVERRULED)
     if not begun:
         opening = ""
@@ -338,20 +385,24 @@ async def _write_with_model(
     return _Result(judge_answer(reasons), reasons, Framing(opening=len(opening), closing=len(closing)))
 
 
-async def _is_sure(state: GenerateInput, sources: Sequence[Source], context: Context) -> bool:
-    """Return True where grade and the local judgement are sure that the sources hold the answer. Small models abstain
-    where sources answer."""
-    if state["level"] != "high" or state["graded_by"] == LOCAL or not sources:
-        return state["level"] == "high"
-    typed = state["question"] if state["turns"] else None
-    local = await context.judges.grader.grade(
-        state["corrected_question"], context.read_cosines(sources), scope=scope_of(state), typed=typed
-    )
-    return level_of(local.confidence) == "high"
+def _offer(state: GenerateInput, profile: Profile) -> Shown | None:
+    """Return what the model may ask for instead of answering; None where nothing more would be done."""
+    if state["graded_by"] != LOCAL or state["work"] or state["failure"] or profile.grade.formula != "judged":
+        return None
+    searches = state["retries"] < profile.grade.max_retries
+    ways = [write(SEARCHES, count=max(1, profile.retrieval.queries))] if searches else []
+    if profile.research.rounds:
+        names = profile.functions.names
+        ways.append(write(TOOLS, functions=write(FUNCTIONS, names=", ".join(names)) if names else ""))
+    return write(OFFER, ways=Shown("".join(ways)), tried=show_list(state["queries_tried"])) if ways else None
 
 
 def _write_prompt(
-    state: GenerateInput, sources: Sequence[Source], profile: Profile, pictures: Sequence[Picture]
+    state: GenerateInput,
+    sources: Sequence[Source],
+    profile: Profile,
+    pictures: Sequence[Picture],
+    offer: Shown | None,
 ) -> Prompt:
     """Return the instructions, the conversation and the sources, each in messages of its own; the question comes
     last."""
@@ -369,15 +420,17 @@ def _write_prompt(
             instructions=show_instructions(knobs.system_instructions),
         ),
         *show_turns(state["turns"], knobs.remembered_turns),
-        ask_about(sources, state["standalone_question"], knobs.source_label, pictures, state["outline"]),
+        ask_about(sources, state["standalone_question"], knobs.source_label, pictures, state["outline"], offer),
     ]
 
 
 STEP = Step(
     run=generate,
     label="Writing",
-    knobs=SPEAKS | {"generate", "grade.sufficient", "verify", "models"},
-    prompts=[PROMPT, BRIEF, NEAREST, *TASKS.values(), INSTRUCTIONS, PICTURES],
+    knobs=SPEAKS
+    | {"generate", "grade.sufficient", "grade.formula", "grade.max_retries", "functions.names"}
+    | {"retrieval.queries", "research.rounds", "verify", "models"},
+    prompts=[PROMPT, OFFER, SEARCHES, TOOLS, BRIEF, NEAREST, *TASKS.values(), INSTRUCTIONS, PICTURES],
     asks="large",
     streams=True,
 )

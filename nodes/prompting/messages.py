@@ -20,6 +20,7 @@ from domain.ports.models import Message, ModelReply, TokenCounter, ToolCall
 from domain.ports.pictures import Picture
 from domain.profile import SourceLabel
 from domain.state import Turn
+from nodes.sources.neighbours import narrow
 
 _UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]*"
 """Characters that a reader does not see, and a model may not either."""
@@ -97,14 +98,17 @@ def ask_about(
     label: SourceLabel = "tag",
     pictures: Sequence[Picture] = (),
     outline: Sequence[str] = (),
+    offer: Shown | None = None,
 ) -> Message:
-    """Return the user message that shows the sources, pictures of their pages, and the outline of the document that
-    they are from, and then asks the question."""
+    """Return the user message that shows the sources, pictures of their pages, the outline of the document that they
+    are from and what may be asked for, and then asks the question. What changes stands behind what stays, which
+    providers then know from the last call."""
     asked = ask(
-        "{sources}\n\n{pictures}{outline}Question: {question}",
+        "{sources}\n\n{pictures}{outline}{offer}Question: {question}",
         sources=show_sources(sources, label),
         pictures=name_pictures(pictures, sources),
         outline=write("All sections of the document:\n{lines}\n\n", lines="\n".join(outline)) if outline else "",
+        offer=offer or "",
         question=question,
     )
     return show_pictures(asked, pictures)
@@ -197,17 +201,23 @@ def show_sources(sources: Sequence[Source], label: SourceLabel = "tag") -> Shown
 def fit_sources(
     sources: Sequence[Source], budget: int, tokens: TokenCounter, label: SourceLabel = "tag"
 ) -> list[Source]:
-    """Return the sources that fit into `budget` tokens, in order: whole ones, without the least relevant. What a later
-    search found is as relevant to its own query as the first one's best, wherever it stands. The first always stays."""
+    """Return the sources that fit into `budget` tokens, in order. The least relevant are cut to the chunks that were
+    found, and then left out. What a later search found is as relevant to its own query as the first one's best,
+    wherever it stands. The first stays, and so does whatever was fitted before."""
     sizes = [tokens.count(_show(source, label)) for source in sources]
-    spent = sum(sizes)
-    dropped: set[int] = set()
-    for place in sorted(range(1, len(sources)), key=lambda place: (sources[place]["score"], -place)):
-        if spent <= budget:
-            break
-        dropped.add(place)
-        spent -= sizes[place]
-    return [source for place, source in enumerate(sources) if place not in dropped]
+    spent, fitted = sum(sizes), dict(enumerate(sources))
+    loose = [place for place in range(1, len(sources)) if "fitted" not in sources[place]]
+    loose.sort(key=lambda place: (sources[place]["score"], -place))
+    for place in loose:
+        if spent > budget:
+            fitted[place] = narrow(sources[place])
+            size = tokens.count(_show(fitted[place], label))
+            spent, sizes[place] = spent - sizes[place] + size, size
+    for place in loose:
+        if spent > budget:
+            del fitted[place]
+            spent -= sizes[place]
+    return [{**source, "fitted": True} for source in fitted.values()]
 
 
 def disarm(text: str) -> str:
@@ -237,11 +247,12 @@ def _show(source: Source, label: SourceLabel) -> str:
     outside = f' outside="{_show_attribute(_describe_call(source["outside"]))}"' if "outside" in source else ""
     date = f' date="{_show_attribute(source["dated"])}"' if source.get("dated") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
+    cut = ' cut="true"' if source.get("cut") else ""
     named = _show_attribute(shorten_path(source.get("source", "")) or source["title"]).translate(_IN_LABEL)
     line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
     shown = "\n".join(filter(None, (source.get("computed"), source.get("lead"), source["text"])))
     text = line + disarm(_EMPTY_LINK.sub(r"\1", shown))
-    return f'<source number="{source["number"]}" title="{where}"{path}{outside}{page}{date}>\n{text}\n</source>'
+    return f'<source number="{source["number"]}" title="{where}"{path}{outside}{page}{date}{cut}>\n{text}\n</source>'
 
 
 def _describe_call(call: OutsideCall) -> str:

@@ -1,11 +1,12 @@
 """route: classify the question, and make it understandable on its own.
 
 Cleans the question, makes a follow-up stand alone with the conversation, and classifies it. A false `out_of_scope`
-costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`.
+costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`. A language
+model is asked only about a follow-up, a question that may need several searches, and one that is not sure to be for the
+documents (docs/decisions/10-grading.md).
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -14,10 +15,12 @@ from pydantic import BaseModel, Field
 from domain.documents import Passage, name_place
 from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.outcome import Choice
+from domain.ports.judgement import Routed
 from domain.ports.models import ChatModel
 from domain.profile import MODES, Profile
 from domain.scope import Scope
 from domain.state import PerQuestion, Task, Turn, TurnInput, blank_question, read_turns
+from domain.text.complexity import is_complex
 from domain.text.languages import Language, detect_language
 from domain.text.question import add_carried, choose_untried, clean_question
 from domain.text.terms import analyse
@@ -46,12 +49,14 @@ And plan the search, for what needs retrieval:
   depends on. Name in each what it is about, in the language of the titles; where they are in several languages, a query
   in each. Empty where the question asks for one thing.
 
-Titles of some of the documents:
+Titles of documents, those nearest to the message first:
 {titles}"""
 
 _TURNS_SHOWN = 6
 _TITLES_SHOWN = 20
 """What the model is shown. Chosen: enough to know what is spoken of, and still a short prompt."""
+_TITLES_READ = 50
+"""Passages whose documents are nearest to the question."""
 
 _PASSAGES_READ = 3
 _COVERED = 2 / 3
@@ -118,10 +123,16 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         update["subject"] = request.subject
         update["focus"] = find_last_cited(turns) if request.points_back else []
         return update
+    unclassified = ""
+    try:
+        routed = await context.judges.router.route(question, follow_up=bool(turns))
+    except EmbedderUnavailable as error:
+        unclassified = error.message
+        routed = Routed("needs_retrieval", "it could not be classified", sure=False)
     routing: Routing | None = None
     query: str | None = None
     reason = "the language model said so"
-    if (model := context.models.small) is not None:
+    if (model := context.models.small) is not None and (turns or not routed.sure or is_complex(question)):
         routing = await ask_or_none(
             model,
             _ask_model(model, update, context),
@@ -129,13 +140,10 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
             "The question was routed without the language model",
         )
     if routing is None:
-        try:
-            routed = await context.judges.router.route(question, follow_up=bool(turns))
-            kind, reason, asks, update["subject"] = routed.route, routed.reason, routed.asks, routed.subject
-        except EmbedderUnavailable as error:
-            context.ledger.warn(f"The question was searched for without being classified: {error.message}")
-            kind, reason, asks = "needs_retrieval", "it could not be classified", False
-        if (kind == "out_of_scope" or asks) and await _is_covered(question, update, context):
+        if unclassified:
+            context.ledger.warn(f"The question was searched for without being classified: {unclassified}")
+        kind, reason, update["subject"] = routed.route, routed.reason, routed.subject
+        if (kind == "out_of_scope" or routed.asks) and await _is_covered(question, update, context):
             kind, reason = "needs_retrieval", "the documents have its words"
         elif update["subject"] and not await _is_covered(update["subject"], update, context, by_name=True):
             # An overview would be of a document that happens to have the word. The search may correct its spelling.
@@ -149,11 +157,9 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         update["route"], update["standalone_question"] = kind, standalone
     else:
         update["route"], update["standalone_question"] = routing.route, routing.standalone_question.strip()
-    if routing is not None and routing.route != "needs_retrieval":
-        with suppress(EmbedderUnavailable):
-            if await context.judges.router.is_for_documents(question, follow_up=bool(turns)):
-                # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
-                update["route"], reason = "needs_retrieval", "it asks for what documents may hold"
+        if routed.sure and routed.route == "needs_retrieval" != routing.route and not turns:
+            # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
+            update["route"], reason = "needs_retrieval", "it asks for what documents may hold"
 
     if routing is not None and update["route"] == "needs_retrieval":
         most = profile_of(update).retrieval.queries
@@ -188,17 +194,22 @@ async def _is_covered(question: str, state: RouteUpdate, context: Context, *, by
     terms = set(analyse(question))
     if len(terms) < _FEWEST_TERMS and len(question.split()) > 1:
         return False
+    texts = (
+        f"{name_place(passage.title, passage.heading_path)} {'' if by_name else passage.text}"
+        for passage in await _read_nearest(question, _PASSAGES_READ, state, context)
+    )
+    return any(len(terms & set(analyse(text))) >= _COVERED * len(terms) for text in texts)
+
+
+async def _read_nearest(question: str, most: int, state: RouteUpdate, context: Context) -> list[Passage]:
+    """Return the passages that share most words with the question; none where the library does not answer."""
     scope = scope_of(state)
 
     async def read() -> list[Passage]:
-        matches = await context.library.search_lexical(scope, question, _PASSAGES_READ)
+        matches = await context.library.search_lexical(scope, question, most)
         return await context.library.read_passages(scope, [match.chunk_id for match in matches])
 
-    passages = await query_or_default(read(), [], context.ledger, "The question's words were not looked for")
-    texts = (
-        f"{name_place(passage.title, passage.heading_path)} {'' if by_name else passage.text}" for passage in passages
-    )
-    return any(len(terms & set(analyse(text))) >= _COVERED * len(terms) for text in texts)
+    return await query_or_default(read(), [], context.ledger, "The question's words were not looked for")
 
 
 async def _choose_language(profile: Profile, question: str, state: RouteUpdate, context: Context) -> Language:
@@ -217,8 +228,10 @@ def _find_run_id(runtime: Runtime[Context]) -> str | None:
 
 
 async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
-    titles = read_titles(await list_recent(state, context, _TITLES_SHOWN))
-    listed = "(not known)" if titles is None else show_list(titles) or "(none yet)"
+    nearest = [passage.title for passage in await _read_nearest(state["question"], _TITLES_READ, state, context)]
+    recent = read_titles(await list_recent(state, context, _TITLES_SHOWN))
+    titles = list(dict.fromkeys([*nearest, *(recent or [])]))[:_TITLES_SHOWN]
+    listed = show_list(titles) or ("(not known)" if recent is None else "(none yet)")
     messages = [
         instruct(PROMPT, titles=listed, count=profile_of(state).retrieval.queries),
         *show_turns(state["turns"], _TURNS_SHOWN),

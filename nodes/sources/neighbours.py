@@ -101,6 +101,23 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
     return _replace_text(source, start + first, text[first:last], lines, parts)
 
 
+def narrow(source: Source) -> Source:
+    """Return the source with nothing but the chunks that it was widened from, and what lies between them. Rows stay
+    whole: they are not read without their header."""
+    spans = source.get("found")
+    if not spans or "computed" in source or any(map(is_row, source["text"].split("\n"))):
+        return source
+    start = max(source["start"], min(span["start"] for span in spans))
+    end = min(source["end"], max(span["end"] for span in spans))
+    text = source["text"][start - source["start"] : max(0, end - source["start"])]
+    if not text or text == source["text"]:
+        return source
+    parts = _list_parts(source)
+    above = [part for part in parts if part.start <= start][-1:]
+    held = [*above, *(part for part in parts if start < part.start < end)] or parts[:1]
+    return {**_replace_text(source, start, text, source["lines"], held), "cut": True}
+
+
 class _Part(NamedTuple):
     """Where a part of a source begins, the headings over it, and the lead-in that it cannot be read without."""
 
@@ -128,6 +145,7 @@ def _replace_text(source: Source, start: int, text: str, lines: Iterable[TextLin
     }
     first, *others = sorted(parts)
     replaced.pop("lead", None)
+    replaced.pop("sections", None)
     if first.lead:
         replaced["lead"] = first.lead
     opened = [first, *(two for one, two in pairwise([first, *others]) if one.heading_path != two.heading_path)]
@@ -232,6 +250,7 @@ def _join(sources: Sequence[Source]) -> Source:
     lines = [line for source in sources for line in source["lines"]]
     joined = _replace_text(sources[0], start, text, lines, [part for each in sources for part in _list_parts(each)])
     joined["found"] = [span for source in sources for span in source.get("found", [])]
+    joined.pop("cut", None)
     return joined
 
 

@@ -35,9 +35,10 @@ PROMPT = """You research a question in a team's documents. Somebody else will wr
 sources alone. Use the tools until the sources hold every fact that a full answer needs, then reply with the one word
 DONE. Do not write the answer.{today}
 
-- Take the question apart. Search for each fact that the sources do not state yet, for each thing that is asked about:
-  several queries and several calls at once, where one does not need what another finds.
-- A first search has been made: its sources stand above the question. Do not search again for what they state.
+- Search for each fact that is lacking, for each thing that is asked about: several queries and several calls at once,
+  where one does not need what another finds.
+- Whoever is to write the answer has read the sources that begin as shown above the question, and lacks this:
+  {lacking}
 - Where a source is cut, or a rule, list or table goes on beyond it, read further around it.
 - Where all of something are asked for, list the documents and outline those that may hold it: a search finds the best
   places, not all of them.
@@ -50,6 +51,10 @@ DONE. Do not write the answer.{today}
 You may call tools in {rounds} rounds, at most {calls} at a time; this is round {round}.{instructions}"""
 
 
+_BEGINNING = 300
+"""Characters of a source that the agent is shown. Chosen: a heading and two lines."""
+
+
 class WorkInput(TypedDict):
     """The part of the state that work reads."""
 
@@ -57,6 +62,7 @@ class WorkInput(TypedDict):
     standalone_question: str
     turns: list[Turn]
     sources: list[Source]
+    missing: list[str]
     work: list[WorkRound]
     scope: ScopeJson
     profile: dict[str, Any]
@@ -73,9 +79,7 @@ async def work(state: WorkInput, runtime: Runtime[Context]) -> WorkUpdate:
     """Ask the model for its next calls. Without a model, or where it fails, the agent has enough."""
     context = runtime.context
     reply: ModelReply | None = None
-    if (model := context.models.large) is None:
-        context.ledger.warn("Nothing was searched for beyond the question: research needs a language model.")
-    else:
+    if (model := context.models.large) is not None:
         reply = await ask_or_none(model, _ask_model(model, state, context), context.ledger, "The research ended early")
     calls = reply.calls[: profile_of(state).research.calls] if reply else []
     said = reply.text if reply else ""
@@ -120,12 +124,13 @@ def _write_prompt(state: WorkInput, profile: Profile) -> Prompt:
             rounds=profile.research.rounds,
             calls=profile.research.calls,
             round=len(state["work"]) + 1,
+            lacking=", ".join(state["missing"]) or "not said",
             instructions=show_instructions(profile.generate.system_instructions),
         ),
         *show_turns(turns, profile.generate.remembered_turns),
-        ask_about(first, state["standalone_question"]),
+        ask_about([_cut(source) for source in first], state["standalone_question"]),
     ]
-    shown = {source["number"] for source in first}
+    shown = {source["number"] for source in first if len(source["text"]) <= _BEGINNING}
     for each in state["work"]:
         calls = [ToolCall(call["id"], call["name"], call["arguments"], call["problem"]) for call in each["calls"]]
         messages.append(recall(ModelReply(each["text"], calls)))
@@ -143,6 +148,12 @@ def _write_prompt(state: WorkInput, profile: Profile) -> Prompt:
                 )
             )
     return messages
+
+
+def _cut(source: Source) -> Source:
+    """Return the source with what it begins with: enough to know it, and the header of its table."""
+    text = source["text"]
+    return source if len(text) <= _BEGINNING else {**source, "text": text[:_BEGINNING], "cut": True}
 
 
 STEP = Step(

@@ -102,6 +102,7 @@ async def test_a_run_is_told_in_the_words_of_the_conventions(
     ):
         await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
         searching = {"name": "search", "arguments": {"queries": ["battery of the Falke"]}}
+        model.behaviour.replies = ["TOOLS: look further"]
         model.behaviour.tool_calls = [[searching]]
         response = await client.post("/api/chat?stream=false", json={"question": QUESTION, "mode": "research"})
         done = response.json()

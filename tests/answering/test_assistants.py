@@ -23,7 +23,7 @@ from domain.library.where import Where
 from domain.people.access import OWNER, Caller
 from domain.profile import Profile
 from domain.scope import DEFAULT_SCOPE, Scope
-from tests.asking import ask, ask_for_events, ask_for_state, serve_models
+from tests.asking import ask, ask_for_events, ask_for_state, routing, serve_models
 from tests.graphs.test_answer_with_model import serve
 from tests.workbench.test_tapes import rehearse, replay
 
@@ -56,15 +56,16 @@ async def find_id(services: Services, source: str) -> str:
 async def test_instructions_reach_those_who_write_and_look_up_and_no_judge(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         await save(services, mode="research", instructions=INSTRUCTIONS, length="detailed", language="de")
+        server.behaviour.replies = [routing(), "TOOLS: look further"]
         server.behaviour.tool_calls = [[{"name": "search", "arguments": {"queries": ["warranty of the Falke"]}}]]
-        done, state = await ask_for_state(services, QUESTION, mode="desk")
+        done, state = await ask_for_state(services, f"{QUESTION} And why?", mode="desk")
     assert (done["outcome"], done["mode"]) == ("answered", "desk@1")
     prompts: dict[str, list[str]] = {"writes": [], "looks up": [], "judges": []}
     for body in server.requests:
         kind = "looks up" if body.get("tools") else "writes" if body.get("stream") else "judges"
         prompts[kind].append(body["messages"][0]["content"])
         assert INSTRUCTIONS[:30] not in str(body["messages"][1:])
-    assert len(prompts["judges"]) >= 3  # route, grade and verify
+    assert prompts["judges"]
     assert all("Name the department" not in prompt for prompt in prompts["judges"])
     for prompt in (*prompts["writes"], *prompts["looks up"]):
         rules, _, team = prompt.partition("<instructions>\n")
@@ -74,7 +75,7 @@ async def test_instructions_reach_those_who_write_and_look_up_and_no_judge(setti
         assert team.endswith("\n</instructions>")
         assert "<source" not in team
     assert prompts["looks up"]
-    [written] = prompts["writes"]
+    written = prompts["writes"][-1]
     assert "Be detailed and plain" in written
     profile = Profile.model_validate(state["profile"])
     assert (profile.language, profile.verify, profile.generate.length) == ("de", True, "detailed")

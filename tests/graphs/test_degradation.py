@@ -17,6 +17,7 @@ from tests.asking import LARGE, SHORT_HANDBOOK, SMALL, ask_for_events, serve_mod
 from tests.wire.openai import OpenAIServer, event_of
 
 SECOND, THIRD = "gpt-4o-mini", "gpt-4o"
+TWO = "How long is the warranty of the Falke, and who handles its claims?"
 
 CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by two people on every working day.\n"
 
@@ -71,8 +72,6 @@ async def test_after_the_last_model_this_machine_quotes(settings: Settings) -> N
     assert "36 months" in done["answer"]
     assert done["answered_by"] == "local"
     assert tell(done) == [
-        ("route", "model_refused", SMALL, "local"),
-        ("grade", "model_refused", SMALL, "local"),
         ("generate", "model_refused", LARGE, SECOND),
         ("generate", "model_refused", SECOND, THIRD),
         ("generate", "model_refused", THIRD, "local"),
@@ -195,24 +194,21 @@ async def test_thoughts_without_an_answer_are_as_good_as_silence(settings: Setti
 
 async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        done, events = await ask_for_events(services, profile=own_mode(budget=Budget(tokens=1)))
+        done, events = await ask_for_events(services, TWO, profile=own_mode(budget=Budget(tokens=1)))
         asked = [body["model"] for body in server.requests]
     assert asked == [SMALL]
     assert "36 months" in done["answer"]
-    assert tell(done) == [("grade", "over_budget", SMALL, "local"), ("generate", "over_budget", LARGE, "local")]
+    assert tell(done) == [("generate", "over_budget", LARGE, "local")]
     assert steps_of(events)[-3:] == ["grade", "degrade", "generate"]
     assert done["answered_by"] == "local"
 
 
 async def test_over_budget_nothing_more_is_searched_for(settings: Settings) -> None:
     question = "Which colour does the roof of the town hall of Malmo have?"
-    async with serve(settings) as (services, _):
-        free, events = await ask_for_events(services, question, profile=own_mode("standard"))
-        assert "reformulate" in steps_of(events)
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = ["SEARCH: roof of the town hall"]
         done, events = await ask_for_events(services, question, profile=own_mode("standard", budget=Budget(tokens=1)))
-    assert free["degraded"] == []
-    assert "reformulate" not in steps_of(events)
-    assert steps_of(events)[-2:] == ["degrade", "abstain"]
+    assert steps_of(events)[-4:] == ["generate", "reformulate", "degrade", "abstain"]
     assert [each for each in tell(done) if each[0] == "generate"] == [
         ("generate", "over_budget", "another search", "what was found")
     ]
@@ -228,9 +224,9 @@ async def test_a_machine_without_models_has_no_answerer_to_give_up(services: Ser
 
 async def test_a_run_says_with_which_prompts_it_asked(settings: Settings) -> None:
     async with serve(settings) as (services, _):
-        done, _ = await ask_for_events(services, profile=own_mode("thorough"))
+        done, _ = await ask_for_events(services, TWO, profile=own_mode("thorough"))
         run = await services.runs.log.get("default", done["run_id"])
-    assert set(done["prompts"]) == {"route", "grade", "generate", "verify"}
+    assert set(done["prompts"]) == {"route", "generate"}
     assert all(len(version) == 12 for version in done["prompts"].values())
     assert run is not None
     assert run.prompts == done["prompts"]

@@ -4,7 +4,7 @@ import json
 
 from app.settings import Settings
 from app.wiring.services import Services
-from tests.asking import ask_for_state, routing, serve_models, vary
+from tests.asking import ask_for_state, serve_models, vary
 
 QUESTION = "Who handles the claims?"
 DOCUMENTS = {
@@ -12,13 +12,11 @@ DOCUMENTS = {
     "manual.md": b"# Manual\n\nThe funnel of the Amsel rain gauge is cleaned every 8 weeks.\n",
     "notes.md": b"# Notes\n\nThe barometer was moved to room B204 in May.\n",
 }
-ROUTING = routing(QUESTION)
 
 
 async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
     async with serve_models(settings, DOCUMENTS) as (services, server):
         server.behaviour.replies = [
-            ROUTING,
             json.dumps({"scores": [{"source": 2, "relevance": 0.9}, {"source": 1, "relevance": 0.4}]}),
         ]
         _, state = await ask_for_state(

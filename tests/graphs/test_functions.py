@@ -70,6 +70,7 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def research(outside: Outside, *rounds: list[dict[str, Any]], **options: Any) -> tuple[Done, list[Event]]:
+    outside.model.behaviour.replies = ["TOOLS: ask who is on call"]
     outside.model.behaviour.tool_calls = list(rounds)
     return await ask_for_events(outside.services, QUESTION, **{"mode": "outside", **options})
 
@@ -114,7 +115,7 @@ async def test_a_replay_on_tape_needs_no_server(settings: Settings, tmp_path: Pa
             replayer = outside.services.make_replayer(manager)
             _, events = await collect(await replayer.run(Replay("default", run_id=done["run_id"], tape="strict")))
             # From after the call: nothing is called again, though the server is gone and no tape is used.
-            ended, _ = await collect(await replayer.run(Replay("default", run_id=done["run_id"], node="grade")))
+            ended, _ = await collect(await replayer.run(Replay("default", run_id=done["run_id"], node="grade@2")))
             forked = {"profile.functions.names": ["stock.find"]}
             other, told = await collect(
                 await replayer.run(Replay("default", run_id=done["run_id"], node="work", changes=forked))
@@ -142,6 +143,7 @@ async def test_a_run_that_goes_on_elsewhere_calls_nothing_again(settings: Settin
         open_services(outside.services.settings) as elsewhere,
         elsewhere.make_run_manager() as other,
     ):
+        outside.model.behaviour.replies = ["TOOLS: ask who is on call"]
         outside.model.behaviour.tool_calls = [[CALL]]
         outside.model.hold = hold
         await other.work()

@@ -24,9 +24,6 @@ class FixedRouter:
     def find_request(self, question: str) -> Routed | None:
         return None
 
-    async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
-        return False
-
     async def prepare(self) -> None:
         pass
 

@@ -1,6 +1,5 @@
 """The seam between decisions and prose: another language, or none, changes no decision."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -91,13 +90,9 @@ async def test_a_model_abstains_in_the_language_that_it_was_given(settings: Sett
     sentence = read_catalogue("de").abstention.sentence
     async with serve_openai() as server, open_services(with_models(settings, server)) as services:
         await services.library.ingestion.add("default", "handbook.md", b"# Handbook\n\nThe Falke has 36 months.\n")
-        server.behaviour.replies = [
-            json.dumps({"route": "needs_retrieval", "standalone_question": ""}),
-            json.dumps({"confidence": 0.9, "missing": []}),
-            sentence,
-        ]
+        server.behaviour.replies = [sentence]
         german = Profile(name="own", language="de", verify=True)
         done, events = await ask_for_events(services, "How long is the warranty of the Falke?", profile=german)
-    assert f"reply with exactly: {sentence}" in server.requests[-1]["messages"][0]["content"]
+    assert f"your whole reply is: {sentence}" in server.requests[-1]["messages"][0]["content"]
     assert (done["answer"], done["outcome"], done["confidence"]) == (sentence, "abstained", 0)
     assert steps_of(events)[-1] == "generate"

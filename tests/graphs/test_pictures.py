@@ -97,6 +97,7 @@ async def test_the_model_sees_the_page_with_the_figure_and_a_replay_asks_nobody(
 async def test_the_judge_sees_what_the_writer_saw(settings: Settings) -> None:
     async with serve(settings) as (services, server, _):
         await services.library.ingestion.add("default", "report.pdf", make_report())
+        server.behaviour.model_replies = {LARGE: "Rain fell on the Wendelstein in all months of that year [1]."}
         await ask(services, QUESTION, profile=vary("thorough", generate={"pictures": 2}))
     [[written], [judged]] = read_pictures(server, LARGE, JUDGE)
     assert judged == written

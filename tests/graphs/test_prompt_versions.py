@@ -23,10 +23,10 @@ def test_a_version_is_of_the_text() -> None:
 
 
 def test_only_what_was_asked_is_named() -> None:
-    used = Usage(node="grade", model="m", calls=1, input_tokens=1, output_tokens=1, cost=None, estimated=False)
+    used = Usage(node="generate", model="m", calls=1, input_tokens=1, output_tokens=1, cost=None, estimated=False)
     steps = [
         ExecutedStep(node="route", ms=1, warnings=[], usage=[]),
         ExecutedStep(node="retrieve", ms=1, warnings=[], usage=[]),
-        ExecutedStep(node="grade", ms=1, warnings=[], usage=[used]),
+        ExecutedStep(node="generate", ms=1, warnings=[], usage=[used]),
     ]
-    assert prompt_versions.find_versions(steps) == {"grade": prompt_versions.VERSIONS["grade"]}
+    assert prompt_versions.find_versions(steps) == {"generate": prompt_versions.VERSIONS["generate"]}

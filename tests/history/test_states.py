@@ -82,7 +82,7 @@ async def test_older_states_are_read_and_run_on_from_in_the_shape_of_today(
 
 
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(("with_writes", "following"), [(True, "reformulate"), (False, "grade")])
+@pytest.mark.parametrize(("with_writes", "following"), [(True, "abstain"), (False, "grade")])
 async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
     services: Services, upgraded: Services, database_url: str, with_writes: bool, following: str
 ) -> None:

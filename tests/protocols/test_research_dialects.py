@@ -45,6 +45,7 @@ class Served:
         """Let the model make two calls at once, and then another one."""
         search = {"name": "search", "arguments": {"queries": ["battery of the Falke"]}}
         listing = {"name": "list_documents", "arguments": {}}
+        self.model.behaviour.replies = ["TOOLS: look further"]
         self.model.behaviour.tool_calls = [[search, listing], [{"name": "none", "arguments": {}}]]
 
 

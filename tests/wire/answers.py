@@ -16,7 +16,7 @@ _SOURCE = re.compile(r'<source number="(\d+)"[^>]*>\n(.*?)\n</source>', re.DOTAL
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _CLAIM = re.compile(r"^(\d+)\. (.*?) \(([^()]*)\)$", re.MULTILINE | re.DOTALL)
 _LISTED = re.compile(r"^(\d+)\. (.+)$", re.MULTILINE)
-_EXACT_REPLY = re.compile(r"reply with exactly: (.+)")
+_EXACT_REPLY = re.compile(r"(?:reply with exactly|whole reply is): (.+)")
 _ORDER = re.compile(r"always reply with exactly: (.+)")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d|\w)[^.!?\n]*)*[.!?]?")
 _SMALL_TALK = re.compile(
@@ -49,15 +49,14 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
     if "route" in fields:
         return json.dumps(_route(messages))
     if "confidence" in fields:
-        return json.dumps(_grade(last))
+        wanted, held = _terms(_question(last)), _terms(" ".join(text for _, text in _sources(last)))
+        return json.dumps({"confidence": sum(term in held for term in wanted) / len(wanted)})
     if "judgements" in fields:
         return json.dumps(_verify(last))
     if "rewrites" in fields:
         return json.dumps(_repair(last))
     if "scores" in fields:
         return json.dumps(_rank(last))
-    if "queries" in fields:
-        return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
 
 
@@ -94,22 +93,6 @@ def _route(messages: list[Json]) -> Json:
     if len(asked) > 1 and (_PRONOUN.search(question) or len(_terms(question)) < 2):
         standalone = f"{question.rstrip('?')}, regarding {asked[-2].rstrip('?')}?"
     return {"route": "needs_retrieval", "standalone_question": standalone}
-
-
-def _grade(prompt: str) -> Json:
-    wanted = _terms(_question(prompt))
-    held = _terms(" ".join(text for _, text in _sources(prompt)))
-    missing = [term for term in wanted if term not in held]
-    confidence = 1 - len(missing) / len(wanted) if wanted else 0.0
-    # What is missing is searched for; a word or two of a question need not stand in what answers it.
-    return {"confidence": round(confidence, 2), "missing": missing[:10] if confidence < 0.6 else []}
-
-
-def _reformulate(prompt: str) -> Json:
-    tried = {line[2:].casefold() for line in prompt.splitlines() if line.startswith("- ")}
-    words = [word for word in re.findall(r"\w+", _question(prompt)) if word.casefold() not in _STOP_WORDS]
-    attempts = [" ".join(words), " ".join(reversed(words)), f"details of {' '.join(words)}"]
-    return {"queries": [next((attempt for attempt in attempts if attempt.casefold() not in tried), attempts[-1])]}
 
 
 def _rank(prompt: str) -> Json:

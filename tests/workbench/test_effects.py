@@ -50,7 +50,7 @@ async def test_every_knob_that_a_run_reads_is_listed(services: Services, monkeyp
     for mode in ("fast", "standard", "thorough"):
         for question in QUESTIONS:
             await ask(services, question, mode=mode)
-    assert {"route", "retrieve", "rerank", "grade", "generate", "reformulate", "abstain"} <= read.keys()
+    assert {"route", "retrieve", "rerank", "grade", "generate", "abstain"} <= read.keys()
     unlisted = {
         node: sorted(knob for knob in knobs if not reads(node, knob) and not decides(node, knob))
         for node, knobs in read.items()
@@ -63,11 +63,11 @@ async def test_every_knob_that_a_run_reads_is_listed(services: Services, monkeyp
 
 
 def test_a_change_is_noticed_only_where_a_step_reads_it_before_another_overwrites_it() -> None:
-    keep, patience, tone = "profile.rerank.keep", "profile.grade.max_retries", "profile.generate.tone"
+    keep, patience, tone = "profile.rerank.keep", "profile.grade.caveat", "profile.generate.tone"
     after_rerank = ["grade", "generate"]
     assert find_unnoticed(Beginning("rerank"), ["rerank", *after_rerank], {keep}) == []
     assert find_unnoticed(Beginning("rerank", decides=True), after_rerank, {keep}) == [keep]
-    # What makes it search again makes rerank run again.
+    # What makes it go another way may make rerank run again.
     assert find_unnoticed(Beginning("rerank", decides=True), after_rerank, {keep, patience}) == []
     assert find_unnoticed(Beginning("grade", decides=True), ["generate"], {"confidence"}) == []
     # grade overwrites it, before generate reads the other one.
@@ -82,7 +82,7 @@ def test_the_first_step_that_a_change_affects_is_found() -> None:
     keep = "profile.rerank.keep"
     path = ["route", "retrieve", "rerank", "grade", "generate"]
     assert find_first(path, {keep}) == (2, Beginning("rerank"))
-    assert find_first(path, {"profile.grade.max_retries"}) == (3, Beginning("grade", decides=True))
+    assert find_first(path, {"profile.grade.caveat"}) == (3, Beginning("grade", decides=True))
     assert find_first(path, {"profile.nonsense"}) is None
 
 

@@ -201,7 +201,7 @@ async def test_values_of_the_wrong_type_are_refused(services: Services, answered
         ({"query": "a\ud800b"}, "surrogate"),
         ({"queries_tried": ["fine", "a\0b"]}, "NUL"),
         (
-            {"judgement": {"confidence": float("nan"), "missing": [], "graded_by": "", "characters": 0}},
+            {"verification": {"status": "skipped", "claims": [], "score": float("nan")}},
             "finite",
         ),
         ({"missing": "[" * 100_000}, "missing"),

@@ -100,8 +100,6 @@ async def test_a_run_with_models_is_repeated_when_their_server_is_gone(settings:
         runs.append(await ask(services, "And by whom are claims handled?", thread_id=runs[1]["thread_id"]))
         runs.append(await ask(services, "Hello there!"))
         server.behaviour.replies = [
-            '{"route": "needs_retrieval", "standalone_question": "How long is the warranty?", "reason": ""}',
-            '{"confidence": 0.9, "missing": []}',
             "The Falke has a warranty of 36 months [1]. The warranty also covers lightning for 99 years [1] [7].",
         ]
         runs.append(await ask(services, "How long is the warranty?", mode="thorough"))
@@ -143,7 +141,7 @@ async def test_what_a_model_failed_to_say_is_repeated_without_the_wait(
 async def test_what_a_budget_cut_short_is_cut_short_again(settings: Settings) -> None:
     async with serve(settings, model_timeout=1, fault="stall_before") as (services, _, serving):
         hasty = services.modes["standard"].model_copy(update={"budget": Budget(seconds=0.3)})
-        done = await ask(replace(services, modes={"standard": hasty}))
+        done = await ask(replace(services, modes={"standard": hasty}), "Why is the warranty 36 months?")
         assert {given_up["code"] for given_up in done["degraded"]} == {"over_budget"}
         await serving.aclose()
         assert await rehearse(services, done["run_id"]) == []
@@ -158,8 +156,7 @@ async def test_a_changed_request_fails_and_shows_the_nearest_that_was_made(setti
         )
         assert ended["type"] == "error"
         assert ended["code"] == "not_on_tape"
-        assert '-   "content": "How long is the warranty of the Falke?"' in ended["message"]
-        assert '+   "content": "How long is the warranty of the Amsel?"' in ended["message"]
+        assert all(f"How long is the warranty of the {name}?" in ended["message"] for name in ("Falke", "Amsel"))
         assert events[-1] == ended
         assert "comparison" not in {event["type"] for event in events}
         assert len(server.requests) == asked
@@ -185,9 +182,8 @@ async def test_filling_calls_what_is_missing_and_nothing_else(settings: Settings
         verified, _ = await replay(services, done["run_id"], tape="fill", changes={"profile.verify": True})
         assert verified["type"] == "done"
         assert verified["verification"]["status"] == "supported"
-        # An answer that will be verified is asked for in other words.
-        assert [request["model"] for request in server.requests[asked:]] == ["gpt-4.1-mini", "gpt-4.1"]
-        assert {used["node"] for used in verified["usage"]} == {"generate", "verify"}
+        # The answer is in the words of its source, which needs no judge.
+        assert len(server.requests) == asked
         await serving.aclose()
         for run in (again, verified):
             assert await rehearse(services, run["run_id"]) == []

@@ -54,7 +54,7 @@ _SHARED = {
     "page": "The page in the document, counted from 1; null where it has none.",
     "pages": "Number of pages; null where it has none.",
     "question": "The question, as a person asks it.",
-    "retries": "How often the query was reformulated.",
+    "retries": "How often it was searched again.",
     "rights": "What it may do.",
     "route": "How the question was classified.",
     "run_id": "The run's id, from `X-Run-Id` or the answer.",

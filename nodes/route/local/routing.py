@@ -6,7 +6,7 @@ other routes must win clearly.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.judgement import Routed
@@ -54,7 +54,7 @@ class LocalRouter:
             return Routed("needs_retrieval", "It asks for more on the last answer.")
         if language not in (None, "en"):
             # The examples are English, and so is the embedding model: other languages resemble none of them reliably.
-            return _search(rest, follow_up=follow_up)
+            return replace(_search(rest, follow_up=follow_up), sure=phrases["asks"].search(rest) is not None)
         impossible = set() if phrases["address"].search(rest) else {_ABOUT_ASSISTANT}
         if phrases["asks"].search(rest):
             impossible |= _ORDERS
@@ -73,7 +73,7 @@ class LocalRouter:
         if route == "needs_retrieval" or score < NEAREST or score - documents < lead:
             return _search(rest, follow_up=follow_up)
         asks = phrases["asks"].search(rest) is not None and phrases["address"].search(rest) is None
-        return Routed(route, f"It is {kind}.", asks=asks)
+        return Routed(route, f"It is {kind}.", sure=route == "conversational", asks=asks)
 
     def find_request(self, question: str) -> Routed | None:
         """Return how to route a request about the library itself: which documents there are, or a summary."""
@@ -95,17 +95,6 @@ class LocalRouter:
             return Routed("about_library", "It asks for a summary.", subject)
         return None
 
-    async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
-        rest = strip_courtesies(question)
-        phrases = read_phrases(detect_language(rest) or "en", "talk")
-        if (
-            not phrases["asks"].search(rest)
-            or phrases["address"].search(rest)
-            or (follow_up and phrases["speakers"].search(rest))
-        ):
-            return False
-        return (await self.route(question, follow_up=follow_up)).route == "needs_retrieval"
-
     async def prepare(self) -> None:
         """Embed the examples, once per embedder."""
         if self.embedder.name not in _embedded:
@@ -124,5 +113,5 @@ def _search(text: str, *, follow_up: bool) -> Routed:
     """Route what is for the documents: a topic in a word gets an overview, anything else an answer."""
     words = text.split()
     if not follow_up and len(words) == 1 and words[0].strip(" ?!.").isalpha() and content_words(text):
-        return Routed("about_library", "It is a topic in a word.", subject=text.strip(" ?!."))
+        return Routed("about_library", "It is a topic in a word.", text.strip(" ?!."), sure=False)
     return Routed("needs_retrieval", "It may be answered by the documents.")

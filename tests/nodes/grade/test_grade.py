@@ -6,7 +6,7 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.ports.judgement import Grade
-from domain.state import Judgement, level_of
+from domain.state import level_of
 from nodes.grade.step import grade
 from nodes.prompting.answerers import LOCAL
 from tests.nodes.nodes_alone import make_runtime, make_state
@@ -33,15 +33,3 @@ async def test_the_ten_words_that_matter_most_are_kept(embedder: OnnxEmbedder) -
     update = await grade(state, make_runtime(embedder, [], grader=Grader()))
     assert update["graded_by"] == LOCAL
     assert update["missing"] == [f"word{number}" for number in range(10)]
-
-
-@pytest.mark.parametrize(("added", "confidence"), [("", 0.7), (" More of it.", 0.5)], ids=["nothing new", "more text"])
-async def test_the_judgement_stands_where_a_retry_brought_nothing(
-    embedder: OnnxEmbedder, added: str, confidence: float
-) -> None:
-    text = "Lunch costs nine francs."
-    before = Judgement(confidence=0.7, missing=["price"], graded_by="m", characters=len(text))
-    state = make_state(sources=[make_source(text + added)], retries=1, judgement=before)
-    update = await grade(state, make_runtime(embedder, [], grader=Grader()))
-    assert update["confidence"] == confidence
-    assert update["graded_by"] == (LOCAL if added else "m")

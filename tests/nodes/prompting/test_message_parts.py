@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from domain.documents import Source
 from domain.ports.models import Message
 from domain.ports.pictures import Picture
 from nodes.prompting.messages import (
@@ -82,7 +83,18 @@ def test_sources_that_fit_are_kept_and_the_first_always(budget: int, kept: int) 
     sources = [make_source("One word.", number=n) for n in (1, 2, 3)]
     each = Words().count(str(show_sources(sources[:1])))
     scaled = budget * each // 5
-    assert fit_sources(sources, scaled, Words()) == sources[:kept]
+    assert [source["number"] for source in fit_sources(sources, scaled, Words())] == [1, 2, 3][:kept]
+
+
+def test_what_does_not_fit_is_cut_to_what_was_found_and_says_so_and_what_was_shown_stays() -> None:
+    texts = "Lunch is at noon. " * 9, f"{'Dinner is late. ' * 9}Tea is at four."
+    long, other = [make_source(text, number=n, score=0.5) for n, text in enumerate(texts, 2)]
+    long["found"] = [{"start": 0, "end": 17, "score": 0.5}]
+    shown: Source = {**other, "fitted": True, "score": 0.1}
+    first, second, third = fit_sources([make_source("First."), long, shown], 60, Words())
+    assert (first["text"], second["text"], third) == ("First.", "Lunch is at noon.", shown)
+    assert ' cut="true">' in show_sources([second])
+    assert "cut" not in show_sources([first, third])
 
 
 TAG = re.compile(r"<\W*source", re.IGNORECASE)

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 import nodes
 from app.wiring.judges import build_local_judges
-from domain.documents import Claim, ListedDocument, Source, Verification
+from domain.documents import Claim, ListedDocument, Match, Passage, Source, Verification
+from domain.errors import EmbedderUnavailable
 from domain.ports.judgement import Align, Check
 from domain.ports.models import Message, ModelReply, Tool, ToolCall, UsageSink
 from domain.ports.pictures import CitedPage, Picture
@@ -26,11 +27,10 @@ from graphs.answer import STEPS
 from nodes.context import Context, Models
 from nodes.converse.step import converse
 from nodes.generate.step import TASKS, generate
-from nodes.grade.step import grade
 from nodes.prompting import messages as prompting
+from nodes.prompting.answerers import LOCAL
 from nodes.ranking.model_ranking import rank
 from nodes.reconcile.step import reconcile
-from nodes.reformulate.step import reformulate
 from nodes.route.step import route
 from nodes.verify.step import verify
 from nodes.work.step import work
@@ -80,11 +80,7 @@ class RecordingModel:
         self.prompts.append(messages)
         replies: dict[str, dict[str, Any]] = {
             "Routing": {"route": "needs_retrieval", "standalone_question": ""},
-            "Queries": {"queries": ["falcon"]},
-            "Hypothesis": {"passage": "It lasts."},
             "Ranking": {"scores": [{"source": 1, "relevance": 1.0}]},
-            "Grading": {"confidence": 0.9},
-            "Reformulation": {"queries": ["guarantee"]},
             "Judgements": {},
             "Repairs": {},
         }
@@ -116,6 +112,12 @@ class Library:
     async def list_recent(self, *args: object) -> list[ListedDocument]:
         return [ListedDocument("a", HOSTILE, "a.md"), ListedDocument("b", f"{HOSTILE}\n{HOSTILE}", "b.md")]
 
+    async def search_lexical(self, *args: object) -> list[Match]:
+        return []
+
+    async def read_passages(self, *args: object) -> list[Passage]:
+        return []
+
 
 class Pages:
     async def draw(self, scope: Scope, pages: Sequence[CitedPage], most: int) -> list[Picture]:
@@ -123,10 +125,13 @@ class Pages:
 
 
 class NoEmbedder:
-    """Never asked: every judgement is the model's."""
+    """Every judgement is the model's."""
 
     name = "none"
     dimension = 1
+
+    async def embed_passages(self, *args: object) -> Any:
+        raise EmbedderUnavailable
 
 
 def make_hostile_source(number: int) -> Source:
@@ -155,6 +160,7 @@ def make_state(**changes: Any) -> Any:
         "query": HOSTILE,
         "queries_tried": [HOSTILE, f"{HOSTILE} again"],
         "missing": [HOSTILE],
+        "graded_by": LOCAL,
         "turns": [{**make_turn(HOSTILE, answer=HOSTILE), "documents": [HOSTILE]}],
         "sources": [make_hostile_source(1), make_hostile_source(2)],
         "confidence": 0.9,
@@ -191,8 +197,6 @@ async def recorded() -> list[Sequence[Message]]:
     await route(make_state(profile={}), runtime)
     await converse(state, runtime)
     await rank(HOSTILE, state["sources"], context)
-    await grade(state, runtime)
-    await reformulate(state, runtime)
     await work(make_state(work=[]), runtime)
     called = WorkCall(
         id="1", name="search", arguments={"queries": [HOSTILE]}, problem=HOSTILE, result=HOSTILE, sources=[2]
