@@ -2,7 +2,7 @@
 and something of the kind that it asks for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -66,7 +66,12 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector) -> Fit:
     phrases = read_phrases(detect_language(asked) or "en", "questions")
     if not phrases["number"].search(asked):
         return "open"
-    # A lead-in is quoted with its item; the figures of a header are none of its row.
-    said = "\n".join(unit.text if unit.kind == "table" else unit.whole for unit in quoted)
-    is_figure = has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
-    return "figure" if is_figure else "none"
+    said, told = (" ".join(texts) for texts in zip(*((unit.text, unit.introduction) for unit in quoted), strict=True))
+    if _has_amount(asked, said, phrases):
+        return "figure"
+    # A lead-in is quoted with its item, and says a figure less surely; a header says none of its row.
+    return "open" if quoted[0].kind != "table" and _has_amount(asked, told, phrases) else "none"
+
+
+def _has_amount(asked: str, said: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
+    return has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
