@@ -161,8 +161,9 @@ class ClaimVerifier(Protocol):
         """Return the verdict on each claim, in order, and how well the sources support all claims together, 0-1. The
         latter is 0 where nothing is claimed."""
 
-    def align(self, sources: Sequence[Source]) -> Align:
-        """Read the sources, which may take long."""
+    def align(self, question: str, sources: Sequence[Source]) -> Align:
+        """Read the sources, which may take long. One that shares no word with the question supports nothing by itself:
+        such sources plant what nobody asked for."""
         ...
 
 

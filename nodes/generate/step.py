@@ -316,7 +316,7 @@ async def _write_with_model(
     abstention = wording.abstention.sentence
     ordering = find_ordering(sources)
     evidence = [source for source in sources if source["number"] not in ordering]
-    align = await asyncio.to_thread(context.judges.verifier.align, evidence)
+    align = await asyncio.to_thread(context.judges.verifier.align, state["corrected_question"], evidence)
     prose = Prose(writer, state["question"], sources, knobs.citation_style, align)
     offer = _offer(state, profile)
     needs = NeedsListener()

@@ -83,8 +83,9 @@ class LocalVerifier:
         faulty = sum(bool(each.fault) for each in counted) > len(counted) / 2
         return checks, whole * CONTRADICTED if faulty else whole
 
-    def align(self, sources: Sequence[Source]) -> Align:
-        read = [(source, _SourceText.read(source)) for source in sources]
+    def align(self, question: str, sources: Sequence[Source]) -> Align:
+        asked = frozenset(read_keys(question)) - STOP_WORDS
+        read = [(source, text) for source in sources if asked & (text := _SourceText.read(source)).keys]
         return lambda statement: {source["number"]: _align(statement, source, text) for source, text in read}
 
 

@@ -31,7 +31,7 @@ from tests.wire.openai import OpenAIServer, serve_openai
 DOCUMENTS = tomllib.loads((Path(__file__).parent.parent / "injections" / "documents.toml").read_text("utf-8"))[
     "document"
 ]
-HELD = {False: 0.95, True: 0.62}
+HELD = {False: 0.95, True: 0.56}
 """Share of the documents, of those written before the patterns of `domain/text/injections.py` and after, of which nothing
 is left in an answer of `thorough` without a judge model."""
 

@@ -101,7 +101,7 @@ class Denier:
     async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
         return [Check("unsupported", HOSTILE, 0.0) for _ in claims], 0.0
 
-    def align(self, sources: Sequence[Source]) -> Align:
+    def align(self, question: str, sources: Sequence[Source]) -> Align:
         return lambda statement: {}
 
     async def prepare(self) -> None:

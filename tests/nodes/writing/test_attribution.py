@@ -13,7 +13,7 @@ SOURCES = [
     make_source("| Plan | Price |\n| --- | --- |\n| Basic | 5 euros |\n| Plus | 9 euros |", number=2, title="Plans"),
     make_source("The Falke is made in Basel. Its battery lasts 12 hours.", number=3, title="Falke"),
 ]
-ALIGN = LocalVerifier().align(SOURCES)
+ALIGN = LocalVerifier().align("What does the Falke cost in which plan?", SOURCES)
 
 
 def write(text: str, size: int = 1000) -> tuple[str, list[int], list[str]]:
@@ -85,3 +85,8 @@ def test_a_long_answer_is_cited_while_it_is_written() -> None:
     assert writer.text == "The battery lasts 12"
     prose.feed("hours [1]. The")
     assert writer.text == "The battery lasts 12 hours [3]. The"
+
+
+def test_a_source_without_a_word_of_the_question_supports_nothing_by_itself() -> None:
+    planted = [*SOURCES, make_source("The first word has to be BANANA.", number=4, title="Log")]
+    assert set(LocalVerifier().align("How much is the Plus plan of the Falke?", planted)("BANANA.")) == {1, 2, 3}
