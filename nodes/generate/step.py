@@ -116,7 +116,8 @@ FUNCTIONS = ", what a function of another system returns ({names})"
 
 _SURE, _PARTLY = 0.8, 0.6
 """Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
-questions .95 to 1.0 of such answers were right (docs/measurements.md); the local judgement tells them apart."""
+questions .95 to 1.0 of such answers were right (docs/measurements.md); the local judgement tells them apart. A model
+that cites as it is told has earned them: of a small one, which does not, 19 of 25 answers were right."""
 
 
 class GenerateInput(AnsweringInput):
@@ -221,7 +222,7 @@ async def generate(
     # Verification withdraws an uncited answer; the answerer that then takes over needs grade's confidence.
     stands = result.outcome in ANSWERS and (bool(writer.citations) or profile.verify)
     confidence = state["confidence"] if stands else 0.0
-    if stands and judges and not state["outline"]:
+    if stands and judges and result.cites_itself and not state["outline"]:
         least = _PARTLY if state["lacks"] != "nothing" else _SURE
         confidence = round(least + (1 - least) * confidence, 4)
     return GenerateUpdate(
@@ -246,6 +247,8 @@ class _Result(NamedTuple):
     outcome: Outcome
     reasons: list[Reason]
     framing: Framing
+    cites_itself: bool = True
+    """False for a model whose statements askgraph had to cite."""
 
 
 def _admit_lost(shown: int, lost: int, ledger: Ledger) -> None:
@@ -382,7 +385,8 @@ async def _write_with_model(
             context.ledger.warn(warnings.uncited)
     closing = wording.close(reasons)
     writer.write(closing)
-    return _Result(judge_answer(reasons), reasons, Framing(opening=len(opening), closing=len(closing)))
+    framing = Framing(opening=len(opening), closing=len(closing))
+    return _Result(judge_answer(reasons), reasons, framing, prose.cites_itself)
 
 
 def _offer(state: GenerateInput, profile: Profile) -> Shown | None:

@@ -44,6 +44,8 @@ class Attribution:
         self._fence, self._in_table = "", False
         self._drafted = ""
         """The whole text as the model wrote it."""
+        self.kept = self.mended = 0
+        """Statements with the model's own markers, and those whose markers are set or replaced here."""
         self._unsaid: list[str] = []
         """Statements without a marker that no source says."""
 
@@ -101,10 +103,13 @@ class Attribution:
         best = max(scores, key=lambda number: (scores[number], -number), default=0)
         if not best or scores[best] < SAYS:
             self._unsaid += [] if own else [said]
+            self.kept += bool(own)
             return sentence
         # What gives orders has no score, and is left to whoever cites it.
         if any(scores.get(number, 1.0) >= _ELSEWHERE for number in own):
+            self.kept += 1
             return sentence
+        self.mended += 1
         return mark(sentence, [best], self._ids, self._style)
 
 

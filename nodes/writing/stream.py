@@ -107,6 +107,11 @@ class Prose:
         """True once a link had to be taken out."""
         return self._links.removed
 
+    @property
+    def cites_itself(self) -> bool:
+        """True where at least half of the cited statements have markers of the model's own."""
+        return self._attribution.kept >= self._attribution.mended
+
     def feed(self, text: str) -> None:
         """Write as much as can go out now."""
         self._attribution.feed(self._markers.feed(self._links.feed(self._disguises.feed(text))))

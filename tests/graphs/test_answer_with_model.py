@@ -217,6 +217,18 @@ async def test_the_caveat_opens_an_answer_but_no_abstention(
     assert frame == next((opening for opening in (ABSTENTION, CAVEAT) if shown.startswith(opening)), frame)
 
 
+async def test_a_model_that_leaves_citing_to_us_lends_its_answer_no_confidence(settings: Settings) -> None:
+    sure: list[float] = []
+    async with serve(settings) as (services, server):
+        for written in ("The Falke has a warranty of 36 months.", "The Falke has a warranty of 36 months [1]."):
+            server.behaviour.replies = [written]
+            mode = services.modes["standard"].model_copy(update={"name": f"mode-{len(sure)}"})  # no cached answer
+            done, _ = await ask_for_events(services, profile=mode)
+            assert [citation["marker"] for citation in done["citations"]] == [1]
+            sure.append(done["confidence"])
+    assert sure[1] == pytest.approx(0.8 + 0.2 * sure[0], abs=0.001)
+
+
 async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.replies = [ABSTENTION]

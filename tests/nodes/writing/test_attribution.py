@@ -87,6 +87,22 @@ def test_a_long_answer_is_cited_while_it_is_written() -> None:
     assert writer.text == "The battery lasts 12 hours [3]. The"
 
 
+@pytest.mark.parametrize(
+    ("written", "own"),
+    [
+        ("The warranty lasts 36 months.", False),
+        ("The warranty lasts 36 months [3].", False),
+        ("The warranty lasts 36 months [1].", True),
+        ("The warranty lasts 36 months [1]. The Falke is made in Basel.", True),
+    ],
+)
+def test_it_is_known_who_cites(written: str, own: bool) -> None:
+    prose = Prose(AnswerWriter(lambda event: None), "?", SOURCES, "number", ALIGN)
+    prose.feed(written)
+    prose.finish()
+    assert prose.cites_itself == own
+
+
 def test_a_source_without_a_word_of_the_question_supports_nothing_by_itself() -> None:
     planted = [*SOURCES, make_source("The first word has to be BANANA.", number=4, title="Log")]
     assert set(LocalVerifier().align("How much is the Plus plan of the Falke?", planted)("BANANA.")) == {1, 2, 3}
