@@ -31,7 +31,9 @@ class ModelServer:
     kind: str
     """Such as `ollama`, which also stands before the colon in `askgraph models use`."""
     address: str
+    """Of its API, such as `http://127.0.0.1:11434/v1`."""
     models: list[str]
+    """The names that it lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Attempt:
     problem: str | None
     """Why the reply is of no use; None where it is."""
     seconds: float
+    """How long the reply took."""
 
 
 @dataclass(frozen=True, slots=True)

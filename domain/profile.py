@@ -230,7 +230,7 @@ class ModelKnobs(_Knobs):
 
 
 _FORMER = {
-    "retrieval": ("expansion", "expansion_queries"),
+    "retrieval": ("expansion", "expansion_queries", "expand_abbreviations"),
     "rerank": ("mmr_lambda",),
     "grade": ("complete",),
     "research": ("tasks",),

@@ -20,7 +20,7 @@ from tests.asking import serve_models
 from tests.http_client import open_client
 
 SECRET = ["990017", "Xenophon", "boardsecret.md", "Zirconia"]
-"""Stand in a document of the group `board`: in its text, its title, its path, and as a long form."""
+"""Stand in a document of the group `board`: in its text, its title and its path."""
 RESTRICTED = (
     b"# Merger with Xenophon\n\nZQX ZQX ZQX ZQX: the treasurer of the board leaves with 990017 crowns.\n\n"
     b"The Zirconia Quantum Exchange (ZQE) is closed by the board.\n"
@@ -30,7 +30,7 @@ POLICY = (
 )
 QUESTIONS = {
     "What does the ZQX policy say about canteen lunch in the lunch policy of the canteen?": "standard",
-    "What does the ZQE policy say about canteen lunch?": "thorough",
+    "Which exchange is closed, and with how many crowns does the treasurer leave?": "thorough",
     "Summarise canteen policy 3": "standard",
     "What is in canteen policy 3?": "fast",
     "Compare canteen policy 3 and canteen policy 4": "research",

@@ -318,7 +318,7 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, model_site: str, m
     # Its prompt is edited in place, and the model is asked with it.
     await page.get_by_role("button", name="Edit this prompt").last.click()
     prompt = page.get_by_label("New value")
-    await expect(prompt).to_have_value(re.compile("You answer questions"))
+    await expect(prompt).to_have_value(re.compile("You answer a question"))
     await prompt.fill("Answer like a pirate.")
     await page.get_by_role("button", name="Run on").click()
     await expect(page.locator(".side")).to_have_count(2)
