@@ -7,7 +7,7 @@ from typing import NamedTuple
 from domain.state import Lack
 
 _OPENINGS = ("SEARCH:", "TOOLS:")
-_LINE = re.compile(r"^[\W_]*(SEARCH|TOOLS):[ \t*_]*(.*)$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t\r*_`>-]{0,20}(SEARCH|TOOLS):[ \t*_]*(.*)$", re.MULTILINE)
 _MARKS = " \t\r\n*_`>-"
 
 

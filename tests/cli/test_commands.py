@@ -213,7 +213,7 @@ def test_mistakes_are_said_in_one_line(home: Path) -> None:
 
 
 async def test_a_turn_that_is_interrupted_is_recorded(home: Path) -> None:
-    question = "How long until somebody presses Ctrl-C?"
+    question = "Why does somebody press Ctrl-C, and what comes of it?"
     async with serve_openai(ttft=60) as server, open_servers(home / "data") as servers:
         process = await asyncio.create_subprocess_exec(
             ASKGRAPH, "ask", question, env=environment(home) | {"OPENAI_BASE_URL": server.base_url}, stderr=PIPE
