@@ -18,7 +18,7 @@ from domain.outcome import (
     Outcome,
     Reason,
 )
-from domain.state import ExecutedStep, Level, Turn
+from domain.state import ExecutedStep, Failure, Level, Turn
 from domain.text.blocks import read_blocks
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse, find_terms
@@ -28,7 +28,7 @@ from nodes.step import SPEAKS, Step
 from nodes.wording.notices import wording_of
 from nodes.writing.missing import list_missing
 from nodes.writing.passages import MOST, show_passages
-from nodes.writing.stream import AnsweringInput, AnswerWriter, finish_turn
+from nodes.writing.stream import AnsweringInput, AnswerWriter, discard, finish_turn
 
 _MANY, _SOME = 3, 2
 """Words shared with a source, and with the passage that is shown of it, that are enough however long the question is.
@@ -43,6 +43,8 @@ class AbstainInput(AnsweringInput):
     confidence: float
     missing: list[str]
     steps: list[ExecutedStep]
+    answer: str
+    failure: Failure | None
 
 
 class AbstainUpdate(TypedDict):
@@ -55,14 +57,16 @@ class AbstainUpdate(TypedDict):
     citations: list[Citation]
     confidence: float
     level: Level
+    failure: None
     turns: list[Turn]
 
 
 async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:
-    """Show the passages that come nearest; where none is about the question, say that the documents do not answer."""
+    """Show the passages that come nearest; where none is about the question, say that the documents do not answer. What
+    a model that failed has streamed is replaced."""
     context, profile = runtime.context, profile_of(state)
     reasons = await _find_reasons(state, context)
-    writer = AnswerWriter(runtime.stream_writer)
+    writer = AnswerWriter(discard if state["answer"] else runtime.stream_writer)
     wording = wording_of(profile, state["language"])
     # A profile with a sentence of its own wants that and nothing else.
     sources = state["sources"] if profile.generate.fallback is None else []
@@ -88,6 +92,9 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
         framing = show_passages(writer, state["question"], quotes, [*near.values()], reasons, wording, style)
     else:
         writer.write(wording.abstain(reasons))
+    if state["answer"]:
+        reason = wording.explain(state["failure"])
+        AnswerWriter(runtime.stream_writer).correct(reason, writer.text, writer.citations)
     return AbstainUpdate(
         answer=writer.text,
         outcome=outcome,
@@ -96,6 +103,7 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
         citations=writer.citations,
         confidence=0.0,
         level="none",
+        failure=None,
         turns=finish_turn(state, writer.text, writer.citations, outcome, framing),
     )
 

@@ -98,9 +98,11 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
 
 
 def can_answer(state: Mapping[str, Any]) -> bool:
-    """Return True where the sources found so far are good enough to answer from."""
+    """Return True where the sources found so far are good enough to answer from. A model says itself what they do not
+    hold; a quote cannot."""
     knobs = profile_of(state).grade
-    return state["failure"] is not None or state["confidence"] >= min(knobs.caveat, knobs.sufficient)
+    writes = state["failure"] is not None and state["answerer"] != LOCAL
+    return writes or bool(state["confidence"] >= min(knobs.caveat, knobs.sufficient))
 
 
 STEP = Step(

@@ -213,8 +213,7 @@ async def generate(
         if isinstance(result, Needs):
             return LackingUpdate(lacks=result.lacks, missing=result.missing, graded_by=model.name)
     if failure is not None and draft:
-        stopped = wording_of(profile, state["language"]).correction.stopped
-        reason = failure["message"] if failure["code"] == UnsupportedAnswer().code else stopped
+        reason = wording_of(profile, state["language"]).explain(failure)
         AnswerWriter(runtime.stream_writer).correct(reason, writer.text, writer.citations)
     if state["set_aside"]:
         _admit_lost(len(sources), len(state["set_aside"]), context.ledger)

@@ -9,8 +9,10 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from domain.errors import UnsupportedAnswer
 from domain.outcome import Reason
 from domain.profile import Profile
+from domain.state import Failure
 from domain.text.languages import Language, read_file
 
 
@@ -175,6 +177,12 @@ class Wording(_Texts):
             elif reason["code"] == "other_language":
                 said.append(texts.other_language)
         return " ".join(filter(None, said))
+
+    def explain(self, failure: Failure | None) -> str:
+        """Return why what a model has streamed is replaced."""
+        if failure is not None and failure["code"] == UnsupportedAnswer().code:
+            return failure["message"]
+        return self.correction.stopped
 
     def open(self, reasons: Sequence[Reason]) -> str:
         """Return the caveat that opens an answer, as a paragraph of its own; empty where there is none."""

@@ -229,6 +229,16 @@ async def test_a_model_that_leaves_citing_to_us_lends_its_answer_no_confidence(s
     assert sure[1] == pytest.approx(0.8 + 0.2 * sure[0], abs=0.001)
 
 
+async def test_what_no_source_says_of_what_none_answers_is_replaced_by_an_abstention(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = ["Nothing about cats is mentioned in the sources."]
+        done, events = await ask_for_events(services, "Which cats does the owner of the moon keep at home?")
+        state = await read_state(services, done["thread_id"])
+    assert done["abstained"]
+    assert (done["citations"], state["failure"], state["confidence"]) == ([], None, 0.0)
+    assert [event["answer"] for event in events if event["type"] == "correction"] == [done["answer"]]
+
+
 async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.replies = [ABSTENTION]

@@ -117,3 +117,8 @@ def test_retry(query: str, tokens: int, edge: str) -> None:
 )
 def test_remedy(confidence: float, failure: Failure | None, grade: GradeKnobs | None, edge: str) -> None:
     assert decide_remedy(make_state(confidence=confidence, failure=failure, grade=grade)) == edge
+
+
+@pytest.mark.parametrize(("confidence", "edge"), [(0.4, "answer otherwise"), (0.399, "nothing to answer from")])
+def test_where_a_model_fails_only_what_may_answer_is_quoted(confidence: float, edge: str) -> None:
+    assert decide_remedy(make_state(confidence=confidence, failure=FAILURE, answerer=LOCAL)) == edge

@@ -186,7 +186,7 @@ async def test_thoughts_without_an_answer_are_as_good_as_silence(settings: Setti
     handbook = {"handbook.md": SHORT_HANDBOOK}
     endless = lambda body: repeat(thought, 0.01) if body["model"] == LARGE else None  # noqa: E731
     async with serve_models(settings, handbook, changes=changes, send=endless) as (services, _):
-        done, _ = await ask_for_events(services, "How long is the warranty?", profile=own_mode())
+        done, _ = await ask_for_events(services, profile=own_mode())
     assert done["answered_by"] == "local"
     assert "36 months" in done["answer"]
     assert [each["code"] for each in done["degraded"]] == ["model_timeout"]
