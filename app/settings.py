@@ -17,8 +17,8 @@ from pydantic_settings import (
 
 from app.adapters.chat.providers import PACKAGES, Access
 from app.adapters.embeddings.registry import EMBEDDERS
+from app.chosen_models import ChosenModels
 from app.ingest.parser_process import MEMORY_MB, SECONDS
-from app.model_choice import ModelChoice
 from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
@@ -185,7 +185,7 @@ class Settings(BaseSettings):
         given = {**env_settings(), **init_settings()}
         if given.keys() & _MODELS:
             return init_settings, env_settings
-        chosen = ModelChoice.read(Path(given.get("home") or _default_home()))
+        chosen = ChosenModels.read(Path(given.get("home") or _default_home()))
         return init_settings, InitSettingsSource(cls, chosen.as_settings() if chosen else {}), env_settings
 
     @property

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from app.settings import Settings
+from app.support.private_files import write_private
 
 FILE = "server.json"
 
@@ -36,19 +37,14 @@ def publish_address(settings: Settings, host: str, port: int, token: str) -> Ite
     again.
     """
     file = settings.home / FILE
-    before = file.read_bytes() if _is_alive(_read(file).get("pid")) else None
-    settings.home.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(f".{os.getpid()}")
+    before = file.read_text() if _is_alive(_read(file).get("pid")) else None
     address = {
         "url": format_url(_reachable(host), port),
         "token": token,
         "pid": os.getpid(),
         "settings": _digest_each(settings),
     }
-    new.unlink(missing_ok=True)
-    new.touch(mode=0o600)
-    new.write_text(json.dumps(address))
-    new.replace(file)
+    write_private(file, json.dumps(address))
     try:
         yield
     finally:
@@ -57,9 +53,7 @@ def publish_address(settings: Settings, host: str, port: int, token: str) -> Ite
             if before is None:
                 file.unlink(missing_ok=True)
             else:
-                new.touch(mode=0o600)
-                new.write_bytes(before)
-                new.replace(file)
+                write_private(file, before)
 
 
 def find_server(settings: Settings) -> Address | None:

@@ -142,7 +142,7 @@ def print_banner(
     address = format_url(host, port)
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in {**services.parts, **suggested}.items():
-        out.print(f"  {part:<11} {running}")
+        out.print(f"  {part:<11} {escape(running)}")
     who = (
         "everybody on this machine, and nobody else"
         if ip_address(host).is_loopback

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from app.adapters.chat.discovery import PORTS, find_servers, locate
 from app.adapters.chat.providers import PACKAGES, split_name
 from app.adapters.prices import read_prices
-from app.model_choice import ModelChoice
+from app.chosen_models import ChosenModels
 from app.samples import FOLDER
 from app.settings import Settings, read_settings
 from app.support.toml_files import list_problems
@@ -55,7 +55,7 @@ class ModelChooser:
             "judges": self.settings.model_small,
             "verifies": self.settings.model_judge,
         }
-        chosen = ModelChoice.read(self.settings.home)
+        chosen = ChosenModels.read(self.settings.home)
         return KnownModels(
             used=tiers if any(self.settings.providers.values()) else {},
             address=self.settings.openai_base_url,
@@ -80,7 +80,7 @@ class ModelChooser:
             raise InputError(f"An address is that of a server that speaks OpenAI's protocol; {provider} has its own.")
         access = {f"{provider}_api_key": key, "openai_base_url": address}
         try:
-            choice = ModelChoice(model_large=name, model_small="none", model_judge="none", **access)
+            choice = ChosenModels(model_large=name, model_small="none", model_judge="none", **access)
         except ValidationError as error:
             raise InputError(list_problems(error)) from error
         # As the choice will be read: an address that is named here gets no key from elsewhere.

@@ -13,8 +13,8 @@ from starlette.routing import Route
 from typer.testing import CliRunner
 
 from app.adapters.chat import discovery
+from app.chosen_models import ChosenModels
 from app.cli import cli
-from app.model_choice import ModelChoice
 from app.settings import read_settings
 from app.wiring import model_chooser
 from app.wiring.model_chooser import FAST, ModelChooser
@@ -98,6 +98,6 @@ async def test_a_slow_judge_does_not_judge(
     monkeypatch.setattr(model_chooser, "FAST", seconds)
     async with serve_openai() as server:
         await ModelChooser(read_settings(home=tmp_path)).try_model("x", server.base_url, keep=True)
-    chosen = ModelChoice.read(tmp_path)
+    chosen = ChosenModels.read(tmp_path)
     assert chosen is not None
     assert (chosen.model_large, chosen.model_small, chosen.model_judge) == ("x", judging, judging)

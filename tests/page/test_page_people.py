@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from app.model_choice import ModelChoice
+from app.chosen_models import ChosenModels
 from app.serving.application import make_app
 from domain.assistants import Draft
 from domain.people.access import OWNER
@@ -221,10 +221,10 @@ async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: Site) ->
         await form.get_by_role("button", name="Try it").click()
         await expect(form.get_by_role("status")).to_contain_text("Calls functions: yes")
         assert await look(page) == {}
-        assert ModelChoice.read(house.services.settings.home) is None
+        assert ChosenModels.read(house.services.settings.home) is None
         await form.get_by_role("button", name="Use it").click()
         await expect(page.get_by_text("From the next start on qwen3:8b writes.")).to_be_visible()
-        chosen = ModelChoice.read(house.services.settings.home)
+        chosen = ChosenModels.read(house.services.settings.home)
         assert chosen is not None
         assert chosen.openai_base_url == server.base_url
         await form.get_by_label("Address").fill("http://127.0.0.1:9/v1")

@@ -3,9 +3,9 @@ from typing import Annotated
 import typer
 
 from app.adapters.chat.discovery import PORTS
+from app.chosen_models import FILE, ChosenModels
 from app.cli.support.options import JsonOption, new_cli
 from app.cli.support.running import as_command, print_result
-from app.model_choice import FILE, ModelChoice
 from app.settings import read_settings
 from app.support.terminal import err, escape, out
 from app.wiring.model_chooser import ModelChooser
@@ -42,14 +42,14 @@ async def use(
     """
     settings = read_settings()
     if name in NO_MODEL:
-        ModelChoice(model_large="none", model_small="none", model_judge="none").keep(settings.home)
+        ChosenModels(model_large="none", model_small="none", model_judge="none").keep(settings.home)
         err.print("Answers are quotes from the next start on.")
         return 0
     key = typer.prompt("Key", hide_input=True, err=True) if with_key else None
     with err.status(f"Asking {escape(name)} three small questions"):
         trial = await ModelChooser(settings).try_model(name, address, key, keep=True)
     print_result(_print_trial, trial, as_json=as_json)
-    chosen = ModelChoice.read(settings.home)
+    chosen = ChosenModels.read(settings.home)
     if trial.writes.problem is not None or chosen is None:
         err.print(f"[red]{escape(name)} was not chosen.[/red]")
         return 1

@@ -1,11 +1,11 @@
 """The language model that `askgraph models use` has chosen for a home folder, and its key."""
 
-import os
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from app.support.private_files import write_private
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
 from domain.model_names import ModelName
@@ -13,7 +13,7 @@ from domain.model_names import ModelName
 FILE = "models.json"
 
 
-class ModelChoice(BaseModel):
+class ChosenModels(BaseModel):
     """Values of settings, by their names. Only the owner may read the file, since it may hold a key."""
 
     model_config = ConfigDict(extra="forbid")
@@ -37,12 +37,7 @@ class ModelChoice(BaseModel):
 
     def keep(self, home: Path) -> None:
         """Write the file."""
-        home.mkdir(parents=True, exist_ok=True)
-        new = home / f"{FILE}.{os.getpid()}"
-        new.unlink(missing_ok=True)
-        new.touch(mode=0o600)
-        new.write_text(self.model_dump_json(exclude_none=True, indent=1) + "\n")
-        new.replace(home / FILE)
+        write_private(home / FILE, self.model_dump_json(exclude_none=True, indent=1) + "\n")
 
     def as_settings(self) -> dict[str, str]:
         """Return what the settings take over. An address comes with its own key or none: another's is not sent
