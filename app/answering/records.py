@@ -90,6 +90,8 @@ def make_record(
 ) -> RunRecord:
     """Make the record of a run, however it ended. `unfinished` is the usage of the node that failed or was stopped,
     which was paid for too."""
+    # One run, one time: what its asker was told.
+    total_ms = ended["timings"]["total"] if ended["type"] == "done" else total_ms
     usage = _list_usage(state["steps"]) + [file_usage("unfinished", used) for used in unfinished]
     return RunRecord(
         run_id=state["run_id"],

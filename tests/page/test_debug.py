@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from app.settings import Settings
 from app.workbench.replay.bundle import read_bundle
@@ -110,6 +110,48 @@ async def test_one_click_leads_from_an_answer_to_why_a_passage_was_dropped(page:
     await expect(page.locator(".candidate b").first).to_contain_text("‹U+202E›gnp")
     assert await page.locator("main img").count() == 0
     assert dialogs == []
+
+
+async def test_passages_of_one_source_stand_together_without_marks(page: Page, asked: Asked) -> None:
+    parts = [f"## Calm {part}\n\nThe Calm anemometer {part} {fact}." for part, fact in enumerate(FACTS)]
+    files = [("files", ("calm.md", "\n\n".join(["# Calm", *parts]).encode()))]
+    await asked.client.post("/api/documents", files=files, params={"workspace": "gauges"})
+    run_id = (await asked.send("What must be oiled every spring at the Calm anemometer 2?"))["run_id"]
+    await page.goto(asked.at(f"/debug/runs/{run_id}"))
+    entries = page.locator(".middle-pane > .candidates > .candidate")
+    await expect(entries.first).to_be_visible()
+    badges = await entries.locator("> .heading .badge").all_inner_texts()
+    named = [badge for badge in badges if badge != "dropped"]
+    assert named
+    assert len(named) == len(set(named))
+    group = entries.filter(has_text="more passage").first
+    await group.locator("summary").click()
+    await expect(group.locator(".candidate").first).to_be_visible()
+    assert await group.locator(".candidate .badge").count() == 0
+    assert "##" not in await page.locator(".middle-pane").inner_text()
+
+
+async def test_the_debugger_is_in_one_language(browser: Browser, asked: Asked) -> None:
+    context = await browser.new_context(locale="de-DE")
+    window = await context.new_page()
+    await window.goto(asked.at("/debug"))
+    await expect(window.locator(".runs a").last).to_contain_text(re.compile(r"now|\d+ min"))
+    await context.close()
+
+
+async def test_a_value_of_a_saved_state_is_changed_where_it_stands(page: Page, asked: Asked) -> None:
+    run_id = (await asked.send("Is part 8 of the Sturm wind gauge painted white?"))["run_id"]
+    await page.goto(f"{asked.at(f'/debug/runs/{run_id}')}#grade")
+    await page.get_by_text("The whole state after this step").click()
+    await page.get_by_role("button", name="Change confidence").click()
+    await expect(page.get_by_label("Begin with")).to_have_value("after grade")
+    await page.get_by_label("New value").fill("0")
+    await page.get_by_role("button", name="Run on").click()
+    await expect(page.get_by_label("The second", exact=True)).to_contain_text("confidence 0 %")
+    # A step that does not read what is proposed for another proposes nothing of it.
+    await page.goto(asked.at(f"/debug/runs/{run_id}"))
+    await page.locator("[data-step=verify]").click()
+    await expect(page.get_by_label("Value to change")).to_have_value("")
 
 
 async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, asked: Asked) -> None:

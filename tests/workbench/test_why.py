@@ -36,7 +36,7 @@ async def test_an_answer_names_its_threshold_its_passage_and_the_runner_up(servi
     assert texts(facts, "sources")[0].endswith(", cited")
     claim = texts(facts, "claim")[0]
     assert "36 months" in claim
-    assert "rests on Station handbook › Warranty; quoted" in claim
+    assert "rests on source 1 (Warranty); quoted" in claim
     assert texts(facts, "path") == ["route → retrieve → rerank → grade → generate → verify"]
 
 

@@ -4,7 +4,7 @@
 export const time = (ms) => (ms === null || ms === undefined ? "–" : ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`);
 
 /** @param {number | null | undefined} cost US dollars */
-export const money = (cost) => (cost === null || cost === undefined ? "price not known" : cost ? `$${cost.toFixed(4)}` : "no cost");
+export const money = (cost) => (cost === null || cost === undefined ? "price not known" : cost ? (cost < 0.00005 ? "< $0.0001" : `$${cost.toFixed(4)}`) : "no cost");
 
 /** @param {number | null | undefined} score */
 export const score = (score) => (score === null || score === undefined ? "–" : score.toFixed(2));

@@ -1,8 +1,11 @@
-/** What the page says, in the browser's language: `page.toml` of a folder of `domain/languages`, or English. */
+/** What the page says, in the browser's language: `page.toml` of a folder of `domain/languages`, or English. A page whose
+ * own words are in one language alone names it, so that it is not half in another. */
+
+const { language: only } = document.documentElement.dataset;
 
 /** `languages` are those that an answer can be written in.
  * @type {{language: string, languages: string[], texts: Record<string, string>}} */
-export const { language, languages, texts } = await (await fetch(new URL("../page.json", import.meta.url))).json();
+export const { language, languages, texts } = await (await fetch(new URL("../page.json", import.meta.url), only ? { headers: { "Accept-Language": only } } : {})).json();
 
 const money = new Intl.NumberFormat(language, { style: "currency", currency: "USD", maximumSignificantDigits: 2, minimumSignificantDigits: 1 });
 

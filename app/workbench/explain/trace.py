@@ -29,6 +29,7 @@ from domain.history.feedback import Complaint, Feedback, Rating
 from domain.profile import Profile, RerankKnobs
 from domain.runs import FIRST_TOKEN
 from domain.state import Usage, blank_question
+from domain.text.blocks import plain_text
 from graphs.answer import STEPS
 
 SNIPPET = 200
@@ -180,7 +181,7 @@ class Trace(TypedDict):
     answer: str
     answered_by: str
     confidence: float
-    """As grade gave it last, also where the run abstained then; without a grade that of the record."""
+    """That of the answer; where there is none, as grade gave it last."""
     retries: int
     degraded: list[str]
     """The fallbacks in words."""
@@ -227,7 +228,8 @@ def trace(run: SavedRun, feedback: Feedback | None = None) -> Trace:
         error=record.error,
         answer=record.answer,
         answered_by=record.answered_by,
-        confidence=next((step["grade"]["confidence"] for step in reversed(steps) if step["grade"]), record.confidence),
+        confidence=record.confidence
+        or next((step["grade"]["confidence"] for step in reversed(steps) if step["grade"]), 0.0),
         retries=record.retries,
         degraded=[each["message"] for each in record.degraded],
         rating=None if feedback is None else feedback.rating,
@@ -363,7 +365,16 @@ def _name(each: Any, passages: Mapping[str, Mapping[str, Any]]) -> str:
         return name_place(each["title"], each.get("heading_path", []))
     if "chunk_id" in each:
         return "a passage whose title is not on the tape"
+    if "calls" in each:
+        return "; ".join(_show_use(call) for call in each["calls"]) or _show(each["text"] or "no tool is needed")
     return _show(next((each[key] for key in ("question", "text", "code", "label") if each.get(key)), each))
+
+
+def _show_use(call: Mapping[str, Any]) -> str:
+    """Show one use of a tool, as the research agent made it: `calculate(sql: SELECT 1) → 1`."""
+    came = call["problem"] or call["result"] or ", ".join(f"source {number}" for number in call["sources"])
+    given = ", ".join(f"{name}: {_show(value)}" for name, value in call["arguments"].items())
+    return f"{call['name']}({given})" + (f" → {_show(came)}" if came else "")
 
 
 def _enumerate(names: Sequence[str]) -> str:
@@ -416,9 +427,8 @@ def _cut(text: str) -> str:
 
 def _sum_up(call: Call) -> str:
     """Say in a line what was asked and what came back."""
-    asked = next(
-        (str(call.request[key]) for key in ("query", "question", "text", "words", "names") if call.request.get(key)), ""
-    )
+    keys = ("query", "question", "text", "words", "names", "sql")
+    asked = next((str(call.request[key]) for key in keys if call.request.get(key)), "")
     said = f"“{_show(asked)}” " if asked else ""
     if call.error is not None:
         return f"{said}failed with {call.error[0]}"
@@ -431,6 +441,8 @@ def _sum_up(call: Call) -> str:
         back = ", ".join(f"{each:.2f}" for each in reply[:8]) + (" …" if len(reply) > 8 else "")
     elif isinstance(reply, list) and call.method != "stream":
         back = f"{len(reply)} found" if call.method.startswith(("search", "read")) else f"{len(reply)} results"
+    elif isinstance(reply, Mapping) and "columns" in reply:
+        back = _show("; ".join(", ".join(map(str, row)) for row in (reply["columns"], *reply["rows"])))
     else:
         back = _show("".join(reply) if isinstance(reply, list) else reply)
     return f"{said}→ {back}"
@@ -469,7 +481,7 @@ def _trace_candidates(
             chunk_id=chunk_id,
             document_id=each["document_id"],
             title=name_place(passage["title"], passage["heading_path"]) if passage else titles.get(each["document_id"]),
-            snippet=" ".join(passage["text"].split())[:SNIPPET] if passage else None,
+            snippet=" ".join(plain_text(passage["text"]).split())[:SNIPPET] if passage else None,
             dense=Leg(rank=ranks["dense"].get(chunk_id), score=each["dense"]),
             lexical=Leg(rank=ranks["lexical"].get(chunk_id), score=each["lexical"]),
             fused=fused,

@@ -8,6 +8,7 @@ from app.workbench.explain.passages import MAX_LEFT_OUT, find_source, list_left_
 from app.workbench.replay.saved_run import SavedRun
 from domain.documents import name_cited, name_place
 from domain.outcome import ANSWERS, find_claimed
+from domain.text.blocks import plain_text
 from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
 
@@ -32,6 +33,8 @@ _DOUBTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "ambiguous": lambda why: f"the question could mean {_enumerate([each['label'] for each in why['choices']])}",
 }
 """The reasons for an outcome, in words."""
+_LISTED = 3
+"""Sources that have a line of their own."""
 _LONGEST = 160
 """Characters of a quoted text."""
 
@@ -159,7 +162,7 @@ def _describe_choice(values: Mapping[str, Any], dropped: Mapping[str, str]) -> I
     """Say which sources came first, and by how much the best that was dropped missed."""
     sources = values.get("sources", [])
     cited = {citation["marker"] for citation in values.get("citations", [])}
-    for source in sources[:3]:
+    for source in sources[:_LISTED]:
         place = name_cited(source)
         page = f", page {source['page']}" if source.get("page") else ""
         use = "cited" if source["number"] in cited else "not cited"
@@ -190,6 +193,8 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
     stated, end = find_claimed(values["answer"], values["framing"])
     answer = values["answer"][stated:end]
     sources = values.get("sources", [])
+    # Lines of their own have the whole names of these.
+    listed = {source["number"] for source in sources[:_LISTED]}
     by_number = {citation["marker"]: citation for citation in values.get("citations", [])}
     verdicts = values.get("verification", {}).get("claims", [])
     if verdicts:
@@ -210,8 +215,12 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
         if not any(character.isalpha() for character in strip_markers(text)):
             # The number of an item, or a rule.
             continue
-        places = [name_cited(by_number[number]) for number in markers if number in by_number]
-        yield f"“{_shorten(strip_markers(text))}” rests on {' and '.join(places) or 'nothing'}; {verdict}"
+        places = [
+            f"source {number} ({[each['title'], *each['heading_path']][-1]})" if number in listed else name_cited(each)
+            for number in markers
+            if (each := by_number.get(number))
+        ]
+        yield f"“{_shorten(plain_text(strip_markers(text)))}” rests on {' and '.join(places) or 'nothing'}; {verdict}"
 
 
 def _describe_doubts(values: Mapping[str, Any]) -> Iterator[str]:

@@ -31,7 +31,7 @@ export function Change({ trace, step, wish, done }) {
   const [mode, setMode] = useState(/** @type {string} */ (wish?.mode ?? ""));
   const [now, setNow] = useState("");
   const [problem, setProblem] = useState("");
-  const [kind, first] = FIRST[preferred?.node] ?? ["node", "profile.rerank.keep"];
+  const [kind, first] = FIRST[preferred?.node] ?? ["node", ""];
   const from = place || (preferred ? `${kind} ${preferred.name}` : "");
   const rows = changed ?? [[first, ""]];
   const [, name] = from.split(" ");
@@ -101,7 +101,7 @@ export function Change({ trace, step, wish, done }) {
       ${rows.map(([key, value], number) => html`
         <fieldset key=${number} class="setting">
           <legend class="unseen">Change ${number + 1}</legend>
-          <input aria-label="Value to change" list="settable" value=${key} onInput=${(event) => setRow(number, [event.currentTarget.value, value])} spellcheck="false" autocomplete="off" />
+          <input aria-label="Value to change" list="settable" placeholder="such as question" value=${key} onInput=${(event) => setRow(number, [event.currentTarget.value, value])} spellcheck="false" autocomplete="off" />
           ${describe(key) && html`<p class="soft">${describe(key)}</p>`}
           ${value.length > LONG || key.startsWith("profile.prompts.") ? html`<textarea class="fact" aria-label="New value" rows="12" value=${value} onInput=${(event) => setRow(number, [key, event.currentTarget.value])}></textarea>` : html`
           <input aria-label="New value" value=${value} placeholder=${key in values ? `now ${short(show(values[key]), 24)}` : "new value"} onInput=${(event) => setRow(number, [key, event.currentTarget.value])} spellcheck="false" autocomplete="off" />`}

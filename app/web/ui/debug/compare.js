@@ -4,7 +4,7 @@ import { ending, money, time, tone } from "../../lib/figures.js";
 import { count, percent, short, visible } from "../../lib/text.js";
 import { renderReplaced } from "../../lib/passages.js";
 import { NOTATION } from "../notation.js";
-import { judge } from "./candidates.js";
+import { groupBySource, judge } from "./candidates.js";
 import { Changes } from "./step.js";
 
 /** Two runs side by side: where they part, their answers, their passages.
@@ -50,7 +50,7 @@ function Side({ title, side, other, mark }) {
   return html`
     <section class="side" aria-label=${title}>
       <div class="heading"><h3>${title}</h3><span class="badge ${tone(end)}">${visible(ending(end))}</span></div>
-      <p class="soft dots">${[visible(side.mode), `confidence ${percent(end.confidence)}`, time(costs.ms), costs.tokens ? count(costs.tokens, "token") : "", money(costs.cost)].filter(Boolean).map((fact) => html`<span key=${fact}>${fact}</span>`)}</p>
+      <p class="soft dots">${[visible(side.mode), `confidence ${percent(end.confidence)}`, `steps took ${time(costs.ms)}`, costs.tokens ? count(costs.tokens, "token") : "", money(costs.cost)].filter(Boolean).map((fact) => html`<span key=${fact}>${fact}</span>`)}</p>
       ${end.answer ? html`<div class="answer written">${renderReplaced(end.answer, other.ending.answer, NOTATION, wrap)}</div>` : html`<p class="soft">No answer.</p>`}
       ${end.citations.length > 0 && html`<ul class="soft">${end.citations.map(({ name }, place) => html`<li key=${place}><bdi>${short(name, 90)}</bdi></li>`)}</ul>`}
     </section>`;
@@ -69,10 +69,11 @@ function Passages({ title, trace, against }) {
   if (!own.length) return html`<p class="soft">This run did not rank passages of its own.</p>`;
   return html`
     <section aria-label="Passages of ${title.toLowerCase()}"><h4>${title}</h4><ol class="places">
-      ${own.slice(0, 15).map((each) => {
+      ${groupBySource(own).slice(0, 15).map((group) => {
+        const [each] = group;
         const [kind, word] = judge(each);
         return html`<li key=${each.chunk_id} class=${others.size && others.get(each.chunk_id) !== word ? "differs" : ""}>
-          <bdi>${short(nameShortly(each.title), 90)}</bdi> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
+          <span><bdi>${short(nameShortly(each.title), 90)}</bdi>${group.length > 1 && html` <span class="soft">and ${group.length - 1} more</span>`}</span> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
       })}
     </ol></section>`;
 }

@@ -14,7 +14,7 @@ export function Overview({ trace, why }) {
       : html`<p class="soft">${trace.running ? "The answer is being made." : "There is none."}</p>`}
     ${why.length > 0 && html`
       <h2>Why</h2>
-      <dl class="why">${why.map(({ about, text }, place) => html`<div key=${place}><dt>${visible(about)}</dt><dd dir="auto">${about === "claim" ? renderMarkdown(text, { ...NOTATION, text: visible }) : visible(text)}</dd></div>`)}</dl>`}
+      <dl class="why">${why.map(({ about, text }, place) => html`<div key=${place}><dt>${visible(about)}</dt><dd dir="auto">${about === "claim" || about === "doubt" ? renderMarkdown(text, { ...NOTATION, text: visible }) : visible(text)}</dd></div>`)}</dl>`}
     ${ranked && html`
       <h2>What became of the passages</h2>
       <${Candidates} candidates=${ranked.candidates} />`}

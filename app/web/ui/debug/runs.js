@@ -222,7 +222,7 @@ function Failures({ failures }) {
   return html`
     <aside class="card failures" aria-label="What did not go well">
       <h2>What did not go well</h2>
-      <p class="soft">${failures.failures} of ${count(failures.runs, "run")}, each under its gravest cause</p>
+      <p class="soft">${failures.failures} of ${count(failures.runs, "run")}, without branches and answers from the cache; each under its gravest cause</p>
       ${failures.groups.map((group) => html`
         <details key=${group.cause}>
           <summary><b>${group.runs}</b> ${visible(group.cause)}</summary>

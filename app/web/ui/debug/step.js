@@ -25,7 +25,7 @@ export function Step({ trace, step, choose, edit }) {
     <${Changes} changed=${step.changed} />
     ${step.calls.length > 0 && html`<${Calls} step=${step} edit=${trace.running || !step.prompt ? null : edit} />`}
     ${!trace.taped && trace.untaped && html`<p class="soft">${visible(trace.untaped)}</p>`}
-    ${!trace.running && html`<${State} runId=${trace.run_id} step=${step.name} />`}`;
+    ${!trace.running && html`<${State} runId=${trace.run_id} step=${step} edit=${edit} />`}`;
 }
 
 /** @param {{changed: {field: string, text: string}[], title?: string}} props */
@@ -84,20 +84,27 @@ function Calls({ step, edit }) {
     ${step.more_calls > 0 && html`<p class="soft">${count(step.more_calls, "more call")} not shown.</p>`}`;
 }
 
-/** The whole state after the step. @param {{runId: string, step: string}} props */
-function State({ runId, step }) {
-  const [values, setValues] = useState(/** @type {Record<string, any> | null} */ (null));
+/** The whole state after the step. What a branch can set leads to the form. @param {{runId: string, step: any, edit: (wish: any) => void}} props */
+function State({ runId, step, edit }) {
+  const [state, setState] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
   const read = (event) => {
-    if (!event.currentTarget.open || values) return;
-    fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/states/${encodeURIComponent(step)}`)).then(
-      (state) => setValues(state.values), (error) => setProblem(error.message));
+    if (!event.currentTarget.open || state) return;
+    fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/states/${encodeURIComponent(step.name)}`)).then(
+      setState, (error) => setProblem(error.message));
+  };
+  /** From where on a branch reads the field; of a step that is run again that is what stood there before. @param {string} field */
+  const place = (field) => {
+    const places = state.settable.filter(({ name }) => name === field);
+    if (places.some(({ after }) => after)) return `after ${step.name}`;
+    return places.length && !step.changed.some((each) => each.field === field) ? `node ${step.name}` : null;
   };
   return html`
     <details class="state" onToggle=${read}>
       <summary>The whole state after this step</summary>
       ${problem && html`<p class="note bad">${visible(problem)}</p>`}
-      ${values && html`<dl class="changes">${Object.entries(values).map(([field, value]) => html`<div key=${field}><dt class="code">${visible(field)}</dt><dd><${Value} value=${value} /></dd></div>`)}</dl>`}
+      ${state && html`<dl class="changes">${Object.entries(state.values).map(([field, value]) => html`<div key=${field}><dt class="code">${visible(field)}</dt>
+        <dd><${Value} value=${value} />${place(field) && html` <button type="button" class="quiet" aria-label="Change ${field}" onClick=${() => edit({ place: place(field), rows: [[field, typeof value === "string" ? value : JSON.stringify(value)]] })}>Change</button>`}</dd></div>`)}</dl>`}
     </details>`;
 }
 

@@ -21,16 +21,15 @@ export function Waterfall({ trace, chosen, parts, choose }) {
       <li><button type="button" class="entry-step" aria-current=${chosen === "" ? "step" : undefined} onClick=${() => choose("")}><span>The whole run</span></button></li>
       ${trace.steps.map((step) => {
         const begins = (100 * (step.begins ?? 0)) / total;
-        const share = (100 * (step.ms ?? 0)) / total;
+        const share = Math.max((100 * (step.ms ?? 0)) / total, 0.8);
         const asked = step.calls.filter(({ messages }) => messages.length).length;
         return html`
           <li key=${step.name}>
             <button type="button" class="entry-step ${parts && parts === step.node ? "parts" : ""}" data-step=${step.name} aria-current=${chosen === step.name ? "step" : undefined} onClick=${() => choose(step.name)}>
               <span>${nameStep(step)}</span>
-              <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">${step.ms !== null && html`<rect x=${Math.min(begins, 99)} y="1" width=${Math.max(share, 1)} height="6" />`}</svg>
+              <span class="soft more">${[parts && parts === step.node ? "here they part" : "", asked ? count(asked, "model call") : "", step.warnings.length ? count(step.warnings.length, "warning") : ""].filter(Boolean).join(" · ")}</span>
               <span class="soft">${step.ms === null ? "" : time(step.ms)}</span>
-              ${(asked > 0 || step.warnings.length > 0 || (parts && parts === step.node)) && html`
-                <span class="soft more">${[parts && parts === step.node ? "here they part" : "", asked ? `asked a model ${count(asked, "time")}` : "", step.warnings.length ? count(step.warnings.length, "warning") : ""].filter(Boolean).join(" · ")}</span>`}
+              ${step.ms !== null && html`<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect x=${Math.min(begins, 100 - share)} width=${share} height="1" /></svg>`}
             </button></li>`;
       })}
     </ol>`;
