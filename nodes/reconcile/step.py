@@ -17,7 +17,7 @@ from domain.errors import UnsupportedAnswer
 from domain.outcome import ANSWERS, Framing, NothingSupported, Outcome, Reason, Withdrawn, judge_answer
 from domain.ports.models import ChatModel
 from domain.profile import CitationStyle
-from domain.state import Failure, Level, Turn
+from domain.state import Failure, Level, Turn, level_of
 from domain.text.blocks import Span, read_blocks
 from domain.text.markers import find_markers, strip_markers
 from nodes.context import Context, profile_of
@@ -55,6 +55,7 @@ class ReconcileInput(AnsweringInput):
     verification: Verification
     confidence: float
     level: Level
+    graded: float
 
 
 class ReconcileUpdate(TypedDict):
@@ -73,10 +74,12 @@ class ReconcileUpdate(TypedDict):
 
 class WithdrawnUpdate(TypedDict):
     """The part of the state that reconcile writes where nothing is left of a model's draft. Readers see the draft until
-    there is another answer."""
+    there is another answer, which has grade's confidence, not that of the draft."""
 
     verification: Verification
     failure: Failure
+    confidence: float
+    level: Level
 
 
 class Repairs(BaseModel):
@@ -117,7 +120,8 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
             outcome = judge_answer(reasons) if outcome in ANSWERS else outcome
     elif state["answered_by"] != LOCAL:
         failure = Failure(code=UnsupportedAnswer().code, given_up=state["answered_by"], message=reason)
-        return WithdrawnUpdate(verification=verification, failure=failure)
+        graded = state["graded"]
+        return WithdrawnUpdate(verification=verification, failure=failure, confidence=graded, level=level_of(graded))
     else:
         outcome, reasons = "abstained", [NothingSupported(code="nothing_supported", claims=len(withdrawn))]
         answer, citations, framing = wording.abstain(reasons), [], Framing(opening=0, closing=0)

@@ -197,10 +197,12 @@ async def test_what_is_left_keeps_its_outcome_and_framing(embedder: OnnxEmbedder
 
 
 async def test_a_draft_of_which_nothing_is_left_has_failed(embedder: OnnxEmbedder) -> None:
-    update, events = await run(embedder, INVENTED)
+    update, events = await run(embedder, INVENTED, graded=0.5)
     assert events == []
-    failure = cast(WithdrawnUpdate, update)["failure"]
-    assert (failure["code"], failure["given_up"]) == ("unsupported_answer", "large")
+    withdrawn = cast(WithdrawnUpdate, update)
+    assert (withdrawn["failure"]["code"], withdrawn["failure"]["given_up"]) == ("unsupported_answer", "large")
+    # The draft's confidence goes with it.
+    assert (withdrawn["confidence"], withdrawn["level"]) == (0.5, "low")
 
 
 async def test_quotations_of_which_nothing_is_left_are_an_abstention(embedder: OnnxEmbedder) -> None:
