@@ -328,6 +328,14 @@ class DocumentList:
 
 
 @dataclass(frozen=True, slots=True)
+class PassageList:
+    """Some passages that a text stands in, and how many there are in all."""
+
+    passages: tuple[Passage, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a chunk's part of a document's text stands: under which headings, and on which lines of which pages."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.documents import DocumentList, DocumentText, ListedDocument, Match, Passage
+from domain.documents import DocumentList, DocumentText, ListedDocument, Match, Passage, PassageList
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 from domain.text.blocks import Span
@@ -67,6 +67,10 @@ class Library(Protocol):
     async def read_outline(self, scope: Scope, document_id: str, limit: int, span: Span | None = None) -> list[Passage]:
         """The first `limit` chunks of a document, or of those that overlap a span of its text, in order: its headings,
         each with the text below it. Empty where the document is gone, or outside the scope."""
+
+    async def find_text(self, scope: Scope, text: str, limit: int) -> PassageList:
+        """The first `limit` passages, by document and place, in which this text stands letter by letter, in any case,
+        with the number of all."""
 
     async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
         """The texts of documents, in the order asked for. Those that are gone, or outside the scope, are left out."""

@@ -1,4 +1,4 @@
-"""The tool `search`: several queries side by side, over all documents or some."""
+"""The tools that search: `search` by several queries side by side, and `find` letter by letter."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from domain.profile import Profile
 from domain.scope import Scope
 from nodes.context import Context
 from nodes.ranking.ranking import rank_candidates
-from nodes.sources.neighbours import SPARE, widen_sources
+from nodes.sources.neighbours import SPARE, join_passages, widen_sources
 from nodes.sources.search import search
 from nodes.use_tool.documents import FILTER, filter_scope, find_documents
 from nodes.use_tool.tool import Finding, ResearchTool
@@ -24,14 +24,13 @@ _ALONE, _TOGETHER = 5, 3
 """Sources of a query that is alone, and of one among several."""
 
 
-class SearchArguments(BaseModel):
-    """What to search for, and where."""
+_FOUND = 8
+"""Passages that `find` brings."""
 
-    queries: list[str] = Field(
-        min_length=1,
-        max_length=6,
-        description="One query for each thing to find: a few words that name it, in the language of the documents.",
-    )
+
+class Where(BaseModel):
+    """Where to search."""
+
     documents: list[str] = Field(
         default_factory=list,
         max_length=20,
@@ -39,11 +38,25 @@ class SearchArguments(BaseModel):
     )
     filter: str = Field("", max_length=1000, description=FILTER)
 
+    async def narrow(self, scope: Scope, context: Context) -> Scope:
+        """Return the part of the scope that is to be searched. Raises `ToolProblem`."""
+        scope = filter_scope(scope, self.filter)
+        named = await find_documents(self.documents, scope, context)
+        return scope.narrow([document.id for document in named]) if named else scope
+
+
+class SearchArguments(Where):
+    """What to search for, and where."""
+
+    queries: list[str] = Field(
+        min_length=1,
+        max_length=6,
+        description="One query for each thing to find: a few words that name it, in the language of the documents.",
+    )
+
 
 async def _search(profile: Profile, arguments: SearchArguments, scope: Scope, context: Context) -> Finding:
-    scope = filter_scope(scope, arguments.filter)
-    if named := await find_documents(arguments.documents, scope, context):
-        scope = scope.narrow([document.id for document in named])
+    scope = await arguments.narrow(scope, context)
     keep = _ALONE if len(arguments.queries) == 1 else _TOGETHER
     results = await asyncio.gather(*(_find(query, keep, profile, scope, context) for query in arguments.queries))
     lines = [
@@ -63,6 +76,30 @@ async def _find(query: str, keep: int, profile: Profile, scope: Scope, context: 
         sources = await widen_sources(best, keep, scope, context.library)
         note(Facts(kind="retriever", documents=sources))
     return sources
+
+
+class FindArguments(Where):
+    """What to find, and where."""
+
+    text: str = Field(
+        min_length=2, max_length=200, description="The text as it is spelt; upper and lower case are one."
+    )
+
+
+async def _find_text(arguments: FindArguments, scope: Scope, context: Context) -> Finding:
+    scope = await arguments.narrow(scope, context)
+    found = await context.library.find_text(scope, arguments.text, _FOUND)
+    shown = f"; the first {_FOUND} follow" if found.total > _FOUND else ""
+    said = f"{arguments.text!r} stands in {found.total} passages{shown}." if found.total else "It stands nowhere."
+    return Finding(said, [source for passage in found.passages for source in join_passages([passage])])
+
+
+FIND = ResearchTool(
+    name="find",
+    description="Find every place where a text stands letter by letter: a code, a figure, a setting, a name.",
+    arguments=FindArguments,
+    run=_find_text,
+)
 
 
 def make_search_tool(profile: Profile) -> ResearchTool:

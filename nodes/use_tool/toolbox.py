@@ -9,13 +9,13 @@ from nodes.context import Context
 from nodes.use_tool.calculate import CALCULATE
 from nodes.use_tool.functions import offer_functions
 from nodes.use_tool.reading import LIST_DOCUMENTS, OUTLINE, READ
-from nodes.use_tool.searching import make_search_tool
+from nodes.use_tool.searching import FIND, make_search_tool
 from nodes.use_tool.tool import ResearchTool
 
 
 def list_tools(profile: Profile) -> Mapping[str, ResearchTool]:
     """Return the tools for the library, by name."""
-    return {tool.name: tool for tool in (make_search_tool(profile), READ, OUTLINE, LIST_DOCUMENTS, CALCULATE)}
+    return {tool.name: tool for tool in (make_search_tool(profile), FIND, READ, OUTLINE, LIST_DOCUMENTS, CALCULATE)}
 
 
 async def offer_tools(profile: Profile, scope: Scope, context: Context) -> list[Tool]:

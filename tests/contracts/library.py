@@ -380,6 +380,21 @@ class LibraryContract:
         assert await library.read_outline(Scope("b"), document.id, 2) == []
         assert await library.read_outline(Scope("a"), "no document", 2) == []
 
+    async def test_a_text_is_found_letter_by_letter(self, library: Library, documents: DocumentStore) -> None:
+        codes = ["Error E-0.135 means that the lid is open.", "Error E-0x135 means nothing.", "See e-0.135 and 100 %."]
+        document = await store(documents, "a", "codes.md", codes)
+        other = await store(documents, "a", "other.md", ["E-0.135 again.", VERSION])
+        found = await library.find_text(Scope("a", (document.id,)), "E-0.135", 9)
+        assert ([passage.text for passage in found.passages], found.total) == ([codes[0], codes[2]], 2)
+        some = await library.find_text(Scope("a"), "E-0.135", 2)
+        assert (len(some.passages), some.total) == (2, 3)
+        percent = await library.find_text(Scope("a"), "0 %", 9)
+        assert [passage.text for passage in percent.passages] == [codes[2]]
+        chosen = await library.find_text(Scope("a", (other.id,)), "E-0.135", 9)
+        assert ([passage.document_id for passage in chosen.passages], chosen.total) == ([other.id], 1)
+        nothing = await library.find_text(Scope("b"), "E-0.135", 9)
+        assert (nothing.passages, nothing.total) == ((), 0)
+
     async def test_chunks_stand_at_their_offsets_in_the_text(self, library: Library, documents: DocumentStore) -> None:
         document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
         other = await store(documents, "a", "other.md", [VERSION])

@@ -93,6 +93,10 @@ async def test_documents_are_found_listed_and_read(served: Served) -> None:
         first = found.structured_content["passages"][0]
         assert first["document_id"] == handbook
         assert "36 months" in first["text"]
+        exact = await client.call_tool("search", {"question": '"36 MONTHS"'})
+        assert [("36 months" in each["text"], each["score"]) for each in exact.structured_content["passages"]] == [
+            (True, 1)
+        ]
         place = {"document_id": handbook, "start": first["start"], "characters": first["end"] - first["start"]}
         opened = await client.call_tool("open_document", place)
         assert opened.structured_content["text"] == first["text"]

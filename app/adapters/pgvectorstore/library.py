@@ -9,7 +9,7 @@ from zlib import crc32
 from psycopg.rows import DictRow
 
 from app.adapters.pgvectorstore.table import Table
-from domain.documents import Box, DocumentList, DocumentText, Line, ListedDocument, Match, Passage
+from domain.documents import Box, DocumentList, DocumentText, Line, ListedDocument, Match, Passage, PassageList
 from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
@@ -169,6 +169,15 @@ class PgVectorStoreLibrary:
         )
         passages = [self._read_passage(row) for row in rows]
         return [p for p in passages if span is None or (p.start < span[1] and span[0] < p.end)][:limit]
+
+    async def find_text(self, scope: Scope, text: str, limit: int) -> PassageList:
+        rows = await self._table.fetch(
+            f"{_PASSAGES} WHERE {{in_scope}} AND strpos(lower({{content}}), lower(%(text)s)) > 0"
+            " ORDER BY {document}, {position}, {id}",
+            scope,
+            text=text,
+        )
+        return PassageList(tuple(map(self._read_passage, rows[:limit])), len(rows))
 
     async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
         rows = await self._table.fetch(

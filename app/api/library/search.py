@@ -1,6 +1,6 @@
 """Searching the library without answering."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,6 +10,7 @@ from app.api.schema.openapi import answer_with, list_of
 from app.api.schema.schemas import WhereQuery
 from app.modes import find_mode
 from askgraph import models
+from domain.documents import Passage
 from domain.library.where import Where
 from domain.profile import MOST_SOURCES, Profile
 from domain.scope import Scope
@@ -30,7 +31,8 @@ async def search_documents(
     where: WhereQuery = None,
     limit: Annotated[int, Query(ge=1, le=MOST_SOURCES, description="Passages to return.")] = 10,
 ) -> dict[str, Any]:
-    """Find passages of the documents by meaning and by words, best first, without answering."""
+    """Find passages of the documents by meaning and by words, best first, without answering. What stands in double
+    quotes is found letter by letter, in any case, by document and place."""
     chosen = Scope.within(scope.workspace_id, document, Where.parse_option(where), scope.groups)
     return {"passages": await find_passages(question, chosen, limit, modes, read_services(request).make_context())}
 
@@ -38,10 +40,17 @@ async def search_documents(
 async def find_passages(
     question: str, scope: Scope, limit: int, modes: Mapping[str, Profile], context: Context
 ) -> list[dict[str, Any]]:
-    """Return what retrieve finds for the question in the mode `standard`. Raises `QuestionError`."""
+    """Return what retrieve finds for the question in the mode `standard`, or where a text in double quotes stands.
+    Raises `QuestionError`."""
     query = clean_question(question)
-    candidates = (await search(query, "", scope, find_mode(modes, "standard").retrieval, context))[:limit]
-    scores = {found["chunk_id"]: found["score"] for found in candidates}
+    passages: Sequence[Passage]
+    if len(query) > 2 and query[0] == query[-1] == '"':
+        passages = (await context.library.find_text(scope, query[1:-1], limit)).passages
+        scores = {passage.chunk_id: 1.0 for passage in passages}
+    else:
+        candidates = (await search(query, "", scope, find_mode(modes, "standard").retrieval, context))[:limit]
+        scores = {found["chunk_id"]: found["score"] for found in candidates}
+        passages = await context.library.read_passages(scope, list(scores))
     return [
         {
             "document_id": passage.document_id,
@@ -54,5 +63,5 @@ async def find_passages(
             "text": passage.text,
             "score": scores[passage.chunk_id],
         }
-        for passage in await context.library.read_passages(scope, list(scores))
+        for passage in passages
     ]

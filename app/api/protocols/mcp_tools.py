@@ -163,7 +163,8 @@ class Tools:
         return ToolResult("\n".join(lines), describe_answer(ended, seen))
 
     async def search(self, given: SearchArguments, report: Report) -> ToolResult:
-        """Find passages of the documents by meaning and by words, best first, without answering."""
+        """Find passages of the documents by meaning and by words, best first, without answering; what stands in double
+        quotes letter by letter."""
         scope = self._scope(given, given.document_ids, given.where)
         found = await find_passages(given.question, scope, given.limit, self.modes, self.make_context())
         lines = [

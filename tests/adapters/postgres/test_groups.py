@@ -51,6 +51,7 @@ async def search(library: PostgresLibrary, scope: Scope) -> dict[str, set[str]]:
         "passages": {p.text for p in await library.read_passages(scope, chunk_ids)},
         "around": {p.text for p in await library.read_around(scope, chunk_ids, 1, 1)},
         "outline": {p.text for p in await library.read_outline(scope, hidden, 9)} | {OPEN},
+        "exact": {p.text for p in (await library.find_text(scope, "canteen", 9)).passages},
         "text": {each.text for each in await library.read_texts(scope, [hidden])} | {OPEN},
         "titles": {OPEN if each.title == "Canteen" else HIDDEN for each in await library.list_recent(scope, 9)},
         "list": {OPEN if d.title == "Canteen" else HIDDEN for d in (await library.list_documents(scope, 9)).documents},

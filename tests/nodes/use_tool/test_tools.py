@@ -145,3 +145,22 @@ async def test_an_outline_names_headings_without_text_of_their_own(services: Ser
     update, _ = await use(services, {"name": "outline", "arguments": {"document": "Guide"}})
     lines = [line.partition(" (")[0].strip() for line in read_result(update)["result"].splitlines()]
     assert lines == ["Guide", "Docker", "Option", "Consul", "Option"]
+
+
+async def test_a_text_is_found_letter_by_letter(services: Services) -> None:
+    text = "# Codes\n\n" + "\n\n".join(
+        f"## Case {each}\n\nError 0.13{each} is told by the lamp. {'It blinks. ' * 40}" for each in range(10)
+    )
+    await services.library.ingestion.add("default", "codes.md", text.encode())
+    update, _ = await use(
+        services,
+        {"name": "find", "arguments": {"text": "error 0.135"}},
+        {"name": "find", "arguments": {"text": "0.13"}},
+        {"name": "find", "arguments": {"text": "0,13"}},
+    )
+    one, many, none = update["work"][-1]["calls"]
+    assert one["result"] == "'error 0.135' stands in 1 passages."
+    assert ["0.135" in update["sources"][number - 1]["text"] for number in one["sources"]] == [True]
+    assert many["result"] == "'0.13' stands in 10 passages; the first 8 follow."
+    assert len(many["sources"]) == 8
+    assert (none["result"], none["sources"]) == ("It stands nowhere.", [])

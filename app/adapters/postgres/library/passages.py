@@ -10,7 +10,7 @@ from app.adapters.postgres.documents.catalog import read_line
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import DocumentList, DocumentText, ListedDocument, Passage
+from domain.documents import DocumentList, DocumentText, ListedDocument, Passage, PassageList
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
 from domain.text.blocks import Span
@@ -82,6 +82,17 @@ _READ_OUTLINE: LiteralString = f"""
     LIMIT %(limit)s
 """
 
+_FIND_TEXT: LiteralString = f"""
+    SELECT {_COLUMNS}, count(*) OVER () AS total
+    FROM documents d
+    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
+    JOIN chunk_places p ON p.chunk_id = c.id
+    WHERE d.workspace_id = %(workspace_id)s AND strpos(lower(c.content), lower(%(text)s)) > 0
+      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+    ORDER BY d.source, p.chunk_index
+    LIMIT %(limit)s
+"""
+
 _READ_TEXTS: LiteralString = """
     SELECT document_id::text AS id, title, source, text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(asked)s::uuid[])
@@ -140,6 +151,10 @@ class PassageReader:
         outlined = parse_ids([document_id])
         rows = await self._fetch(scope, _READ_OUTLINE, outlined=outlined, limit=limit, start=start, end=end)
         return [_read_passage(row) for row in rows]
+
+    async def find_text(self, scope: Scope, text: str, limit: int) -> PassageList:
+        rows = await self._fetch(scope, _FIND_TEXT, text=text, limit=limit)
+        return PassageList(tuple(map(_read_passage, rows)), rows[0]["total"] if rows else 0)
 
     async def read_texts(self, scope: Scope, document_ids: Sequence[str]) -> list[DocumentText]:
         rows = await self._fetch(scope, _READ_TEXTS, asked=join_ids(document_ids))
