@@ -24,8 +24,9 @@ async def run_embedded() -> int:
 
         await serve_owner(settings, lambda url, token: _tell(url=url, key=token))
     except AskgraphError as error:
+        # Who has started it says so.
         _tell(error={"code": error.code, "message": error.message})
-        raise
+        return 1
     return 0
 
 

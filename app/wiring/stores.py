@@ -3,7 +3,6 @@ in a fifth of the time; all other parts are built on them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
@@ -17,10 +16,6 @@ from app.adapters.postgres.retention import PostgresRetention
 from app.settings import Settings
 from app.wiring.database import Database, open_database
 from app.wiring.object_storage import open_object_storage
-
-if TYPE_CHECKING:
-    # The ports import NumPy for their types.
-    from domain.ports.documents import DocumentCatalog
 
 
 class Stores:
@@ -52,18 +47,3 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     """Open the database. Raises `ConfigurationError` and `DatabaseUnavailable`."""
     async with open_database(settings) as database:
         yield Stores(settings, database)
-
-
-@asynccontextmanager
-async def open_catalog(settings: Settings) -> AsyncIterator["DocumentCatalog"]:
-    """Open the list of the documents that questions are answered from: that of the database, or the table of another
-    application. Raises `ConfigurationError` and `DatabaseUnavailable`."""
-    if settings.pgvectorstore is None:
-        async with open_stores(settings) as stores:
-            yield stores.catalog
-        return
-    # Imports and loads the models, which takes seconds. The table is mapped by parts that need them.
-    from app.wiring.services import open_services
-
-    async with open_services(settings) as services:
-        yield services.library.documents

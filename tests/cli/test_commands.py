@@ -1,86 +1,19 @@
-"""Commands, run as users run them: from another directory, with a home of their own. Most run within this process,
-because a new one takes seconds to import everything and to load the model."""
+"""Commands, on the server that runs in their home."""
 
 import asyncio
 import json
-import logging
-import os
 import re
-import subprocess
-import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from signal import SIGINT
-from typing import Any
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
 from app.adapters.embedded import open_servers
-from app.cli import cli
+from tests.cli.commands import ASKGRAPH, environment, read, run, run_installed
 from tests.wire.openai import serve_openai
-
-ASKGRAPH = Path(sys.executable).with_name("askgraph")
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home whose embedded servers keep running, so that no command has to start them."""
-    folder = tmp_path_factory.mktemp("home")
-    with asyncio.Runner() as runner:
-        servers = open_servers(folder / "data")
-        runner.run(servers.__aenter__())
-        yield folder
-        runner.run(servers.__aexit__(None, None, None))
-
-
-def environment(home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    return kept | {"HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
-
-
-@dataclass
-class Said:
-    """The output of a command."""
-
-    stdout: str
-    stderr: str
-
-
-def run_installed(home: Path, *arguments: str, code: int = 0) -> Said:
-    """Run the installed command in a new process."""
-    done = subprocess.run(
-        [ASKGRAPH, *arguments],
-        env=environment(home),
-        cwd=home,
-        capture_output=True,
-        timeout=120,
-        check=False,
-        encoding="utf-8",
-    )
-    assert done.returncode == code, done.stderr
-    return Said(done.stdout, done.stderr)
-
-
-def run(home: Path, *arguments: str, code: int = 0, **variables: str) -> Said:
-    """Run the command within this process."""
-    level = logging.getLogger("askgraph").level
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(home)
-        # `--server` sets the variable, which the next command must not find.
-        named = {"ASKGRAPH_SERVER": None, **environment(home), **variables}
-        done = CliRunner(env=named).invoke(cli, arguments, catch_exceptions=False)
-    logging.getLogger("askgraph").setLevel(level)
-    assert done.exit_code == code, done.stderr
-    return Said(done.stdout, done.stderr)
-
-
-def read(said: Said) -> Any:
-    return json.loads(said.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +34,8 @@ def test_files_are_handed_over_and_listed(home: Path, documents: Path) -> None:
     assert "askgraph documents --waiting -w later" in shown.stdout
     assert "There is no such file" in shown.stderr
     second, listed = read(run(home, "documents", "--waiting", "-w", "later", "--json"))
-    assert (second["ingestion_id"] in shown.stdout, listed) == (True, first)
-    listing = run(home, "documents", "--waiting", "-w", "later").stdout
-    assert first["ingestion_id"] in listing
-    assert "queued" in listing
+    assert (second["ingestion_id"] in shown.stdout, listed["ingestion_id"]) == (True, first["ingestion_id"])
+    assert first["ingestion_id"] in run(home, "documents", "--waiting", "-w", "later").stdout
 
 
 @pytest.mark.timeout(400)

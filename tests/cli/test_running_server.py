@@ -1,24 +1,19 @@
 """Commands that use the running server of their home instead of loading the models again."""
 
 import json
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
-from tests.cli.test_commands import environment, read, run
+from tests.cli.commands import ALONE, environment, read, run
 
 QUESTION = "How long is the warranty of the Falke?"
 FALKE = "# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.\n"
 
 MODELS = {"onnxruntime", "langgraph", "openai", "graphs"}
-
-ALONE = {"ASKGRAPH_LOAD_SAMPLES": "false"}
 
 MAIN = """
 import sys
@@ -40,21 +35,6 @@ def list_imported(home: Path, *arguments: str, code: int = 0, **variables: str) 
     )
     assert done.returncode == code, done.stderr
     return done.stdout, set(done.stderr.splitlines()[-1].split())
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home whose server runs."""
-    home = tmp_path_factory.mktemp("served")
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0"]
-    with subprocess.Popen(command, env=environment(home) | ALONE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        assert any("Ctrl-C" in line for line in server.stdout)
-        with pytest.MonkeyPatch.context() as patch:
-            # The settings of commands in this process, which have to be those of the server.
-            patch.setenv("ASKGRAPH_LOAD_SAMPLES", "false")
-            yield home
-        server.send_signal(signal.SIGINT)
 
 
 def find_server(home: Path) -> dict[str, str]:
@@ -123,7 +103,6 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     assert "team=sales" in send("documents")
     [listed] = json.loads(send("runs", "--json"))["runs"]
     assert "answered by local" in send("why", listed["run_id"])
-    assert json.loads(send("costs", "--json"))["total"]["runs"] == 1
     made = httpx.post(f"{url}/api/assistants", params={"workspace": "far"}, json={"name": "our desk"})
     assert made.status_code == 201
     assert json.loads(send("ask", QUESTION, "--mode", "our desk", "--json"))["mode"] == "our desk@1"
@@ -132,11 +111,6 @@ def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_pat
     refused = run(tmp_path, "keys", "list", code=2, ASKGRAPH_SERVER=url).stderr
     assert "works on the data of this machine" in refused
     assert not (tmp_path / "data").exists()
-
-
-def test_with_other_settings_the_server_is_not_used(home: Path) -> None:
-    _, imported = list_imported(home, "why", "nonsense", code=2, ASKGRAPH_MODEL_TIMEOUT="59")
-    assert imported & MODELS
 
 
 def test_what_a_command_changes_is_recorded_once_with_the_address_that_it_came_from(home: Path, tmp_path: Path) -> None:

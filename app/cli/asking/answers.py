@@ -1,8 +1,7 @@
 """Shows the events of a run, for `ask` and `replay`."""
 
 import sys
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Sequence
 
 from app.api.schema.descriptions import describe_answer
 from app.cli.support.running import print_json
@@ -135,22 +134,11 @@ class _JsonPrinter:
         return int(ended["type"] == "error" if compared is None else not compared["identical"])
 
 
-async def show_events(events: AsyncGenerator[Event], *, as_json: bool) -> int:
-    """Print a run's answer as it is written, or as JSON at its end, and return the exit code.
+def show_events(events: Iterable[Event], *, as_json: bool) -> int:
+    """Print a run's answer as a server streams it, or as JSON at its end, and return the exit code.
 
-    The code is 1 if the run failed, or if a strict replay differs from its recording.
-    """
-    printer = _JsonPrinter() if as_json else _TextPrinter()
-    async with aclosing(events) as open_events:
-        async for event in open_events:
-            printer.show(event)
-    return printer.finish()
-
-
-def show_streamed_events(events: Iterable[Event], *, as_json: bool) -> int:
-    """Do the same for events that a server streams.
-
-    Raises `Unavailable` if the stream ends before the run does.
+    The code is 1 if the run failed, or if a strict replay differs from its recording. Raises `Unavailable` if the
+    stream ends before the run does.
     """
     printer = _JsonPrinter() if as_json else _TextPrinter()
     last = None

@@ -3,7 +3,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.asking.answers import show_events, show_streamed_events
+from app.cli.asking.answers import show_events
 from app.cli.support.options import (
     DocumentsOption,
     JsonOption,
@@ -14,11 +14,10 @@ from app.cli.support.options import (
     new_cli,
     read_scope,
 )
-from app.cli.support.running import run, run_on_server
+from app.cli.support.running import ask_server
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import err
 from domain.errors import UnknownWorkspace
-from domain.people.access import OWNER
 from domain.people.names import find_nearest
 from domain.ports.workspaces import MOST
 from domain.profile import MOST_SOURCES
@@ -46,14 +45,17 @@ def ask(
 ) -> None:
     """Ask a question and stream the answer with its sources."""
 
-    # The API begins a thread or a workspace at its first question; at a terminal, a new name is more likely a typo.
-    checks_workspace = not create and workspace != DEFAULT_SCOPE.workspace_id
-
-    def ask_server(server: ServerClient) -> int:
-        if checks_workspace:
+    def work(server: ServerClient) -> int:
+        # The API begins a thread or a workspace at its first question; here, a new name is more likely a typo.
+        if not create and workspace != DEFAULT_SCOPE.workspace_id:
             _require_workspace(workspace, (each["id"] for each in server.get("workspaces")["workspaces"]))
         if thread is not None and not create:
             server.get("threads", thread, workspace=workspace, limit=1)
+        if server.is_started and not server.get("library", workspace=workspace, limit=1)["all"]:
+            err.print(
+                "[yellow]There are no documents here.[/yellow] `askgraph ingest FOLDER` adds yours; "
+                "`askgraph serve` begins with a sample library."
+            )
         body = {
             "question": question,
             "workspace": workspace,
@@ -63,34 +65,12 @@ def ask(
             "mode": mode,
             "threshold": threshold,
             "limit": limit,
-            # Ctrl-C stops the run, as it does without a server.
+            # Ctrl-C stops the run.
             "on_disconnect": "cancel",
         }
-        return show_streamed_events(server.stream("chat", body=body), as_json=as_json)
+        return show_events(server.stream("chat", body=body), as_json=as_json)
 
-    async def ask_here() -> int:
-        from app.answering.requests import Ask
-        from app.settings import read_settings
-        from app.wiring.services import open_services
-
-        async with open_services(read_settings()) as services:
-            if checks_workspace:
-                _require_workspace(workspace, (each.id for each in await services.workspaces.list(OWNER)))
-            if thread is not None and not create:
-                await services.runs.threads.require(workspace, thread)
-            if await services.library.documents.is_untouched(workspace):
-                err.print(
-                    "[yellow]No documents have been added here.[/yellow] `askgraph ingest FOLDER` adds yours; "
-                    "`askgraph serve` begins with a sample library."
-                )
-            asked = Ask(
-                question, read_scope(workspace, document, where), thread, mode, threshold=threshold, limit=limit
-            )
-            async with services.make_run_manager() as runs:
-                return await show_events(await runs.ask(asked), as_json=as_json)
-
-    run_on_server(ask_server)
-    run(ask_here())
+    ask_server(work)
 
 
 def _require_workspace(wanted: str, listed: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from app.modes import read_modes
 from app.settings import Settings, read_settings
 from app.support.terminal import count, err, escape, new_table, out, print_table, shorten, show_progress
 from app.wiring.services import open_services
-from app.wiring.stores import open_catalog, open_stores
+from app.wiring.stores import open_stores
 from domain.errors import InputError, UnknownMode
 from domain.profile import Profile
 
@@ -89,14 +89,14 @@ async def _write_rated(
     if len(folders) != 1:
         raise InputError("Name one folder to write the set to.")
     folder = Path(folders[0])
-    async with open_stores(settings) as stores, open_catalog(settings) as catalog:
+    async with open_stores(settings) as stores:
         rated = await stores.feedback.list(workspace_id, parse_since(since), limit)
         if not rated:
             out.print("Nothing was rated since then.")
             return 0
         written = FeedbackSet(folder, stores.originals.read)
         for each in dict.fromkeys(run.workspace_id for run in rated):
-            await written.add_library(each, await catalog.list(each))
+            await written.add_library(each, await stores.catalog.list(each))
     written.add_questions(rated)
     print_written(folder, written.exported)
     return 0

@@ -1,20 +1,15 @@
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, cast
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
-from app.api.schema.descriptions import describe_erasure
-from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_json, run, run_on_server
+from app.cli.support.running import ask_server, print_json
 from app.cli.support.server_client import ServerClient
 from app.support.terminal import confirm, count, err, escape, is_asked, out
-from domain.errors import NotFound, UnknownDocument, UnknownThread
+from domain.errors import NotFound
 
 cli = new_cli()
-
-Erase = Callable[[str, bool], Awaitable[dict[str, Any]]]
-"""Erases what has this id, or only says what would go: an erasure as the API describes it."""
 
 
 @cli.command()
@@ -38,15 +33,27 @@ def delete(
     sentences. The exit code is 1 if something is left; the command may be repeated.
     """
 
-    async def work(erase: Erase) -> int:
+    def work(server: ServerClient) -> int:
+        def erase(target: str, *, dry: bool) -> Any:
+            query = {"workspace": workspace} | ({"dry_run": "true"} if dry else {})
+            if not everywhere:
+                return server.delete("documents", target, **query)
+            try:
+                return server.delete("documents", target, everywhere="true", **query)
+            except NotFound as no_document:
+                try:
+                    return server.delete("threads", target, **query)
+                except NotFound as no_thread:
+                    raise NotFound(f"{no_document.message} {no_thread.message}") from None
+
         # All of them, so that nothing goes where one id is unknown.
-        previews = [await erase(each, True) for each in ids]
+        previews = [erase(each, dry=True) for each in ids]
         if dry_run or is_asked(yes) or not everywhere:
             _show(previews, as_json=as_json and dry_run, everywhere=everywhere)
         if dry_run:
             return 0
         confirm("Delete this?", yes)
-        erased = [await erase(each, False) for each in ids]
+        erased = [erase(each, dry=False) for each in ids]
         if not everywhere:
             return 0
         if as_json:
@@ -56,59 +63,7 @@ def delete(
                 print_erasure(each)
         return int(any(each["found"] for each in erased))
 
-    def ask_server(server: ServerClient) -> int:
-        import asyncio
-
-        async def erase(target: str, dry: bool) -> dict[str, Any]:
-            query = {"workspace": workspace} | ({"dry_run": "true"} if dry else {})
-            if not everywhere:
-                return cast(dict[str, Any], server.delete("documents", target, **query))
-            try:
-                return cast(dict[str, Any], server.delete("documents", target, everywhere="true", **query))
-            except NotFound as no_document:
-                try:
-                    return cast(dict[str, Any], server.delete("threads", target, **query))
-                except NotFound as no_thread:
-                    raise _join(no_document, no_thread) from None
-
-        return asyncio.run(work(erase))
-
-    async def delete_here() -> int:
-        from app.history.forgetting import count_deletion, find_deletable
-        from app.settings import read_settings
-        from app.wiring.services import open_services
-        from domain.scope import Scope
-
-        async with open_services(read_settings()) as services:
-            forgetting = services.make_forgetting()
-            await forgetting.resume()
-
-            async def erase(target: str, dry: bool) -> dict[str, Any]:
-                if not everywhere:
-                    document = await find_deletable(services.library.documents, Scope(workspace), target)
-                    if not dry:
-                        await services.library.ingestion.delete(workspace, target)
-                        await record_command(services.audit, "delete", workspace, [target])
-                    return describe_erasure(count_deletion(document))
-                try:
-                    erasure = await forgetting.forget_document(workspace, target, dry_run=dry)
-                except UnknownDocument as no_document:
-                    try:
-                        erasure = await forgetting.forget_thread(workspace, target, dry_run=dry)
-                    except UnknownThread as no_thread:
-                        raise _join(no_document, no_thread) from None
-                if not dry:
-                    await record_command(services.audit, "delete --everywhere", workspace, [target])
-                return describe_erasure(erasure)
-
-            return await work(erase)
-
-    run_on_server(ask_server)
-    run(delete_here())
-
-
-def _join(no_document: NotFound, no_thread: NotFound) -> NotFound:
-    return NotFound(f"{no_document.message} {no_thread.message}")
+    ask_server(work)
 
 
 def _show(erasures: list[dict[str, Any]], *, as_json: bool, everywhere: bool) -> None:

@@ -1,27 +1,21 @@
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import TypeAdapter
 
 from app.cli.support.options import JsonOption, WhereOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_json, print_result, show_there_or_here
-from app.settings import read_settings
+from app.cli.support.running import ask_server, print_result
+from app.cli.support.server_client import ServerClient
 from app.support.terminal import count, escape, new_table, out, print_table
-from app.wiring.stores import open_catalog, open_stores
 from domain.documents import Document, name_unread
-from domain.errors import UnknownDocument, UnknownIngestion
-from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata
-from domain.library.where import Scalar, Where
-
-if TYPE_CHECKING:
-    from app.cli.support.server_client import ServerClient
-    from domain.ports.documents import DocumentCatalog
+from domain.library.where import Scalar
 
 _MOST_WAITING = 100
 """Files that were handed over and are listed, the latest first."""
+_DOCUMENTS = TypeAdapter(list[Document])
 
 cli = new_cli()
 
@@ -47,80 +41,27 @@ def documents(
 ) -> None:
     """List the documents, or the files that wait to be read."""
 
-    if document_id is not None:
-        show_there_or_here(
-            lambda found: _show_document(found, as_json),
-            lambda server: server.get("documents", document_id, workspace=workspace),
-            lambda: _find_document(workspace, document_id),
-            only_named=True,
-        )
-    if unseen is not None:
-        show_there_or_here(
-            lambda found: print_result(_print_unseen, found, as_json=as_json),
-            lambda server: server.get("documents", unseen, "unseen", workspace=workspace),
-            lambda: _find_unseen(workspace, unseen),
-            only_named=True,
-        )
-    if waiting or cancel:
-        show_there_or_here(
-            lambda found: _show_waiting(found, as_json),
-            lambda server: _ask_for_waiting(server, workspace, cancel or ()),
-            lambda: _find_waiting(workspace, cancel or ()),
-            only_named=True,
-        )
+    def work(server: ServerClient) -> int:
+        if document_id is not None:
+            found = server.get("documents", document_id, workspace=workspace)
+            return print_result(_print_document, found, as_json=as_json)
+        if unseen is not None:
+            found = server.get("documents", unseen, "unseen", workspace=workspace)
+            return print_result(_print_unseen, found, as_json=as_json)
+        if waiting or cancel:
+            found = [server.delete("ingestions", each, workspace=workspace) for each in cancel or ()]
+            found = found or server.get("ingestions", workspace=workspace, limit=_MOST_WAITING)["ingestions"]
+            return print_result(print_waiting, found, as_json=as_json)
+        found = server.get("documents", workspace=workspace, where=where)["documents"]
+        return print_result(lambda found: print_documents(_DOCUMENTS.validate_python(found)), found, as_json=as_json)
 
-    async def list_here() -> Sequence[Document]:
-        async with open_catalog(read_settings()) as catalog:
-            return await catalog.list(workspace, Where.parse_option(where))
-
-    def list_there(server: "ServerClient") -> Sequence[Document]:
-        listed = server.get("documents", workspace=workspace, where=where)["documents"]
-        return TypeAdapter(list[Document]).validate_python(listed)
-
-    def show(found: Sequence[Document]) -> int:
-        if as_json:
-            # Only this form needs it, and it imports what describes runs too.
-            from app.api.schema.descriptions import describe
-
-            print_json([describe(d) for d in found])
-        else:
-            print_documents(found)
-        return 0
-
-    show_there_or_here(show, list_there, list_here, only_named=True)
+    ask_server(work)
 
 
-async def _find_unseen(workspace_id: str, document_id: str) -> dict[str, Any]:
-    from app.ingest.parser_workers import ParserWorkers
-    from app.ingest.unseen import describe_unseen
-
-    async with open_stores(read_settings()) as stores, ParserWorkers() as workers:
-        document = await _get(stores.catalog, workspace_id, document_id)
-        return await describe_unseen(document, stores.originals, workers)
-
-
-async def _find_document(workspace_id: str, document_id: str) -> dict[str, Any]:
-    from app.api.schema.descriptions import describe
-
-    async with open_catalog(read_settings()) as catalog:
-        return describe(await _get(catalog, workspace_id, document_id))
-
-
-async def _get(catalog: "DocumentCatalog", workspace_id: str, document_id: str) -> Document:
-    document = await catalog.get(workspace_id, document_id)
-    if document is None:
-        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    return document
-
-
-def _show_document(found: dict[str, Any], as_json: bool) -> int:
-    document = TypeAdapter(Document).validate_python(found)
-    if as_json:
-        print_json(found)
-    else:
-        print_documents([document])
-        out.print(f"Not read: {escape(name_unread(document.unread)) or 'nothing that is known'}")
-    return 0
+def _print_document(found: dict[str, Any]) -> None:
+    [document] = _DOCUMENTS.validate_python([found])
+    print_documents([document])
+    out.print(f"Not read: {escape(name_unread(document.unread)) or 'nothing that is known'}")
 
 
 def _print_unseen(found: dict[str, Any]) -> None:
@@ -129,44 +70,20 @@ def _print_unseen(found: dict[str, Any]) -> None:
         out.print(f"{escape(each['why'])}: {escape(each['text'])}")
 
 
-def _ask_for_waiting(server: "ServerClient", workspace_id: str, cancel: Sequence[str]) -> list[IngestionStatus]:
-    cancelled = [server.cancel_ingestion(workspace_id, each) for each in cancel]
-    return cancelled or server.list_ingestions(workspace_id, _MOST_WAITING)
-
-
-async def _find_waiting(workspace_id: str, cancel: Sequence[str]) -> Sequence[IngestionStatus]:
-    async with open_stores(read_settings()) as stores:
-        cancelled = []
-        for ingestion_id in cancel:
-            status = await stores.ingestions.cancel(workspace_id, ingestion_id)
-            if status is None:
-                raise UnknownIngestion(f"There is no ingestion {ingestion_id!r} in this workspace.")
-            cancelled.append(status)
-        return cancelled or await stores.ingestions.list(workspace_id, _MOST_WAITING)
-
-
-def _show_waiting(found: Sequence[IngestionStatus], as_json: bool) -> int:
-    if as_json:
-        from app.api.schema.descriptions import describe_ingestion
-
-        print_json([describe_ingestion(status) for status in found])
-    else:
-        print_waiting(found)
-    return 0
-
-
-def print_waiting(statuses: Sequence[IngestionStatus]) -> None:
+def print_waiting(found: Sequence[dict[str, Any]]) -> None:
     """Print a row per file that was handed over: its state, and its result or error."""
     table = new_table()
     # An id that is broken over two lines cannot be copied.
-    table.add_column("id", min_width=max((len(status.ingestion_id) for status in statuses), default=0))
+    table.add_column("id", min_width=max((len(each["ingestion_id"]) for each in found), default=0))
     for column in ("state", "accepted", "source", ""):
         table.add_column(column, overflow="fold")
-    for status in statuses:
-        report = status.report
-        said = report and (report.error or report.note or f"{report.status}, {count(report.chunks, 'chunk')}")
-        accepted = f"{status.accepted_at:%Y-%m-%d %H:%M:%S}"
-        table.add_row(status.ingestion_id, status.state, accepted, escape(status.source), escape(said or ""))
+    for each in found:
+        report = each["report"]
+        said = report and (
+            report["error"] or report["note"] or f"{report['status']}, {count(report['chunks'], 'chunk')}"
+        )
+        accepted = each["accepted_at"][:19].replace("T", " ")
+        table.add_row(each["ingestion_id"], each["state"], accepted, escape(each["source"]), escape(said or ""))
     print_table(table)
 
 

@@ -11,7 +11,7 @@ import typer
 from app.api.schema.descriptions import describe_ingest, describe_ingestion
 from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_json, print_result, run, run_on_server
+from app.cli.support.running import ask_server, fail, print_json, print_result, run
 from app.cli.support.server_client import ServerClient
 from app.ingest.background import HandedOver, hand_over, into_queue
 from app.ingest.formats import list_formats
@@ -21,7 +21,7 @@ from app.settings import Settings, read_settings
 from app.support.terminal import Progress, count, err, escape, out, show_progress
 from app.wiring.stores import open_stores
 from domain.documents import DocumentReport, IngestReport, check_groups
-from domain.errors import InputError, UnreadableDocument
+from domain.errors import AskgraphError, InputError, UnreadableDocument
 from domain.library.ingestions import IngestionStatus
 from domain.library.metadata import Metadata, read_pairs
 
@@ -75,9 +75,8 @@ def ingest(
     if not paths:
         raise typer.BadParameter("Name files or folders.")
 
-    def ask_server(server: ServerClient) -> int:
+    def work(server: ServerClient) -> int:
         started = perf_counter()
-        settings, given = read_settings(), _read_given(meta, group, no_meta=no_meta)
         if settings.server is None:
             handed = asyncio.run(_hand_over(settings, workspace, paths, given))
         else:
@@ -89,15 +88,16 @@ def ingest(
         report = IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
         return _report_ingest(report, as_json)
 
-    async def work() -> int:
-        settings, given = read_settings(), _read_given(meta, group, no_meta=no_meta)
-        if background:
-            return _report_handed_over(await _hand_over(settings, workspace, paths, given), workspace, as_json)
-        with show_progress(transient=True, log=False) as progress:
-            return _report_ingest(await _read_here(settings, workspace, paths, given, progress), as_json)
+    async def queue() -> int:
+        return _report_handed_over(await _hand_over(settings, workspace, paths, given), workspace, as_json)
 
-    run_on_server(ask_server)
-    run(work())
+    try:
+        settings, given = read_settings(), _read_given(meta, group, no_meta=no_meta)
+    except AskgraphError as error:
+        fail(error)
+    if background and settings.server is None:
+        run(queue())
+    ask_server(work)
 
 
 def _read_given(meta: list[str] | None, group: list[str] | None, *, no_meta: bool) -> _Given:
@@ -152,23 +152,6 @@ async def _hand_over(settings: Settings, workspace_id: str, paths: Sequence[Path
         refused = [each.source for each in handed.refused]
         await record_command(stores.audit, "ingest", workspace_id, [*taken, *refused], failed=not taken)
     return handed
-
-
-async def _read_here(
-    settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given, progress: Progress
-) -> IngestReport:
-    # Loads the embedding model.
-    from app.wiring.services import open_services
-
-    async with open_services(settings) as services:
-        report = await services.library.ingestion.add_paths(
-            workspace_id, paths, metadata=given.metadata, groups=given.groups, progress=progress
-        )
-        sources = [each.source for each in report.documents]
-        failed = len(report.failed) == len(sources)
-        await record_command(services.audit, "ingest", workspace_id, sources, failed=failed)
-        await services.library.wait_for_indexes()
-    return report
 
 
 async def _embed_again() -> int:

@@ -9,7 +9,7 @@ from app.cli.library.ingest import POLL_SECONDS
 from app.cli.support.auditing import record_command
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.support.running import as_command, print_json
-from app.cli.support.server_client import ServerClient
+from app.cli.support.server_client import ServerClient, open_server
 from app.ingest.background import hand_over_content
 from app.ingest.folder import Folder
 from app.ingest.parser_workers import ParserWorkers
@@ -27,7 +27,6 @@ from domain.ports.connectors import Connector, Content
 from domain.ports.documents import DocumentCatalog
 
 if TYPE_CHECKING:
-    from app.ingest.pipeline import Ingestion
     from domain.people.audit import AuditLog
     from domain.ports.ingestions import IngestionQueue
 
@@ -104,45 +103,15 @@ async def sync(
     async with open_connector(place, settings, max_pages=pages, source=source) as connector:
         if watch and not isinstance(connector, Folder):
             raise InputError("--watch follows a folder. Call this for an address now and then, such as by cron.")
-        server = ServerClient.find(settings)
-        if server is not None:
+        with open_server(settings) as server:
             async with open_stores(settings) as stores, ParserWorkers() as workers:
                 via = _OnServer(settings, server, stores.ingestions, workers, stores.audit)
                 return await follow(connector, via, stores.synced, stores.catalog, workers)
-        # Loads the embedding model.
-        from app.wiring.services import open_services
-
-        async with open_services(settings) as services:
-            library = services.library
-            here = _Here(library.ingestion, services.audit)
-            code = await follow(connector, here, library.synced, library.documents, library.parsers)
-            await library.wait_for_indexes()
-            return code
-
-
-@dataclass(frozen=True, slots=True)
-class _Here:
-    """Reads files in this process."""
-
-    ingestion: "Ingestion"
-    audit: "AuditLog"
-
-    async def add(self, workspace_id: str, source: str, content: Content, moved_from: str | None) -> DocumentReport:
-        report = await self.ingestion.add(
-            workspace_id, source, content.data, media_type=content.media_type, sidecar=content.metadata,
-            groups=content.groups, moved_from=moved_from,
-        )  # fmt: skip
-        await record_command(self.audit, "sync", workspace_id, [report.source], failed=report.status == "failed")
-        return report
-
-    async def delete(self, workspace_id: str, document_id: str) -> None:
-        await self.ingestion.delete(workspace_id, document_id)
-        await record_command(self.audit, "sync --delete", workspace_id, [document_id])
 
 
 @dataclass(frozen=True, slots=True)
 class _OnServer:
-    """Hands files to the running server, which has its embedding model loaded, and waits until it has read them."""
+    """Hands files to the server, and waits until it has read them."""
 
     settings: Settings
     server: ServerClient

@@ -1,11 +1,10 @@
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.support.running import print_result, show_there_or_here
+from app.cli.support.running import as_command, print_result
 from app.history.costs import parse_since, read_costs
 from app.settings import read_settings
 from app.support.terminal import count, escape, new_table, out, print_table
@@ -16,25 +15,18 @@ cli = new_cli()
 
 
 @cli.command()
-def costs(
+@as_command
+async def costs(
     since: Annotated[str, typer.Option(help="A span such as 24h, 7d or 2w, or a date.")] = "7d",
     by: Annotated[CostKey, typer.Option(help="Group by this.")] = "mode",
     workspace: AnyWorkspaceOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Show what answering has cost: runs, calls, tokens, dollars. Cached answers cost nothing."""
-
-    async def read_here() -> Mapping[str, Any]:
-        start = parse_since(since)
-        async with open_stores(read_settings()) as stores:
-            return await read_costs(stores.runs, workspace, start, by)
-
-    show_there_or_here(
-        partial(print_result, print_costs, as_json=as_json),
-        lambda server: server.get("costs", workspace=workspace, since=since, by=by),
-        read_here,
-        only_named=True,
-    )
+    start = parse_since(since)
+    async with open_stores(read_settings()) as stores:
+        report = await read_costs(stores.runs, workspace, start, by)
+    return print_result(print_costs, report, as_json=as_json)
 
 
 def print_costs(report: Mapping[str, Any]) -> None:

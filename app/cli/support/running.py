@@ -1,12 +1,11 @@
-"""Runs a command: opens what it needs, turns errors into one line and an exit code."""
+"""Runs a command: on a server or on the data of this machine, and turns errors into one line and an exit code."""
 
 import gc
 import json
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import closing
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -26,11 +25,8 @@ Given = ParamSpec("Given")
 
 
 def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, needs_data: bool = True) -> NoReturn:
-    """Run a command to its end and exit with the code that it returns.
-
-    An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1. One
-    that needs the data of this machine is refused where a server is named.
-    """
+    """Run a command to its end and exit with the code that it returns; see `finish`. One that needs the data of this
+    machine is refused where a server is named."""
     import uvloop
 
     if needs_data and (server := os.environ.get("ASKGRAPH_SERVER")):
@@ -44,16 +40,7 @@ def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, nee
 
     _configure_logging(log_level)
     gc.enable()
-    try:
-        code = uvloop.run(work)
-    except AskgraphError as error:
-        fail(error)
-    except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
-        # Of a path that was given.
-        fail(InputError(f"{str(error.filename)!r} cannot be used: {error.strerror}."))
-    except KeyboardInterrupt:
-        code = 130
-    raise typer.Exit(code)
+    finish(lambda: uvloop.run(work))
 
 
 def as_command(work: Callable[Given, Coroutine[Any, Any, int]]) -> Callable[Given, None]:
@@ -66,48 +53,34 @@ def as_command(work: Callable[Given, Coroutine[Any, Any, int]]) -> Callable[Give
     return begin
 
 
-def run_on_server(work: Callable[["ServerClient"], int], *, only_named: bool = False) -> None:
-    """Run a command on the server that is named, or runs in this home, and exit; return if there is none. If
-    `only_named`, a server of this home does not count, because the command is quicker here.
-
-    The server has its models loaded, which takes longer than the work of most commands.
-    """
-    from app.cli.support.server_client import ServerClient
+def ask_server(work: "Callable[[ServerClient], int]") -> NoReturn:
+    """Run a command on the server that is named, else on the one that runs in this home, else on one that is started
+    for it; then exit. See `finish`."""
+    from app.cli.support.server_client import open_server
     from app.settings import read_settings
 
+    def ask() -> int:
+        with open_server(read_settings()) as server:
+            return work(server)
+
+    finish(ask)
+
+
+def finish(work: Callable[[], int]) -> NoReturn:
+    """Do a command's work, and exit with the code that it returns.
+
+    An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1.
+    """
     try:
-        settings = read_settings()
-        if only_named and settings.server is None:
-            return
-        server = ServerClient.find(settings)
-        if server is None:
-            return
-        with closing(server):
-            code = work(server)
+        code = work()
     except AskgraphError as error:
         fail(error)
+    except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
+        # Of a path that was given.
+        fail(InputError(f"{str(error.filename)!r} cannot be used: {error.strerror}."))
     except KeyboardInterrupt:
         code = 130
     raise typer.Exit(code)
-
-
-def show_there_or_here(
-    show: Callable[[Any], int],
-    there: "Callable[[ServerClient], Any]",
-    here: Callable[[], Awaitable[Any]],
-    *,
-    only_named: bool = False,
-    of_files: bool = False,
-) -> NoReturn:
-    """Show what a running server finds, or what is found on this machine where there is none; see `run_on_server`. A
-    command `of_files` needs neither a server nor the data of this machine."""
-    if not of_files:
-        run_on_server(lambda server: show(there(server)), only_named=only_named)
-
-    async def work() -> int:
-        return show(await here())
-
-    run(work(), needs_data=not of_files)
 
 
 def write_file(file: Path, data: bytes) -> None:

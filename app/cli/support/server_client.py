@@ -1,9 +1,9 @@
-"""Talks to a running server, so that a command need not load models and open everything again: the one that is named by
-`--server` or `ASKGRAPH_SERVER`, else the one of this home."""
+"""Talks to a server: the one that is named by `--server` or `ASKGRAPH_SERVER`, else the one of this home. Where none
+runs there, one is started for the command and ends with it; `askgraph serve` saves these seconds."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,9 @@ from pydantic import TypeAdapter
 import askgraph
 from app.serving.address import find_server
 from app.settings import Settings, reveal
+from app.support.terminal import err
 from askgraph.calls import Request, join_path
+from askgraph.embedded import EmbeddedService
 from askgraph.following import Following
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, InputError, NotFound, Unavailable
@@ -36,21 +38,12 @@ class ServerClient:
     Raises the server's error as `NotFound`, `InputError` or `AskgraphError`, and `Unavailable` if the connection fails.
     """
 
-    def __init__(self, url: str, key: str, *, is_local: bool = False) -> None:
+    def __init__(self, url: str, key: str, *, is_local: bool = False, is_started: bool = False) -> None:
+        self.is_started = is_started
+        """True where the server was started for this command."""
         # No proxy leads to this machine.
         with _as_ours():
             self._client = askgraph.Client(url, key=key, http={"trust_env": not is_local})
-
-    @classmethod
-    def find(cls, settings: Settings) -> "ServerClient | None":
-        """Return a client of the server that is named, or runs in the home with these settings; None if there is none.
-
-        One that is named gets the key of the settings, and never the token of this home.
-        """
-        if settings.server is not None:
-            return cls(settings.server, reveal(settings.api_key))
-        address = find_server(settings)
-        return None if address is None else cls(address.url, reveal(settings.api_key) or address.token, is_local=True)
 
     def close(self) -> None:
         """Close the connection."""
@@ -105,11 +98,6 @@ class ServerClient:
         """Give up a file that has not been read yet."""
         return _read_status(self.delete("ingestions", ingestion_id, workspace=workspace))
 
-    def list_ingestions(self, workspace: str, limit: int) -> list[IngestionStatus]:
-        """List the files that wait or are being read, and those of the last hour."""
-        found = self.get("ingestions", workspace=workspace, limit=limit)
-        return [_read_status(each) for each in found["ingestions"]]
-
     def _read(self, request: Request) -> Any:
         content = self._send(request)
         return json.loads(content) if content else None
@@ -117,6 +105,37 @@ class ServerClient:
     def _send(self, request: Request) -> bytes:
         with _as_ours():
             return self._client.send(request)
+
+
+@contextmanager
+def open_server(settings: Settings) -> Iterator[ServerClient]:
+    """Open a client of the server that `find_address` finds."""
+    with find_address(settings) as (url, key, is_started):
+        is_local = settings.server is None
+        with closing(ServerClient(url, key, is_local=is_local, is_started=is_started)) as server:
+            yield server
+
+
+@contextmanager
+def find_address(settings: Settings) -> Iterator[tuple[str, str, bool]]:
+    """Yield address and key of the server that is named, or runs in the home with these settings, or is started there
+    until the end of the block; and whether it was.
+
+    One that is named gets the key of the settings, and never the token of this home.
+    """
+    key = reveal(settings.api_key)
+    if settings.server is not None:
+        yield settings.server, key, False
+    elif (address := find_server(settings)) is not None:
+        yield address.url, key or address.token, False
+    else:
+        service = EmbeddedService(settings.home)
+        with _as_ours(), err.status("Starting askgraph"):
+            started = service.start()
+        try:
+            yield *started, True
+        finally:
+            service.stop()
 
 
 def _leave_default(named: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_result, show_there_or_here
+from app.cli.support.running import ask_server, fail, finish, print_result
+from app.cli.support.server_client import ServerClient
 from app.support.terminal import escape, new_table, out, print_table
-from app.workbench.cli.targets import is_file, read_run, show_cost
+from app.workbench.cli.targets import is_file, read_file, show_cost
+from domain.errors import InputError
 
 cli = new_cli()
 
@@ -21,17 +24,21 @@ def diff(
 ) -> None:
     """Compare two runs: the first step where they part, and how both ended."""
 
-    async def diff_here() -> Mapping[str, Any]:
+    def work(server: ServerClient) -> int:
+        return show(server.get("runs", one, "diff", other, workspace=workspace))
+
+    def compare_files() -> int:
         from app.workbench.compare import difference
 
-        return difference.diff(await read_run(one, workspace), await read_run(other, workspace))
+        return show(difference.diff(*(read_file(Path(target)) for target in (one, other))))
 
-    show_there_or_here(
-        partial(print_result, print_difference, as_json=as_json),
-        lambda server: server.get("runs", one, "diff", other, workspace=workspace),
-        diff_here,
-        of_files=is_file(one) or is_file(other),
-    )
+    show = partial(print_result, print_difference, as_json=as_json)
+    files = [is_file(target) for target in (one, other)]
+    if all(files):
+        finish(compare_files)
+    if any(files):
+        fail(InputError("A file is compared with a file: write the other run to one with `askgraph export`."))
+    ask_server(work)
 
 
 def print_difference(found: Mapping[str, Any]) -> None:

@@ -4,9 +4,9 @@ from typing import Annotated
 import typer
 
 from app.cli.support.options import WorkspaceOption, new_cli
-from app.cli.support.running import show_there_or_here, write_file
+from app.cli.support.running import ask_server, write_file
+from app.cli.support.server_client import ServerClient
 from app.support.terminal import err
-from app.workbench.cli.targets import read_run
 
 cli = new_cli()
 
@@ -19,18 +19,10 @@ def export(
 ) -> None:
     """Write a run to a file that opens on any machine: states, tape, and what it cited."""
 
-    def keep(data: bytes) -> int:
+    def work(server: ServerClient) -> int:
+        data = server.download("runs", run_id, "bundle", workspace=workspace)
         write_file(file, data)
         err.print(f"{file}: {len(data):,} bytes. It holds what question, answer and documents say.", markup=False)
         return 0
 
-    async def export_here() -> bytes:
-        from app.workbench.replay.bundle import write_bundle
-
-        return write_bundle(await read_run(run_id, workspace))
-
-    show_there_or_here(
-        keep,
-        lambda server: server.download("runs", run_id, "bundle", workspace=workspace),
-        export_here,
-    )
+    ask_server(work)

@@ -6,16 +6,13 @@ import typer
 
 from app.cli.asking.answers import show_events
 from app.cli.support.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
-from app.cli.support.running import fail, print_json, run
+from app.cli.support.running import ask_server, fail, print_json, run
+from app.cli.support.server_client import ServerClient
 from app.settings import read_settings
-from app.support.terminal import count, err, escape, out
-from app.wiring.offline import open_offline
-from app.wiring.services import open_services
+from app.support.terminal import count, escape, out
 from app.workbench.cli.targets import is_file, read_file
-from app.workbench.replay.replay import Replay
-from app.workbench.replay.strict_replay import list_differences
 from app.workbench.tapes.tape import TapeUse
-from domain.errors import AskgraphError, InputError
+from domain.errors import AskgraphError, InputError, NotFound
 
 cli = new_cli()
 
@@ -78,29 +75,27 @@ def replay(
     [target] = targets
     check_thread(target)
 
-    async def work() -> int:
-        async with open_services(read_settings()) as services:
-            is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
-            wanted = Replay(
-                workspace,
-                thread_id=None if is_run else target,
-                checkpoint_id=checkpoint,
-                run_id=target if is_run else None,
-                node=node,
-                after=after,
-                changes=parsed,
-                mode=mode,
-                tape=tape,
-            )
-            async with services.make_run_manager() as turns:
-                replayer = services.make_replayer(turns)
-                plan = await replayer.plan(wanted)
-                if beginning or after or parsed or mode:
-                    err.print(f"[dim]{escape(plan.describe())}[/dim]")
-                opened = await replayer.execute(plan)
-                return await show_events(replayer.follow(opened), as_json=as_json)
+    def work(server: ServerClient) -> int:
+        run_id, thread_id = None, target
+        try:
+            run_id, thread_id = target, server.get("runs", target, workspace=workspace)["thread_id"]
+        except NotFound as error:
+            if checkpoint is None:
+                raise NotFound(f"{error.message} To replay a thread, name the checkpoint to run on from.") from None
+            run_id = None
+        body = {
+            "workspace": workspace,
+            "checkpoint_id": checkpoint,
+            "run_id": run_id,
+            "node": node,
+            "after": after,
+            "set": parsed,
+            "mode": mode,
+            "tape": tape,
+        }
+        return show_events(server.stream("threads", thread_id, "replay", body=body), as_json=as_json)
 
-    run(work())
+    ask_server(work)
 
 
 def _list_files(targets: list[str]) -> list[Path]:
@@ -114,6 +109,10 @@ def _list_files(targets: list[str]) -> list[Path]:
 
 async def _repeat_files(files: list[Path], as_json: bool) -> int:
     """Repeat the runs in files strictly, and compare. Returns the exit code."""
+    # The graph and the local judges.
+    from app.wiring.offline import open_offline
+    from app.workbench.replay.strict_replay import list_differences
+
     found: dict[str, list[str]] = {}
     async with open_offline(read_settings()) as (graph, ports):
         for file in files:

@@ -1,13 +1,12 @@
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_result, show_there_or_here
+from app.cli.support.running import ask_server, print_result
+from app.cli.support.server_client import ServerClient
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
-from domain.scope import Scope
 
 _LONGEST = 60
 """Characters shown of a question."""
@@ -37,23 +36,11 @@ def runs(
     filters: dict[str, Any] = {"since": since, "until": until, "text": text, "where": where}
     page: dict[str, Any] = {} if failed else {"limit": limit, "after": after}
 
-    async def list_here() -> Mapping[str, Any]:
-        # Opening the log takes a driver, and a filter a parser, which a command that asks a server does without.
-        from app.history.run_list import list_runs, read_filter
-        from app.settings import read_settings
-        from app.wiring.stores import open_stores
-        from app.workbench.explain.failures import group_failures
+    def work(server: ServerClient) -> int:
+        found = server.get("failures" if failed else "runs", workspace=workspace, **filters, **page)
+        return print_result(print_failures if failed else print_runs, found, as_json=as_json)
 
-        wanted = read_filter(**filters, **page)
-        async with open_stores(read_settings()) as stores:
-            find = group_failures if failed else list_runs
-            return await find(stores.runs, Scope(workspace), wanted)
-
-    show_there_or_here(
-        partial(print_result, print_failures if failed else print_runs, as_json=as_json),
-        lambda server: server.get("failures" if failed else "runs", workspace=workspace, **filters, **page),
-        list_here,
-    )
+    ask_server(work)
 
 
 def print_failures(found: Mapping[str, Any]) -> None:

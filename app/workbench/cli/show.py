@@ -1,14 +1,17 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import fail, print_result, show_there_or_here
+from app.cli.support.running import fail, print_result
 from app.support.terminal import escape, new_table, out, print_table, shorten
-from app.workbench.cli.targets import is_file, read_run, show_cost, show_ms
+from app.workbench.cli.targets import show_cost, show_ms, show_run
 from domain.errors import InputError
+
+if TYPE_CHECKING:
+    from app.workbench.replay.saved_run import SavedRun
 
 _CANDIDATES = 10
 """Candidates shown unless all are wanted."""
@@ -29,17 +32,17 @@ def show(
 ) -> None:
     """Show what happened in a run, step by step: changes, calls, candidates, verdicts."""
 
-    async def trace_here() -> Mapping[str, Any]:
+    def trace_file(run: "SavedRun") -> Mapping[str, Any]:
         from app.workbench.explain.trace import trace
 
-        return trace(await read_run(run_id, workspace))
+        return trace(run)
 
     printer = partial(print_trace, node=node, everything=everything, prompts=prompts)
-    show_there_or_here(
-        partial(print_result, printer, as_json=as_json),
+    show_run(
+        run_id,
         lambda server: server.get("runs", run_id, "trace", workspace=workspace),
-        trace_here,
-        of_files=is_file(run_id),
+        trace_file,
+        partial(print_result, printer, as_json=as_json),
     )
 
 

@@ -1,13 +1,14 @@
 """Reads the runs that commands name, by id or by file, and spells their figures."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from app.cli.support.running import ask_server, finish
 from domain.errors import InputError
-from domain.scope import Scope
 
 if TYPE_CHECKING:
+    from app.cli.support.server_client import ServerClient
     from app.workbench.replay.saved_run import SavedRun
 
 
@@ -16,16 +17,16 @@ def is_file(target: str) -> bool:
     return "/" in target or target.endswith(".askgraph")
 
 
-async def read_run(target: str, workspace: str) -> "SavedRun":
-    """Read a run on this machine. Raises what `read_file` and `Debugger.read` raise."""
+def show_run(
+    target: str,
+    of_server: "Callable[[ServerClient], Any]",
+    of_file: "Callable[[SavedRun], Any]",
+    show: Callable[[Any], int],
+) -> NoReturn:
+    """Show what a server says of a run, or what is found in its file, and exit."""
     if is_file(target):
-        return read_file(Path(target))
-    # It needs LangGraph and every adapter. A command that asks a server starts a second sooner without them.
-    from app.settings import read_settings
-    from app.wiring.services import open_services
-
-    async with open_services(read_settings()) as services:
-        return await services.make_debugger().read(Scope(workspace), target)
+        finish(lambda: show(of_file(read_file(Path(target)))))
+    ask_server(lambda server: show(of_server(server)))
 
 
 def read_file(path: Path) -> "SavedRun":

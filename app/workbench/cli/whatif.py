@@ -1,14 +1,12 @@
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.support.running import fail, print_result, show_there_or_here
+from app.cli.support.running import ask_server, print_result
+from app.cli.support.server_client import ServerClient
 from app.support.terminal import count, escape, new_table, out, print_table, shorten
-from domain.errors import AskgraphError
-from domain.scope import Scope
 
 cli = new_cli()
 
@@ -31,24 +29,12 @@ def whatif(
     Nothing is stored. Calls that the run made come from its tape.
     """
 
-    try:
-        sets = [parse_changes([change]) for change in changes or []]
-    except AskgraphError as error:
-        fail(error)
+    def work(server: ServerClient) -> int:
+        body = {"sets": [parse_changes([change]) for change in changes or []], "models": models}
+        tried = server.post("runs", run_id, "whatif", body=body, workspace=workspace)
+        return print_result(print_whatif, tried, as_json=as_json)
 
-    async def try_here() -> Mapping[str, Any]:
-        from app.settings import read_settings
-        from app.wiring.services import open_services
-
-        async with open_services(read_settings()) as services:
-            return await services.make_debugger().try_variants(Scope(workspace), run_id, sets=sets, models=models)
-
-    body = {"sets": sets, "models": models}
-    show_there_or_here(
-        partial(print_result, print_whatif, as_json=as_json),
-        lambda server: server.post("runs", run_id, "whatif", body=body, workspace=workspace),
-        try_here,
-    )
+    ask_server(work)
 
 
 def print_whatif(tried: Mapping[str, Any]) -> None:

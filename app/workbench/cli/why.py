@@ -1,13 +1,16 @@
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.support.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.support.running import print_result, show_there_or_here
+from app.cli.support.running import print_result
 from app.support.terminal import escape, out
-from app.workbench.cli.targets import is_file, read_run
+from app.workbench.cli.targets import show_run
+
+if TYPE_CHECKING:
+    from app.workbench.replay.saved_run import SavedRun
 
 cli = new_cli()
 
@@ -22,16 +25,16 @@ def why(
 ) -> None:
     """Say why a run ended as it did: searches, thresholds, sources, claims and doubts."""
 
-    async def explain_here() -> Mapping[str, Any]:
+    def explain(run: "SavedRun") -> Mapping[str, Any]:
         from app.workbench.explain.why import explain_run
 
-        return explain_run(await read_run(run_id, workspace))
+        return explain_run(run)
 
-    show_there_or_here(
-        partial(print_result, print_facts, as_json=as_json),
+    show_run(
+        run_id,
         lambda server: server.get("runs", run_id, "why", workspace=workspace),
-        explain_here,
-        of_files=is_file(run_id),
+        explain,
+        partial(print_result, print_facts, as_json=as_json),
     )
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from uuid import uuid4
 
-from langgraph.graph import START
 from langgraph.types import StateSnapshot
 
 from app.answering.manager import RunManager
@@ -85,15 +84,6 @@ class Plan:
     following: Sequence[str]
     """The nodes that ran after the start then."""
 
-    def describe(self) -> str:
-        """Say which step runs, and with which input."""
-        ran = " → ".join(self.following) or "nothing"
-        if self.start.forced is not None:
-            return f"{self.start.forced} runs again with its saved input, then what follows. Then it was: {ran}."
-        if self.start.after == START:
-            return f"The run begins anew with its question. Then it was: {ran}."
-        return f"Continues after {self.start.after}, whose edge decides again. Then it was: {ran}."
-
 
 class Replayer:
     """Opens replays."""
@@ -111,10 +101,7 @@ class Replayer:
 
     async def run(self, replay: Replay) -> AsyncGenerator[Event]:
         """Open a replay and return its events. Raises what `open` raises."""
-        return self.follow(await self.open(replay))
-
-    def follow(self, opened: AcceptedRun | StrictReplay) -> AsyncGenerator[Event]:
-        """Return the events of what `open` or `execute` returned."""
+        opened = await self.open(replay)
         return opened.run() if isinstance(opened, StrictReplay) else read_events(self._manager.follow(opened))
 
     async def open(self, replay: Replay) -> AcceptedRun | StrictReplay:
