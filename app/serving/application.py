@@ -16,7 +16,7 @@ from app.answering.manager import RunManager
 from app.api import pages
 from app.api.asking import assistants, chat, graph, modes, runs, threads
 from app.api.library import browsing, documents, ingestions, originals, search, workspaces
-from app.api.operating import costs, health, metrics, models
+from app.api.operating import cache, costs, health, metrics, models
 from app.api.people import keys, session, sign_in
 from app.api.perimeter.errors import register_error_handlers
 from app.api.perimeter.perimeter import BodyLimit, Perimeter, TraceRequests
@@ -31,6 +31,7 @@ from domain.people.access import OWNER, STRANGER
 
 ROUTERS = (
     chat.router,
+    cache.router,
     runs.router,
     documents.reading,
     documents.writing,

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from app.access.authority import Authority
 from app.access.limits import CallerLimits
@@ -20,8 +21,10 @@ from app.ingest.figure_pages import FigurePages
 from app.ingest.uploads import UploadRoom
 from app.modes import fit_modes, read_modes
 from app.settings import Settings
+from app.support.cancelling import finish
 from app.support.metrics import Gauge
 from app.support.spans import are_sent, span
+from app.support.turns import Turns
 from app.wiring.functions import connect_functions
 from app.wiring.identities import Identities, open_identities
 from app.wiring.library import LibraryServices, open_library
@@ -34,7 +37,9 @@ from app.workbench.debugger import Debugger
 from app.workbench.replay.replay import Replayer
 from app.workbench.tapes.observing import Tapes
 from domain.health import Check
+from domain.people.access import Caller
 from domain.people.audit import AuditLog
+from domain.people.limits import Cost
 from domain.ports.functions import Functions
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
@@ -58,6 +63,8 @@ class Services:
     admission: Admission
     limits: CallerLimits
     uploads: UploadRoom
+    work_turns: Turns
+    """Turns of callers whose work is no run: two at once, so that questions do not wait for it, and one of each."""
     tapes: Tapes
     keys: KeyStore
     workspaces: WorkspaceCatalog
@@ -119,6 +126,26 @@ class Services:
             limits=self.limits,
             authority=Authority(self.keys),
         )
+
+    @asynccontextmanager
+    async def begin_work(self, caller: Caller, tokens: int) -> AsyncIterator[None]:
+        """Count work that is no run of the graph as one, and wait for its turn: it takes as much of the processor. Its
+        tokens count also where it is broken off.
+
+        Raises `Saturated`, `TooManyRuns` and `BudgetSpent`.
+        """
+        work_id, spent = str(uuid4()), 0
+        self.admission.check()
+        self.admission.enter()
+        try:
+            await self.limits.begin_run(caller, work_id, Cost(tokens))
+            # Its own turn first: what waits for it must keep no question from being prepared.
+            async with self.work_turns.take(caller.name), self.admission.take_turn():
+                spent = tokens
+                yield
+        finally:
+            self.admission.leave()
+            await finish(lambda: self.limits.end_run(caller.name, work_id, spent))
 
     async def measure(self) -> list[Gauge]:
         """Measure how busy this process is, and how full the queues of all processes are."""
@@ -194,6 +221,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 admission=Admission(settings.max_runs, is_local=_is_local(library, models)),
                 limits=CallerLimits(runs.usage, settings.limits, is_free=models.chat == Models()),
                 uploads=UploadRoom(settings.max_upload_bytes),
+                work_turns=Turns(2, 1),
                 tapes=Tapes(settings.untaped_workspaces, enabled=settings.tapes),
                 identities=await stack.enter_async_context(open_identities(settings)),
                 keys=stores.keys,

@@ -26,6 +26,16 @@ class EncodedAnswer:
     """The data of the last event, a JSON object, without the fields that differ each time the question is asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """Counts of a workspace's questions that found a cached answer and that did not."""
+
+    hits: int
+    misses: int
+    shared: int
+    """Those of the misses that another question's run answered."""
+
+
 class AnswerCache(Protocol):
     """Finished answers by key. Never raises: an unreachable cache is a miss, and is logged once."""
 
@@ -37,11 +47,13 @@ class AnswerCache(Protocol):
 
     async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
         """Return the stored answer; without one, the run that is answering this key, in any process: the one that led
-        first, else `run_id`, which leads until it is released, or for some minutes. Without a cache server every run
-        leads."""
+        first, else `run_id`, which leads until it is released, or for some minutes. Counts as a hit or a miss of the
+        workspace. Without a cache server every run leads."""
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
         """End the run's lead. Does nothing where it does not lead."""
+
+    async def count(self, workspace_id: str) -> AnswerCounts: ...
 
     async def count_stored(self, workspace_id: str) -> int:
         """Return how many answers of the workspace are stored."""

@@ -208,6 +208,12 @@ async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
         assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
 
 
+async def test_the_graph_is_drawn(client: httpx.AsyncClient) -> None:
+    mermaid = await client.get("/api/graph")
+    assert "reformulate" in mermaid.text
+    assert (await client.get("/api/graph?format=gif")).status_code == 422
+
+
 async def test_health_says_what_runs(client: httpx.AsyncClient) -> None:
     response = await client.get("/readyz")
     assert response.status_code == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,8 +18,9 @@ from app.wiring.services import Services, open_services
 from domain.people.access import ApiKey, Caller
 from domain.people.limits import Limits
 from tests.asking import with_models
-from tests.http_client import open_client
+from tests.http_client import open_client, run_app
 from tests.wire.openai import serve_openai
+from tests.wire.serving import serve_app
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
 COMPLETION = {"model": "standard", "messages": [{"role": "user", "content": "How long is the warranty of the Falke?"}]}
@@ -150,6 +152,51 @@ async def test_without_redis_everybody_is_served(settings: Settings) -> None:
         for _ in range(2):
             assert (await client.post("/api/chat?stream=false", json=QUESTION)).status_code == 200
         assert REGISTRY.get_sample_value("askgraph_unlimited_requests_total") == before + 4
+
+
+async def test_embedding_goes_through_the_door_of_questions(services: Services) -> None:
+    body = {"model": "any", "input": ["The Falke has a warranty of 36 months."] * 3}
+    async with open_client(make_app(services)) as client:
+        spent = await make(services, Limits(tokens_per_day=0))
+        refused = await client.post("/v1/embeddings", json=body, headers=spent)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_spent")
+        key = await make(services, Limits(tokens_per_day=20, runs=1))
+        first = await client.post("/v1/embeddings", json=body, headers=key)
+        assert (first.status_code, first.json()["usage"]["total_tokens"]) == (200, 33)
+        assert (await client.post("/v1/embeddings", json=body, headers=key)).status_code == 429
+        assert (await client.post("/api/chat", json=QUESTION, headers=key)).json()["error"]["code"] == "budget_spent"
+        services.admission.most = services.admission.running
+        full = await client.post("/v1/embeddings", json=body)
+        assert (full.status_code, full.json()["error"]["code"]) == (503, "saturated")
+
+
+async def test_whoever_leaves_stops_the_embedding_of_their_texts(services: Services) -> None:
+    app = make_app(services)
+    embedded = 0
+    run = services.library.local_embedder._run
+
+    def count(ids: list[int]) -> Any:
+        nonlocal embedded
+        embedded += 1
+        time.sleep(0.02)
+        return run(ids)
+
+    services.library.local_embedder._run = count  # type: ignore[method-assign]
+    key = await make(services, Limits(runs=1, tokens_per_day=10**6))
+    body = {"model": "any", "input": ["The Falke has a warranty of 36 months."] * 256}
+    async with run_app(app) as running, serve_app(running) as address, httpx.AsyncClient(base_url=address) as client:
+        with pytest.raises(httpx.ReadTimeout):
+            await client.post("/v1/embeddings", json=body, headers=key, timeout=0.5)
+        async with asyncio.timeout(5):
+            while services.admission.running:  # noqa: ASYNC110 - it ends in the server
+                await asyncio.sleep(0.01)
+        stopped_at = embedded
+        await asyncio.sleep(0.3)
+        assert embedded <= stopped_at + 2 < 256
+        # It is counted, and is no run of the caller's any more.
+        small = await client.post("/v1/embeddings", json=body | {"input": "Falke"}, headers=key, timeout=10)
+        assert small.status_code == 200
+        assert "r=99" in small.headers["RateLimit"]
 
 
 async def test_a_key_stores_no_more_than_it_may(services: Services) -> None:

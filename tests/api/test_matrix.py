@@ -64,6 +64,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         },
         ("document",),
     ),
+    "get /api/cache": Endpoint("debug", IN_WORKSPACE),
     "get /api/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/events": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),
@@ -124,6 +125,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),
     "get /v1/models/{name}": Endpoint("ask"),
+    "post /v1/embeddings": Endpoint("ask", {"json": {"input": "vault", "model": "local"}}),
     "post /v1/chat/completions": Endpoint(
         "ask",
         {

@@ -10,6 +10,7 @@ from app.api.schema.openapi import list_of
 from app.api.schema.responses import (
     AcceptedIngestBody,
     BlocksBody,
+    CacheCountsBody,
     CostsBody,
     ErrorBody,
     FoundWordsBody,
@@ -108,7 +109,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(Trace, (await client.get(f"{run}/trace")).json())
     check(WhyBody, (await client.get(f"{run}/why")).json())
     check(StateBody, (await client.get(f"{run}/states/rerank")).json())
-    check(Layout, (await client.get("/api/graph")).json())
+    check(Layout, (await client.get("/api/graph?format=json")).json())
     check(WhatIf, (await client.post(f"{run}/whatif", json={})).json())
     check(RunDifference, (await client.get(f"{run}/diff/{answer['run_id']}")).json())
     check(Failures, (await client.get("/api/failures")).json())
@@ -136,6 +137,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(models.Assistant, (await client.get(f"/api/assistants/{desk['assistant_id']}")).json())
     check(list_of("assistants", models.Assistant), (await client.get("/api/assistants")).json())
     check(CostsBody, (await client.get("/api/costs")).json())
+    check(CacheCountsBody, (await client.get("/api/cache")).json())
     check(HealthBody, (await client.get("/readyz")).json())
     check(ErrorBody, (await client.get("/api/runs/none")).json())
     check(ErrorBody, (await client.post("/api/chat", json={})).json())

@@ -52,7 +52,7 @@ async def test_only_the_names_of_the_service_are_served(client: httpx.AsyncClien
         "ask.example.com",
         "a.inner.example",
     ):
-        assert (await client.get("/api/graph", headers={"Host": host})).status_code == 200, host
+        assert (await client.get("/api/cache", headers={"Host": host})).status_code == 200, host
     for host in (
         "evil.example",
         "127.0.0.1.evil.example",
@@ -62,7 +62,7 @@ async def test_only_the_names_of_the_service_are_served(client: httpx.AsyncClien
         "[",
         "a@localhost.evil",
     ):
-        assert await send(client, "GET", "/api/graph", headers={"Host": host}) == (400, "unknown_host"), host
+        assert await send(client, "GET", "/api/cache", headers={"Host": host}) == (400, "unknown_host"), host
 
 
 async def test_only_pages_of_the_service_may_write(client: httpx.AsyncClient) -> None:
@@ -82,7 +82,7 @@ async def test_only_pages_of_the_service_may_write(client: httpx.AsyncClient) ->
         for method, path in (("POST", "/api/chat"), ("DELETE", "/api/documents/none")):
             status, code = await send(client, method, path, headers=headers)
             assert ((status, code) == (403, "cross_origin")) is refused, headers
-        assert (await client.get("/api/graph", headers=headers)).status_code == 200
+        assert (await client.get("/api/cache", headers=headers)).status_code == 200
 
 
 async def test_every_response_has_the_headers_that_protect(client: httpx.AsyncClient) -> None:
@@ -264,7 +264,7 @@ async def test_every_write_answers_at_once_where_its_body_is_empty(client: httpx
         if method in ("post", "put", "patch")
     ]
     assert len(writes) > 8
-    dialects = ("/v1/chat/completions", "/v1/responses", "/langgraph/runs/wait", "/api/bundles/open")
+    dialects = ("/v1/embeddings", "/v1/chat/completions", "/v1/responses", "/langgraph/runs/wait", "/api/bundles/open")
     for method, path in (*writes, *(("POST", path) for path in dialects)):
         for content_type in ("application/json", "multipart/form-data; boundary=x", "application/octet-stream"):
             async with asyncio.timeout(10):

@@ -4,7 +4,7 @@ cache."""
 import asyncio
 from dataclasses import replace
 
-from domain.ports.answers import AnswerCache, AnswerKey, EncodedAnswer
+from domain.ports.answers import AnswerCache, AnswerCounts, AnswerKey, EncodedAnswer
 
 KEY = AnswerKey("a", "digest", "corpus 1")
 ANSWER = EncodedAnswer(
@@ -66,6 +66,16 @@ class AnswerCacheContract:
         await answers.put(KEY, ANSWER)
         assert await answers.lead(KEY, "run") == ANSWER
         assert await answers.lead(replace(KEY, corpus="corpus 2"), "other run") == "other run"
+
+    async def test_counts_by_workspace(self, answers: AnswerCache) -> None:
+        assert await answers.lead(KEY, "first") == "first"
+        assert await answers.lead(KEY, "second") == "first"
+        await answers.put(KEY, ANSWER)
+        assert await answers.lead(KEY, "third") == ANSWER
+        await answers.lead(AnswerKey("b", "b", "corpus"), "run")
+        assert await answers.count("a") == AnswerCounts(hits=1, misses=2, shared=1)
+        assert await answers.count("b") == AnswerCounts(hits=0, misses=1, shared=0)
+        assert await answers.count("c") == AnswerCounts(0, 0, 0)
 
     async def test_counts_what_is_stored(self, answers: AnswerCache) -> None:
         for number in range(3):

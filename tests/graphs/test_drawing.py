@@ -1,10 +1,11 @@
+import re
 import socket
 from itertools import combinations
 from typing import Any
 
 import pytest
 
-from app.drawing.diagram import Diagram, read_graph
+from app.drawing.diagram import Diagram, draw_ascii, draw_mermaid, read_graph
 from app.drawing.layout import lay_out
 from graphs.answer import STEPS, build_answer_graph
 
@@ -26,7 +27,44 @@ def edges_of(diagram: Diagram) -> set[tuple[str, str, str]]:
     return {(edge.source, edge.label or "", edge.target) for edge in diagram.edges}
 
 
-def test_it_places_every_step_apart_and_leads_its_edges_from_one_to_the_other(diagram: Diagram) -> None:
+def test_mermaid_holds_every_edge_with_a_plain_label(diagram: Diagram) -> None:
+    text = draw_mermaid(diagram)
+    assert text.startswith("graph TD;")
+    assert "&" not in text
+    assert "<" not in text
+    drawn = {
+        (source, label or "", target)
+        for source, label, target in re.findall(r"^ +(\w+) (?:-->|-\. (.+?) \.->) (\w+);$", text, re.MULTILINE)
+    }
+    assert drawn == edges_of(diagram)
+
+
+def test_text_holds_every_edge_under_its_step_and_fits_a_terminal(diagram: Diagram) -> None:
+    text = draw_ascii(diagram)
+    drawn = set()
+    step = ""
+    for line in text.splitlines():
+        if edge := re.fullmatch(r"  [|`]-- (.+?) -*--> (\w+)(?:   \(back\))?", line):
+            drawn.add((step, edge[1].replace("always", ""), edge[2]))
+        else:
+            step = line
+    assert drawn == edges_of(diagram)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_text_goes_from_start_to_end_and_marks_the_ways_back(diagram: Diagram) -> None:
+    lines = draw_ascii(diagram).splitlines()
+    steps = [line for line in lines if not line.startswith(" ")]
+    assert steps[0] == "__start__"
+    assert steps[-1] == "__end__"
+    assert sorted(steps) == sorted(diagram.steps)
+    back = [line.split("--> ")[1] for line in lines if line.endswith("(back)")]
+    steps_back = "ask_back retrieve reformulate grade grade work describe generate degrade"
+    assert back == [f"{step}   (back)" for step in steps_back.split()]
+
+
+def test_json_places_every_step_apart_and_leads_its_edges_from_one_to_the_other(diagram: Diagram) -> None:
     layout = lay_out(diagram)
     boxes = {}
     for step in layout["steps"]:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
@@ -151,6 +151,8 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served) ->
 async def test_what_is_not_there_is_refused(served: Served) -> None:
     with pytest.raises(openai.NotFoundError, match="There is no mode 'gpt-5'"):
         await served.client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": QUESTION}])
+    with pytest.raises(openai.BadRequestError, match="The vectors have 384 dimensions"):
+        await served.client.embeddings.create(model="local", input="a", dimensions=12)
 
 
 def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:
@@ -171,7 +173,11 @@ async def test_langchain_connects_unmodified(served: Served) -> None:
     assert "36 months" in str(answer.content)
     streamed = [str(chunk.content) async for chunk in chat.astream([("system", "Be brief."), ("user", QUESTION)])]
     assert "".join(streamed) == answer.content
+    embedder = OpenAIEmbeddings(model="any", check_embedding_ctx_length=False, **access)
+    [vector] = await embedder.aembed_documents([QUESTION])
     await chat.root_async_client.close()
+    await embedder.async_client._client.close()
+    assert vector == pytest.approx((await served.services.library.embedder.embed_passages([QUESTION]))[0], abs=1e-6)
 
 
 async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,19 +9,25 @@ from typing import cast
 from redis.asyncio import Redis
 
 from app.adapters.redis.connection import RedisServer, locate
-from domain.ports.answers import AnswerKey, EncodedAnswer
+from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
 
 logger = logging.getLogger("askgraph.redis")
 
 LEAD_SECONDS = 300
 """Seconds after which a run stops leading although nobody released it, because its process died."""
 
-# KEYS: the answer, the run that leads. ARGV: the documents' state, run, seconds.
+# KEYS: the answer, the run that leads, the workspace's counts. ARGV: the documents' state, run, seconds.
 _LEAD = """
 local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
-if stored[1] == ARGV[1] then return stored end
+if stored[1] == ARGV[1] then
+  redis.call('HINCRBY', KEYS[3], 'hits', 1)
+  return stored
+end
+redis.call('HINCRBY', KEYS[3], 'misses', 1)
 if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'EX', ARGV[3]) then return ARGV[2] end
-return redis.call('GET', KEYS[2])
+local leader = redis.call('GET', KEYS[2])
+if leader ~= ARGV[2] then redis.call('HINCRBY', KEYS[3], 'shared', 1) end
+return leader
 """
 
 # KEYS: the run that leads. ARGV: run.
@@ -73,6 +79,7 @@ class RedisAnswerCache:
 
     async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
         keys = [self._locate(key.workspace_id, "answer", key.digest), self._locate_lead(key)]
+        keys.append(self._locate(key.workspace_id, "counts"))
         found = await self._server.run(self._lead, keys, [key.corpus, run_id, LEAD_SECONDS])
         if isinstance(found, list):
             # One that cannot be read is answered again, and replaced.
@@ -81,6 +88,11 @@ class RedisAnswerCache:
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
         await self._server.run(self._release, [self._locate_lead(key)], [run_id])
+
+    async def count(self, workspace_id: str) -> AnswerCounts:
+        key, names = self._locate(workspace_id, "counts"), ["hits", "misses", "shared"]
+        counts = await self._server.attempt(lambda redis: redis.hmget(key, names)) or [None, None, None]
+        return AnswerCounts(*(int(count or 0) for count in counts))
 
     async def count_stored(self, workspace_id: str) -> int:
         key, oldest = self._locate(workspace_id, "answers"), time.time() - self._ttl.total_seconds()

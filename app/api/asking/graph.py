@@ -1,28 +1,33 @@
 """Draws the graph."""
 
 import asyncio
-import json
-from functools import lru_cache
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.api.dependencies import GraphDep, needs
-from app.api.schema.openapi import answer_with
-from app.drawing.diagram import Diagram, Layout, read_graph
+from app.api.schema.openapi import Responses, fail_with, respond_with, respond_with_text
+from app.drawing.diagram import Format, Layout, draw, read_graph
 
 router = APIRouter(prefix="/api", tags=["graph"], route_class=needs("ask", "debug"))
 
+_MEDIA_TYPES = {
+    "mermaid": "text/plain; charset=utf-8",
+    "ascii": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
 
-@router.get("/graph", **answer_with(Layout, "The steps and edges with their places."))
-async def get_graph(graph: GraphDep) -> Response:
+
+def _describe_drawings() -> Responses:
+    described = respond_with(Layout, "The drawing; as JSON, the steps and edges with their places.")
+    described[200]["content"] = respond_with_text("", "text/plain")[200]["content"]
+    return described
+
+
+@router.get("/graph", response_class=Response, responses=_describe_drawings() | fail_with())
+async def get_graph(
+    graph: GraphDep, format: Annotated[Format, Query(description="How to draw it.")] = "mermaid"
+) -> Response:
     """Draw the graph that this server runs, without a network."""
-    return Response(await asyncio.to_thread(_draw, read_graph(graph)), media_type="application/json")
-
-
-@lru_cache(maxsize=8)
-def _draw(diagram: Diagram) -> bytes:
-    # Pillow is needed for this alone, and every page asks for it.
-    from app.drawing.layout import lay_out
-
-    return json.dumps(lay_out(diagram)).encode()
+    return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])

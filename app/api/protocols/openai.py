@@ -3,9 +3,11 @@
 The client keeps the conversation and sends all of it; a `thread_id` in `metadata` names its thread.
 """
 
+import asyncio
+import base64
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -17,6 +19,7 @@ from app.api.asking.streams import (
     collect_while_connected,
     locate,
     respond_with_frames,
+    work_while_connected,
 )
 from app.api.dependencies import (
     CallerDep,
@@ -24,6 +27,8 @@ from app.api.dependencies import (
     ConversationsDep,
     WorkspaceModesDep,
     begins_run,
+    get_caller,
+    read_services,
 )
 from app.api.perimeter.errors import status_of_failure
 from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last
@@ -32,9 +37,12 @@ from app.api.protocols.translating import END, encode_data, list_url_citations, 
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
+from domain.ports.embedding import Vector
 from domain.scope import Scope
 
 MOST_MESSAGES = 1000
+MOST_TEXTS = 256
+"""Texts to embed in one request."""
 
 
 def _refuse_ours(error: AskgraphError, status: int) -> Response:
@@ -87,6 +95,16 @@ class CompletionRequest(ClientModel):
     metadata: Metadata | None = None
 
 
+class EmbeddingRequest(ClientModel):
+    """Texts to embed."""
+
+    input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = None
+    """Those of the model, if given: its vectors cannot be cut."""
+
+
 @router.get("/models")
 async def list_models(caller: CallerDep, modes: WorkspaceModesDep, workspace: WorkspaceId | None = None) -> Any:
     """List the modes as models, and the assistants of the workspace. A caller of several who names none gets modes."""
@@ -118,6 +136,39 @@ async def complete(body: CompletionRequest, request: Request, conversations: Con
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return respond_with_frames(completion.stream(with_usage=with_usage), locate(asked.run))
     return await answer_whole(request, asked, asked.events, completion.describe)
+
+
+@router.post("/embeddings")
+@begins_run
+async def embed(body: EmbeddingRequest, request: Request) -> Any:
+    """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for. Counts
+    as a run while it is done, and its tokens as those of one. A client that leaves has stopped it."""
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    services = read_services(request)
+    embedder = services.library.embedder
+    if body.dimensions not in (None, embedder.dimension):
+        raise InputError(f"The vectors have {embedder.dimension} dimensions, and no other number of them.")
+    tokens = await asyncio.to_thread(lambda: sum(services.models.tokens.count(text) for text in texts))
+
+    async def work() -> Vector:
+        async with services.begin_work(get_caller(request), tokens):
+            return await embedder.embed_passages(texts)
+
+    vectors = await work_while_connected(request, work())
+    if vectors is None:
+        return Response(status_code=GONE)
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": base64.b64encode(vector.tobytes()).decode()
+            if body.encoding_format == "base64"
+            else vector.tolist(),
+        }
+        for index, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
 
 
 async def answer_whole(

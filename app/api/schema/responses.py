@@ -183,6 +183,18 @@ class RetentionBody(TypedDict):
     """For how long the steps of a question are kept."""
 
 
+class CacheCountsBody(TypedDict):
+    """Counts of a workspace's questions that found a cached answer and that did not."""
+
+    workspace: str
+    hits: int
+    """Questions that a cached answer was found for."""
+    misses: int
+    """Questions that none was found for."""
+    shared: int
+    """Those of the misses that another question's run answered."""
+
+
 class LiveBody(TypedDict):
     """The process is alive."""
 

@@ -5,7 +5,7 @@ export const STEPS = {};
 
 /** Learn the steps of the server's graph, and return its drawing; null where the server does not say. */
 export async function loadSteps() {
-  const graph = await fetchJson("/api/graph").catch(() => null);
+  const graph = await fetchJson("/api/graph?format=json").catch(() => null);
   for (const { name, label } of graph?.steps ?? []) STEPS[name] = label;
   return graph;
 }
