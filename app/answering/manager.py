@@ -43,7 +43,6 @@ class RunManager:
         self._tasks: set[asyncio.Task[None]] = set()
         self._working: AsyncExitStack | None = None
         self._draining: asyncio.Task[None] | None = None
-        parts.streams.on_stop(self._stop_here)
         parts.queue.watch_leases(on_stop=self._stop_here, on_lost=self._give_up)
 
     async def __aenter__(self) -> Self:
@@ -223,10 +222,7 @@ class RunManager:
         status = await self.read_status(workspace_id, run_id)
         if status.ended is not None:
             return status
-        if run_id in self._executions:
-            self._stop_here(run_id)
-        else:
-            await self._parts.streams.request_stop(run_id)
+        self._stop_here(run_id)
         await self._parts.queue.request_stop(workspace_id, run_id)
         return await self.read_status(workspace_id, run_id)
 

@@ -25,7 +25,7 @@ from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judg
 from app.answering.parts import RunParts
 from app.answering.reading import note_reads
 from app.answering.records import adopt, make_done
-from app.history.states import bring_up_to_date, read_values
+from app.history.states import read_values
 from app.history.thread_states import trace_id
 from domain.documents import Citation
 from domain.errors import AskgraphError, Forbidden, RunLost
@@ -212,10 +212,8 @@ class RunAnswer:
         return self.request.begins_thread and self._lease.attempt == 1
 
     async def _read_state(self) -> StateSnapshot | None:
-        """Read the thread's latest state in the present shape; None where it has none yet."""
-        parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
-        with parts.states.translating_errors():
-            snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
+        """Read the thread's latest state; None where it has none yet."""
+        snapshot = await self._parts.states.read(self.request.workspace_id, self.request.thread_id)
         return snapshot if snapshot.created_at else None
 
     def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:

@@ -81,5 +81,5 @@ def _check_state(saved: SavedState) -> Failure | None:
     if values.keys().isdisjoint(TurnInput.__annotations__):
         # Nothing has been asked yet: LangGraph saves the question first, and a branch begins with the conversation.
         values |= TurnInput(run_id="", question="", scope=Scope("").to_json(), mode="", profile={"name": "standard"})
-    problem = find_problem(complete_state(values, version), version)
+    problem = find_problem(complete_state(values), version)
     return problem and Failure(saved.thread_id, saved.checkpoint_id, version, *problem, readable=True)

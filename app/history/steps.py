@@ -8,7 +8,6 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from app.history.states import MIGRATED, migrate, read_version
 from app.history.thread_states import ThreadStates, locate_states
 from app.history.threads import Threads
 from domain.errors import DamagedState, UnknownThread
@@ -23,7 +22,7 @@ _BEFORE = 2
 """Number of states that are read before a page's first one, to find what it changed: its parent; and where the parent
 holds an input, the state before that."""
 
-_WRITTEN = {"cached": "cache", "stopped": "stop", MIGRATED: "migration"}
+_WRITTEN = {"cached": "cache", "stopped": "stop"}
 """Metadata marks of states that no node has made, and the node name that each is shown with."""
 
 
@@ -36,8 +35,7 @@ class HistoryStep(TypedDict):
     run_id: str | None
     node: str
     """The node that ran; or `__start__` for a question, `cache` for a cached answer, `stop` where somebody stopped the
-    run, `fork` where a replay began, `migration` where a state of an older version was upgraded, `damaged` where the
-    stored data cannot be read."""
+    run, `fork` where a replay began, `damaged` where the stored data cannot be read."""
     changed: dict[str, Any]
     """The new values of the state's fields that differ from the step before."""
     ms: float | None
@@ -160,10 +158,6 @@ def parent_id_of(snapshot: StateSnapshot) -> str | None:
     return snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
 
 
-def _read_values(snapshot: StateSnapshot) -> Mapping[str, Any]:
-    return migrate(snapshot.values, read_version(snapshot.metadata))
-
-
 def _describe_damaged(saved: SavedState) -> HistoryStep:
     return HistoryStep(
         checkpoint_id=saved.checkpoint_id,
@@ -181,7 +175,7 @@ def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapp
     before = parent
     if before is not None and (before.metadata or {}).get("source") == "input":
         before = by_id.get(parent_id_of(before) or "")
-    values, old = _read_values(snapshot), _read_values(before) if before is not None else {}
+    values, old = snapshot.values, before.values if before is not None else {}
     node = node_of(snapshot, parent)
     # Other versions may have saved fewer fields; the missing ones are left out.
     last: Mapping[str, Any] = (values.get("steps") or [{}])[-1]

@@ -104,9 +104,8 @@ class RunQueue(Protocol):
         with that of each whose lease this process has lost."""
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
-        """Note that the run shall stop, and return how it stands. Its holder sees the note within seconds; to stop it
-        sooner, tell the holder (`domain.ports.streams.RunStreams.request_stop`). One that still waits is taken when
-        its time comes, and then ends at once."""
+        """Note that the run shall stop, and return how it stands. Its holder sees the note within two seconds.
+        One that still waits is taken when its time comes, and then ends at once."""
 
 
 class ThreadStore(Protocol):

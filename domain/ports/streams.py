@@ -1,6 +1,6 @@
 """The stream of a run's events between processes."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from domain.execution.streams import StreamedEvent
@@ -21,9 +21,3 @@ class RunStreams(Protocol):
         """The events past the id `after`, those that are there and then those that come, to the end of the stream. None
         whenever nothing has come for a while, or the server is gone: whoever follows can see then what became of the
         run. It goes on for as long as it is followed."""
-
-    async def request_stop(self, run_id: str) -> None:
-        """Tell whichever process executes the run."""
-
-    def on_stop(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with the id of each run that any process asks to stop, also of runs elsewhere."""

@@ -123,27 +123,3 @@ class RunStreamsContract:
         other = make_events(1, 3)
         append(streams, "r", other)
         assert await read(streams, "r") == other
-
-    async def test_every_process_hears_of_a_stop(self, streams: RunStreams, other_streams: RunStreams) -> None:
-        heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        streams.on_stop(lambda run_id: heard.put_nowait(("one", run_id)))
-        other_streams.on_stop(lambda run_id: heard.put_nowait(("other", run_id)))
-        other_streams.on_stop(lambda run_id: heard.put_nowait(("again", run_id)))
-        assert await self.hear(other_streams, heard, {"one", "other", "again"}) == {
-            ("one", "r"),
-            ("other", "r"),
-            ("again", "r"),
-        }
-
-    async def hear(
-        self, streams: RunStreams, heard: "asyncio.Queue[tuple[str, str]]", names: set[str]
-    ) -> set[tuple[str, str]]:
-        """Ask for a stop until all who listen have heard it: nobody says when they have begun to."""
-        seen: set[tuple[str, str]] = set()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while {name for name, _ in seen} != names:
-                await streams.request_stop("r")
-                await asyncio.sleep(0.02)
-                while not heard.empty():
-                    seen.add(heard.get_nowait())
-        return seen

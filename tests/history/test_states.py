@@ -1,4 +1,4 @@
-"""Saved states of another version. An upgrade is made up here, because version 1 is the first."""
+"""Saved states that this version cannot run on from."""
 
 import json
 from collections.abc import Callable
@@ -10,33 +10,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from app.adapters.postgres.checkpoints.packs import Owner, Pack
 from app.answering.requests import collect
-from app.history import states
 from app.history.state_check import Failure, check_states, describe_state_check
-from app.history.states import bring_up_to_date, complete_state, find_problem, migrate, read_version
 from app.history.steps import HistoryStep
 from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
 from domain.errors import StateError
 from domain.events import Done
-from domain.scope import Scope
-from domain.state import STATE_VERSION, TurnInput
-from tests.asking import ask, with_graph
-
-NEWER = STATE_VERSION + 1
-RETRIED = "What does the Falke cost in Norway?"
-
-
-def shout_query(values: dict[str, Any]) -> dict[str, Any]:
-    """A made-up change of the state's types: the query is in capitals."""
-    return values | {"query": values["query"].upper()} if "query" in values else values
-
-
-@pytest.fixture
-def upgraded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Services:
-    """The services of a next version, in which the query is in capitals."""
-    monkeypatch.setattr(states, "STATE_VERSION", NEWER)
-    monkeypatch.setattr(states, "UPGRADES", {STATE_VERSION: shout_query})
-    return with_graph(services, services.runs.graph.with_config(metadata={"state_version": NEWER}))
+from domain.state import STATE_VERSION
+from tests.asking import ask
 
 
 async def read_steps(services: Services, thread_id: str) -> list[HistoryStep]:
@@ -64,56 +45,6 @@ async def run_on(services: Services, thread_id: str, checkpoint_id: str, **optio
 
 
 @pytest.mark.usefixtures("library")
-async def test_older_states_are_read_and_run_on_from_in_the_shape_of_today(
-    services: Services, upgraded: Services
-) -> None:
-    asked = await ask(services, RETRIED)
-    thread_id = asked["thread_id"]
-    steps = await read_steps(upgraded, thread_id)
-    routed = next(step for step in steps if step["node"] == "route")
-    assert routed["changed"]["query"] == asked["standalone_question"].upper()
-    assert (await run_on(upgraded, thread_id, routed["checkpoint_id"]))["outcome"] == asked["outcome"]
-    follow_up = await ask(upgraded, "How long does its battery last?", thread_id=thread_id)
-    assert "14 months" in follow_up["answer"]
-    found = await check_states(upgraded.runs.saved_states, None)
-    assert found.failures == []
-    assert found.versions[STATE_VERSION] == len(steps) + 1
-    assert found.versions[NEWER] > 0
-
-
-@pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(("with_writes", "following"), [(True, "abstain"), (False, "grade")])
-async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
-    services: Services, upgraded: Services, database_url: str, with_writes: bool, following: str
-) -> None:
-    """As if the process had died right after its judgement, or right before: a newer one runs on in the same thread."""
-    thread_id = (await ask(services, RETRIED))["thread_id"]
-    step = next(step for step in await read_steps(services, thread_id) if step["node"] == "rerank")
-
-    def cut(pack: Pack) -> None:
-        # The writes of the next step stay.
-        pack.checkpoints = {name: each for name, each in pack.checkpoints.items() if name <= step["checkpoint_id"]}
-
-    await repack(database_url, cut)
-    if not with_writes:
-        before: Any = {
-            "configurable": {
-                "thread_id": thread_id, "workspace_id": "default", "checkpoint_id": step["parent_checkpoint_id"]
-            },
-            "metadata": {"run_id": step["run_id"]},
-        }  # fmt: skip
-        await services.runs.graph.aupdate_state(before, step["changed"], as_node="rerank")
-    snapshot = await bring_up_to_date(upgraded.runs.graph, "default", thread_id)
-    assert read_version(snapshot.metadata) == NEWER
-    assert find_problem(snapshot.values) is None
-    assert snapshot.values["query"].isupper()
-    assert snapshot.next == (following,)
-    last = (await read_steps(upgraded, thread_id))[-1]
-    assert (last["node"], last["run_id"]) == ("migration", step["run_id"])
-    assert await bring_up_to_date(upgraded.runs.graph, "default", thread_id) == snapshot
-
-
-@pytest.mark.usefixtures("library")
 async def test_a_state_of_a_newer_version_is_not_run_on_from(services: Services, database_url: str) -> None:
     thread_id = (await ask(services))["thread_id"]
     last = (await read_steps(services, thread_id))[-2]
@@ -127,16 +58,6 @@ async def test_a_state_of_a_newer_version_is_not_run_on_from(services: Services,
     await repack(database_url, renumber)
     with pytest.raises(StateError, match=r"state_version: 99 is of a newer askgraph"):
         await run_on(services, thread_id, last["checkpoint_id"])
-
-
-@pytest.mark.usefixtures("upgraded")
-def test_a_state_that_is_not_what_its_version_says_is_left_as_it_is() -> None:
-    turn = TurnInput(run_id="", question="", scope=Scope("").to_json(), mode="", profile={"name": "standard"})
-    values = {**turn, "query": ["no query"]}
-    assert migrate(values, STATE_VERSION) == values
-    problem = find_problem(complete_state(values, STATE_VERSION))
-    assert problem is not None
-    assert problem[0] == "query"
 
 
 @pytest.mark.usefixtures("library")

@@ -1,9 +1,9 @@
-"""Events of runs in Redis or Valkey, one stream per run, and the channel for stop requests."""
+"""Events of runs in Redis or Valkey, one stream per run."""
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
@@ -34,8 +34,6 @@ WAIT_SECONDS = 1.0
 """Seconds that a follower waits before it is told that there was no event; also the pause after a failure."""
 FOLLOWERS = 10_000
 """Most connections that wait for events, one per follower: as many as a server accepts by default."""
-
-STOPS = "askgraph:stops"
 
 Entries = list[tuple[bytes, dict[bytes, bytes]]]
 """Event ids and their fields by name."""
@@ -68,13 +66,12 @@ class RedisRunStreams:
         self._reached = True
         self._dropping = False
         self._writer: asyncio.Task[None] | None = None
-        self._listener: asyncio.Task[None] | None = None
-        self._tell: list[Callable[[str], None]] = []
 
     async def close(self) -> None:
         """Write pending events, unless the server is down, and close the connections."""
         await self._settle()
-        await end_tasks(*(task for task in (self._writer, self._listener) if task is not None))
+        if self._writer is not None:
+            await end_tasks(self._writer)
         await self._waiting.close()
 
     def append(self, run_id: str, event: StreamedEvent) -> None:
@@ -115,14 +112,6 @@ class RedisRunStreams:
                     return
             # A reader that takes all events at once must not block the other runs and the heartbeats.
             await asyncio.sleep(0)
-
-    async def request_stop(self, run_id: str) -> None:
-        await self._server.attempt(lambda redis: redis.publish(STOPS, run_id))
-
-    def on_stop(self, tell: Callable[[str], None]) -> None:
-        self._tell.append(tell)
-        if self._listener is None:
-            self._listener = asyncio.create_task(self._listen())
 
     async def _settle(self) -> None:
         upto = self._appended
@@ -173,20 +162,6 @@ class RedisRunStreams:
             return True
 
         return await self._server.attempt(write) or False
-
-    async def _listen(self) -> None:
-        """Listen for stop requests as long as the process lives."""
-        while True:
-            try:
-                redis = await self._waiting.open()
-                async with redis.pubsub(ignore_subscribe_messages=True) as channel:
-                    await channel.subscribe(STOPS)
-                    async for message in channel.listen():
-                        for tell in self._tell:
-                            tell(message["data"].decode())
-            except FAILURES as error:
-                logger.debug("requests to stop are not heard: %s", error)
-            await asyncio.sleep(WAIT_SECONDS)
 
 
 def events_key(run_id: str) -> str:

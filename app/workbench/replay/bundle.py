@@ -88,7 +88,7 @@ def _unpack(data: bytes, most: int) -> dict[str, Any]:
 
 def _read_step(held: Mapping[str, Any]) -> SavedStep:
     step = _STEP.validate_python(held)
-    return dataclasses.replace(step, values=complete_state(step.values, step.version))
+    return dataclasses.replace(step, values=complete_state(step.values))
 
 
 def _read_passages(held: Any) -> dict[str, Any]:

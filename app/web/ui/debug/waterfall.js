@@ -5,7 +5,6 @@ import { count } from "../../lib/text.js";
 /** What made the states that no node has made. @type {Record<string, string>} */
 const WRITTEN = {
   __start__: "question", fork: "branch begins", cache: "stored answer", stop: "stopped",
-  migration: "state upgraded",
 };
 
 /** @param {{name: string, node: string}} step */
