@@ -115,12 +115,6 @@ def decode_answer(answer: EncodedAnswer, request: RunRequest, total_ms: float) -
     said = orjson.loads(answer.done)
     made_from = said.pop("lineage")
     documents = tuple(UsedDocument(**each) for each in made_from["documents"])
-    done = make_own(cast(Done, {"type": "done", **said}), request, total_ms)
-    return orjson.loads(answer.events), done, Lineage(documents, drew_on_turns=made_from["drew_on_turns"])
-
-
-def make_own(done: Done, request: RunRequest, total_ms: float) -> Done:
-    """Return the end of another run as that of this one."""
     own = {
         "run_id": request.run_id,
         "thread_id": request.thread_id,
@@ -130,7 +124,8 @@ def make_own(done: Done, request: RunRequest, total_ms: float) -> Done:
         "timings": {"total": round(total_ms, 2)},
         "trace_url": None,
     }
-    return cast(Done, {**done, **own})
+    done = cast(Done, {"type": "done", **said, **own})
+    return orjson.loads(answer.events), done, Lineage(documents, drew_on_turns=made_from["drew_on_turns"])
 
 
 ANSWERED_BEFORE = "it was answered before"

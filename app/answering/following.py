@@ -43,13 +43,11 @@ async def follow_elsewhere(
     run_id: str,
     after: str | None,
     is_over: Callable[[], bool],
-    *,
-    only_while_running: bool = False,
 ) -> AsyncGenerator[StreamedEvent]:
     """Yield the run's events past the id `after` from its stream; where the stream is gone, wait for the run's end and
     yield that.
 
-    Stops early once `is_over` returns True, and, with `only_while_running`, once no process executes the run.
+    Stops early once `is_over` returns True.
     """
     over: tuple[Done | Failed, str] | None = None
     missed = False
@@ -86,8 +84,6 @@ async def follow_elsewhere(
             if status is None:
                 # Its thread was deleted meanwhile.
                 yield _without_id(_lost(run_id))
-                return
-            if only_while_running and status.state == "queued":
                 return
             if status.ended is not None and status.ended_id is not None:
                 # The stream may have become complete since we read it: read once more.

@@ -275,7 +275,7 @@ class RunManager:
         self._parts.admission.check()
 
     def _begin(self, lease: Lease) -> RunExecution:
-        execution = RunExecution(self._parts, lease, self._follow_other)
+        execution = RunExecution(self._parts, lease)
         self._executions[lease.request.run_id] = execution
         return execution
 
@@ -298,29 +298,6 @@ class RunManager:
         finally:
             if self._executions.get(run_id) is execution:
                 del self._executions[run_id]
-
-    async def _follow_other(self, workspace_id: str, run_id: str) -> AsyncGenerator[StreamedEvent]:
-        """Yield the events of a run that is being executed. Stops early once no process executes it: the run that
-        follows it may be what keeps it from being begun again."""
-        execution = self._executions.get(run_id)
-        if execution is not None and execution.broadcast.reaches(None):
-            events = execution.broadcast.follow()
-        else:
-            status = await self._parts.queue.get(workspace_id, run_id)
-            if status is None or status.state != "running":
-                return
-            events = follow_elsewhere(
-                self._parts.queue,
-                self._parts.streams,
-                workspace_id,
-                run_id,
-                None,
-                self._is_over,
-                only_while_running=True,
-            )
-        async with aclosing(events) as open_events:
-            async for event in open_events:
-                yield event
 
     def _is_over(self) -> bool:
         """Return True once this process has no run left and takes none."""

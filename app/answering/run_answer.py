@@ -1,8 +1,8 @@
-"""Answers the question of one run: from the cache, by following another run, or with the graph."""
+"""Answers the question of one run: from the cache, or with the graph."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import cast
@@ -18,7 +18,6 @@ from app.answering.cached_answers import (
     decode_answer,
     encode_answer,
     is_storable,
-    make_own,
     may_call_outside,
 )
 from app.answering.graph_pass import GraphPass, milliseconds_since, prepare_judgement
@@ -30,9 +29,7 @@ from app.history.thread_states import trace_id
 from domain.documents import Citation
 from domain.errors import AskgraphError, Forbidden, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
-from domain.execution.streams import StreamedEvent
 from domain.history.lineage import NO_LINEAGE, Lineage, ReadDocuments, find_lineage
-from domain.ports.answers import EncodedAnswer
 from domain.runs import Lease
 from domain.scope import Scope
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, merge_state, read_turns
@@ -43,9 +40,6 @@ logger = logging.getLogger("askgraph.runs")
 MAX_ATTEMPTS = 5
 """Maximum number of times that a run is started. If so many processes died during it, it probably kills them."""
 
-Follow = Callable[[str, str], AsyncGenerator[StreamedEvent]]
-"""Follows another run of a workspace."""
-
 
 class RunAnswer:
     """One attempt at the answer of a run. Sends its events, but the last."""
@@ -55,7 +49,6 @@ class RunAnswer:
         parts: RunParts,
         lease: Lease,
         send: Callable[[Event], None],
-        follow: Follow,
         started: float,
         *,
         control: RunControl,
@@ -76,7 +69,6 @@ class RunAnswer:
         self._parts = parts
         self._lease = lease
         self._send_event = send
-        self._follow = follow
         self._started = started
         self._control = control
         self._pass: GraphPass | None = None
@@ -129,31 +121,16 @@ class RunAnswer:
         cache_key = CacheKey.of(turn, self.turns, parts.fingerprint)
         corpus = await parts.documents.corpus_fingerprint(cache_key.scope)
         key = cache_key.at(corpus)
-        followed = {turn["run_id"]}
-        while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
-            if isinstance(leader, EncodedAnswer):
-                events, done, self._origin = decode_answer(leader, self.request, milliseconds_since(self._started))
-                for event in events:
-                    self.send(event)
-                return await self._adopt(done, ANSWERED_BEFORE)
-            followed.add(leader)
-            status = await parts.queue.get(turn["scope"]["workspace_id"], leader)
-            if status is None or status.state != "running":
-                # It ended or lost its process without ending its lead. An answer that may be reused is in the cache.
-                # Never wait for a queued run: that could deadlock.
-                await parts.answers.release(key, leader)
-                continue
-            shared = await self._share(leader)
-            if shared is not None:
-                return shared
-        try:
-            ended, state = await self._run_graph(turn, self.make_blank())
-            if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
-                # Before `done` is sent, so that whoever asks again at once finds it.
-                await self._store(cache_key, corpus, ended, self.find_lineage(state))
-            return ended, state
-        finally:
-            await parts.answers.release(key, turn["run_id"])
+        if (stored := await parts.answers.find(key)) is not None:
+            events, done, self._origin = decode_answer(stored, self.request, milliseconds_since(self._started))
+            for event in events:
+                self.send(event)
+            return await self._adopt(done)
+        ended, state = await self._run_graph(turn, self.make_blank())
+        if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
+            # Before `done` is sent, so that whoever asks again at once finds it.
+            await self._store(cache_key, corpus, ended, self.find_lineage(state))
+        return ended, state
 
     async def _write_conversation(self) -> None:
         """Make the conversation so far the thread's latest state, as if it were the end of an earlier run."""
@@ -255,26 +232,9 @@ class RunAnswer:
         assert graph_pass.ended is not None
         return graph_pass.ended, graph_pass.state
 
-    async def _share(self, leader: str) -> tuple[Done | Failed, AnswerState] | None:
-        """Send what the run sends that is answering the same question. None where that run was stopped, or is gone."""
-        ended: Event | None = None
-        async with aclosing(self._follow(self.request.workspace_id, leader)) as events:
-            async for streamed in events:
-                ended = streamed.event
-                if not streamed.is_end and streamed.type != "waiting":
-                    self.send(ended)
-        if ended is not None and ended["type"] == "done" and not ended["stopped"]:
-            done = make_own(ended, self.request, milliseconds_since(self._started))
-            self._origin = Lineage(turns=(leader,), drew_on_turns=True)
-            return await self._adopt(done, "the same question was being answered")
-        if ended is not None and ended["type"] == "error" and not ended["retryable"]:
-            return ended, self.make_blank()
-        self.send(Correction(type="correction", reason=RESTART, answer="", citations=[]))
-        return None
-
-    async def _adopt(self, done: Done, reason: str) -> tuple[Done, AnswerState]:
+    async def _adopt(self, done: Done) -> tuple[Done, AnswerState]:
         """Write an answer that another run has made into the thread, so that a follow-up can refer to it."""
-        state = adopt(self.request.turn, self.turns, done, reason)
+        state = adopt(self.request.turn, self.turns, done, ANSWERED_BEFORE)
         await self.write_state(state, cached="true")
         return done, state
 

@@ -15,7 +15,7 @@ from app.answering.graph_pass import fail, milliseconds_since
 from app.answering.observing import Unobserved
 from app.answering.parts import RunParts
 from app.answering.records import make_done, make_record, make_shown, publish_record
-from app.answering.run_answer import Follow, RunAnswer
+from app.answering.run_answer import RunAnswer
 from app.support.cancelling import end_tasks, keep_cancelling
 from app.support.logs import log_about
 from app.support.spans import span
@@ -40,7 +40,7 @@ SHOWN_SECONDS = 1.0
 class RunExecution:
     """The life of a run in this process. Whatever happens, the run ends once; see `perform`."""
 
-    def __init__(self, parts: RunParts, lease: Lease, follow: Follow) -> None:
+    def __init__(self, parts: RunParts, lease: Lease) -> None:
         self.request = lease.request
         self.broadcast = Broadcast(lease.request.run_id, lease.attempt, parts.streams)
         self._parts = parts
@@ -48,7 +48,7 @@ class RunExecution:
         self._started_at = datetime.now(UTC)
         self._started = perf_counter()
         self._control = RunControl()
-        self._answer = RunAnswer(parts, lease, self.broadcast.send, follow, self._started, control=self._control)
+        self._answer = RunAnswer(parts, lease, self.broadcast.send, self._started, control=self._control)
         self._work: asyncio.Task[tuple[Done | Failed, AnswerState]] | None = None
         self._given_up = False
         self._left = False

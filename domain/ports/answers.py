@@ -32,8 +32,6 @@ class AnswerCounts:
 
     hits: int
     misses: int
-    shared: int
-    """Those of the misses that another question's run answered."""
 
 
 class AnswerCache(Protocol):
@@ -45,13 +43,8 @@ class AnswerCache(Protocol):
     async def forget(self, workspace_id: str) -> None:
         """Drop every answer of the workspace."""
 
-    async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
-        """Return the stored answer; without one, the run that is answering this key, in any process: the one that led
-        first, else `run_id`, which leads until it is released, or for some minutes. Counts as a hit or a miss of the
-        workspace. Without a cache server every run leads."""
-
-    async def release(self, key: AnswerKey, run_id: str) -> None:
-        """End the run's lead. Does nothing where it does not lead."""
+    async def find(self, key: AnswerKey) -> EncodedAnswer | None:
+        """Return the stored answer. Counts as a hit or a miss of the workspace."""
 
     async def count(self, workspace_id: str) -> AnswerCounts: ...
 

@@ -9,7 +9,7 @@ from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.erasure import RedisEraser
 from tests.adapters.conftest import Relay
-from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
+from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract
 
 
 class TestRedisAnswerCache(AnswerCacheContract):
@@ -38,7 +38,7 @@ async def test_survives_a_dropped_connection(redis_url: str, answers: RedisAnswe
         await client.execute_command(  # type: ignore[no-untyped-call]
             "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"
         )
-    assert await get(answers, KEY) == ANSWER
+    assert await answers.find(KEY) == ANSWER
 
 
 async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back(
@@ -47,13 +47,13 @@ async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back
     redis_server = RedisServer(relay.url, timeout_seconds=10, pause_seconds=0)
     cache = RedisAnswerCache(redis_server)
     with caplog.at_level(logging.INFO, logger="askgraph.redis"):
-        assert await get(cache, KEY) is None
+        assert await cache.find(KEY) is None
         await cache.put(KEY, ANSWER)
         await cache.forget("a")
         assert [r.levelname for r in caplog.records] == ["WARNING"]
         await relay.open()
         await cache.put(KEY, ANSWER)
-        assert await get(cache, KEY) == ANSWER
+        assert await cache.find(KEY) == ANSWER
         assert [r.levelname for r in caplog.records] == ["WARNING", "INFO"]
     await redis_server.close()
 
@@ -73,7 +73,7 @@ async def test_a_primary_that_has_become_a_standby_is_one_that_is_gone(
                     await cache.put(KEY, ANSWER)
             finally:
                 await client.replicaof("NO", "ONE")
-            assert await get(cache, KEY) == ANSWER
+            assert await cache.find(KEY) == ANSWER
     assert [r.levelname for r in caplog.records] == ["WARNING", "INFO"]
     await redis_server.close()
 
@@ -91,10 +91,10 @@ async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
     server = await asyncio.start_server(ignore, "127.0.0.1", 0)
     redis_server = RedisServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
     cache = RedisAnswerCache(redis_server)
-    assert await get(cache, KEY) is None
+    assert await cache.find(KEY) is None
     tried = accepted
     for _ in range(20):
-        assert await get(cache, KEY) is None
+        assert await cache.find(KEY) is None
     assert accepted == tried > 0
     await redis_server.close()
     server.close()

@@ -19,7 +19,7 @@ from app.adapters.redis.erasure import RedisEraser
 from domain.history.erasure import Needles
 from domain.ports.streams import RunStreams
 from tests.adapters.test_run_streams import impatient  # noqa: F401
-from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract, get
+from tests.contracts.answer_cache import ANSWER, KEY, AnswerCacheContract
 from tests.contracts.conversation_index import ConversationIndexContract
 from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, append, make_events, read
 from tests.contracts.usage_counter import UsageCounterContract
@@ -135,7 +135,7 @@ async def test_keys_that_move_are_found_where_they_are(
         await index.remember("key", "place")
         cluster.move(*(locate(owner) for owner in (KEY.workspace_id, "key", "r")))
         await answers.put(KEY, ANSWER)
-        assert await get(answers, KEY) == ANSWER
+        assert await answers.find(KEY) == ANSWER
         assert await index.find("key") is None
     events = make_events(1, 5)
     append(streams, "r", events)
@@ -147,7 +147,7 @@ async def test_workspaces_share_the_servers(cluster: Cluster, redis_server: Redi
     answers = RedisAnswerCache(redis_server)
     keys = [replace(KEY, workspace_id=f"workspace {number}") for number in range(30)]
     await asyncio.gather(*(answers.put(key, ANSWER) for key in keys))
-    assert [await get(answers, key) for key in keys] == [ANSWER] * 30
+    assert [await answers.find(key) for key in keys] == [ANSWER] * 30
     assert all(server.dbsize() > 5 for server in cluster.servers)
 
 

@@ -19,7 +19,6 @@ from domain.scope import Scope
 from domain.state import Turn
 from tests.asking import QUESTION, ask, read_state
 from tests.conftest import HANDBOOK
-from tests.contracts.answer_cache import get
 
 
 async def test_a_deleted_document_takes_its_answers_along(
@@ -213,7 +212,7 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     corpus = await services.library.documents.corpus_fingerprint(Scope("default"))
     turn = Ask(QUESTION).as_turn("", services.modes["standard"])
     key = CacheKey.of(turn, [], services.runs.fingerprint).at(corpus)
-    assert await get(services.runs.answers, key) is not None
+    assert await services.runs.answers.find(key) is not None
     await services.library.ingestion.delete("default", library["Station handbook"])
     await services.runs.answers.put(key, EncodedAnswer(b"[]", b"{}"))
     done = await ask(services)

@@ -1,5 +1,4 @@
-"""A run's life: it goes on without its reader, is followed from anywhere, waits its turn, is shared, stopped, taken up
-again. Two services on one database and one Redis stand for two processes."""
+"""A run's life: it goes on without its reader, is followed from anywhere, waits its turn, is stopped, taken up again. Two services on one database and one Redis stand for two processes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,6 +12,7 @@ import pytest_asyncio
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from redis.asyncio import Redis
 
+from app.adapters.postgres.queue import leases
 from app.adapters.redis import streams
 from app.answering import run_answer
 from app.answering.manager import RunManager
@@ -49,6 +49,12 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
         await services.models.judges.prepare()
         async with services.make_run_manager() as turns:
             yield Process(services, turns)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process sees sooner what another one has asked of its runs."""
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
 
 
 @pytest_asyncio.fixture
@@ -270,49 +276,6 @@ async def test_a_run_that_waits_can_be_stopped(process: Process, model: OpenAISe
     ]
 
 
-async def test_the_same_question_in_flight_is_answered_by_one_run(
-    process: Process, other: Process, model: OpenAIServer, redis_url: str
-) -> None:
-    slow(model)
-    runs = [await asked.turns.start(Ask(QUESTION)) for asked in (process, process, other)]
-    ends = await asyncio.gather(
-        *(finish(asked, run) for asked, run in zip((process, process, other), runs, strict=True))
-    )
-    answers = [ended["answer"] for ended, _ in ends if ended["type"] == "done"]
-    assert answers == [WRITTEN.strip()] * 3 or len(set(answers)) == 1
-    assert sorted(ended["cached"] for ended, _ in ends if ended["type"] == "done") == [False, True, True]
-    async with Redis.from_url(redis_url) as client:
-        assert await client.keys("*:lead:*") == []
-    assert len({run.run_id for run in runs}) == len({run.thread_id for run in runs}) == 3
-    assert (
-        sum("<source" in body["messages"][-1]["content"] and "response_format" not in body for body in model.requests)
-        == 1
-    )
-    for ended, events in ends:
-        assert ended["type"] == "done"
-        assert "".join(event["token"] for event in events if event["type"] == "content") == ended["answer"]
-    # Each is a turn of its own thread, that a follow-up can refer to.
-    for run in runs:
-        assert [turn["question"] for turn in await read_turns(process, run.thread_id)] == [QUESTION]
-
-
-async def test_who_shares_a_run_that_is_stopped_gets_an_answer_of_its_own(
-    process: Process, model: OpenAIServer
-) -> None:
-    slow(model)
-    first = await process.turns.start(Ask(QUESTION))
-    await read_until_content(process, first)
-    second = await process.turns.start(Ask(QUESTION))
-    await read_until_content(process, second)
-    await process.turns.stop("default", first.run_id)
-    model.behaviour.rate = 0
-    ended, events = await finish(process, second)
-    assert ended["type"] == "done"
-    assert not ended["stopped"]
-    assert not ended["cached"]
-    assert [event["reason"] for event in events if event["type"] == "correction"] == ["restart"]
-
-
 async def test_a_drained_run_goes_on_in_another_process(process: Process, other: Process, model: OpenAIServer) -> None:
     slow(model)
     model.behaviour.length = 100
@@ -410,23 +373,6 @@ async def test_what_is_forgotten_goes_from_answers_that_are_being_written(
     erasure = await forgetting
     assert erasure.run_ids == {started.run_id}
     assert not erasure.found
-
-
-async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAIServer, redis_url: str) -> None:
-    """A process that dies leaves behind that its run leads."""
-    slow(model)
-    first = await process.turns.start(Ask(QUESTION))
-    await read_until_content(process, first)
-    async with Redis.from_url(redis_url) as client:
-        [leads] = await client.keys("*:lead:*")
-        model.behaviour.rate = 0
-        await finish(process, first)
-        await process.services.runs.answers.forget("default")
-        await client.set(leads, first.run_id)
-        ended, _ = await finish(process, await process.turns.start(Ask(QUESTION)))
-        assert ended["type"] == "done"
-        assert not ended["cached"]
-        assert await client.keys("*:lead:*") == []
 
 
 async def test_a_turn_follows_the_one_before_it_whatever_the_clocks_of_servers_say(process: Process) -> None:

@@ -25,7 +25,7 @@ from domain.library.storage import StorageLimit
 from domain.ports.answers import AnswerKey
 from domain.scope import Scope
 from nodes.sources.neighbours import widen_sources
-from tests.contracts.answer_cache import ANSWER, get
+from tests.contracts.answer_cache import ANSWER
 
 TEAM = "team"
 
@@ -228,15 +228,15 @@ async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion,
     report = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     await cache.put(key, ANSWER)
     await ingestion.add(TEAM, "new.md", b"Something else.")
-    assert await get(cache, key)
+    assert await cache.find(key)
     await ingestion.add(TEAM, "guide.md", GUIDE.encode() + b"More.")
-    assert await get(cache, key) is None
+    assert await cache.find(key) is None
     await cache.put(key, ANSWER)
     assert report.document_id is not None
     assert not await ingestion.delete("other", report.document_id)
-    assert await get(cache, key)
+    assert await cache.find(key)
     assert await ingestion.delete(TEAM, report.document_id)
-    assert await get(cache, key) is None
+    assert await cache.find(key) is None
     assert not await ingestion.delete(TEAM, report.document_id)
 
 

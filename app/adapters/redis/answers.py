@@ -13,27 +13,12 @@ from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer
 
 logger = logging.getLogger("askgraph.redis")
 
-LEAD_SECONDS = 300
-"""Seconds after which a run stops leading although nobody released it, because its process died."""
-
-# KEYS: the answer, the run that leads, the workspace's counts. ARGV: the documents' state, run, seconds.
-_LEAD = """
+# KEYS: the answer, the workspace's counts. ARGV: the documents' state.
+_FIND = """
 local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'done', 'sum')
-if stored[1] == ARGV[1] then
-  redis.call('HINCRBY', KEYS[3], 'hits', 1)
-  return stored
-end
-redis.call('HINCRBY', KEYS[3], 'misses', 1)
-if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'EX', ARGV[3]) then return ARGV[2] end
-local leader = redis.call('GET', KEYS[2])
-if leader ~= ARGV[2] then redis.call('HINCRBY', KEYS[3], 'shared', 1) end
-return leader
-"""
-
-# KEYS: the run that leads. ARGV: run.
-_RELEASE = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0
+local found = stored[1] == ARGV[1]
+redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
+return found and stored
 """
 
 # Removes expired answers from the index, which itself expires with its last answer.
@@ -57,8 +42,7 @@ class RedisAnswerCache:
         self._server = server
         self._namespace = namespace
         self._ttl = ttl
-        self._lead = server.register_script(_LEAD)
-        self._release = server.register_script(_RELEASE)
+        self._find = server.register_script(_FIND)
         self._put = server.register_script(_PUT)
 
     async def put(self, key: AnswerKey, answer: EncodedAnswer) -> None:
@@ -77,21 +61,15 @@ class RedisAnswerCache:
 
         await self._server.attempt(drop)
 
-    async def lead(self, key: AnswerKey, run_id: str) -> EncodedAnswer | str:
-        keys = [self._locate(key.workspace_id, "answer", key.digest), self._locate_lead(key)]
-        keys.append(self._locate(key.workspace_id, "counts"))
-        found = await self._server.run(self._lead, keys, [key.corpus, run_id, LEAD_SECONDS])
-        if isinstance(found, list):
-            # One that cannot be read is answered again, and replaced.
-            return _read_answer(found) or run_id
-        return found.decode() if found else run_id
-
-    async def release(self, key: AnswerKey, run_id: str) -> None:
-        await self._server.run(self._release, [self._locate_lead(key)], [run_id])
+    async def find(self, key: AnswerKey) -> EncodedAnswer | None:
+        keys = [self._locate(key.workspace_id, *names) for names in (("answer", key.digest), ("counts",))]
+        found = await self._server.run(self._find, keys, [key.corpus])
+        # One that cannot be read is answered again, and replaced.
+        return _read_answer(found) if found else None
 
     async def count(self, workspace_id: str) -> AnswerCounts:
-        key, names = self._locate(workspace_id, "counts"), ["hits", "misses", "shared"]
-        counts = await self._server.attempt(lambda redis: redis.hmget(key, names)) or [None, None, None]
+        key, names = self._locate(workspace_id, "counts"), ["hits", "misses"]
+        counts = await self._server.attempt(lambda redis: redis.hmget(key, names)) or [None, None]
         return AnswerCounts(*(int(count or 0) for count in counts))
 
     async def count_stored(self, workspace_id: str) -> int:
@@ -103,9 +81,6 @@ class RedisAnswerCache:
 
     def _locate(self, workspace_id: str, *names: str) -> str:
         return locate(workspace_id, self._namespace, *names)
-
-    def _locate_lead(self, key: AnswerKey) -> str:
-        return self._locate(key.workspace_id, "lead", key.digest, key.corpus)
 
 
 def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:

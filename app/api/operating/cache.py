@@ -14,6 +14,5 @@ router = APIRouter(prefix="/api/cache", tags=["cache"], route_class=needs("debug
 
 @router.get("", **answer_with(CacheCountsBody, "The counts."))
 async def counts(answers: AnswersDep, workspace: Workspace) -> dict[str, Any]:
-    """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
-    misses that shared another question's run (`shared`)."""
-    return {"workspace": workspace, **asdict(await answers.count(workspace))}
+    """Count the workspace's questions that found a cached answer (`hits`), and that did not (`misses`)."""
+    return {"workspace": workspace, **asdict(await answers.count(workspace)), "shared": 0}

@@ -192,7 +192,7 @@ class CacheCountsBody(TypedDict):
     misses: int
     """Questions that none was found for."""
     shared: int
-    """Those of the misses that another question's run answered."""
+    """0: each question is answered by a run of its own."""
 
 
 class LiveBody(TypedDict):
