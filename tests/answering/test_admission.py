@@ -32,7 +32,7 @@ async def count_runs(settings: Settings) -> int:
 async def test_a_question_too_many_is_refused_before_it_exists(settings: Settings) -> None:
     async with serve_openai() as model:
         async with open_services(with_models(settings, model, max_runs=2, max_runs_per_caller=1)) as services:
-            model.behaviour.stall, model.behaviour.fault = 30, "stall_before"
+            model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
             app = make_app(services)
             async with open_client(app) as http:
                 manager = app.state.manager
@@ -64,7 +64,7 @@ async def expect_refusal(http: httpx.AsyncClient, status: int, code: str) -> Non
 
 async def test_of_many_questions_at_once_few_are_accepted(settings: Settings) -> None:
     async with serve_openai() as model, open_services(with_models(settings, model, max_runs=2)) as services:
-        model.behaviour.stall, model.behaviour.fault = 30, "stall_before"
+        model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
         app = make_app(services)
         async with open_client(app) as http:
             asked = [
@@ -94,7 +94,7 @@ async def test_a_conversation_has_a_limited_number_of_waiting_questions(
         open_services(with_models(settings, model)) as services,
         services.make_run_manager() as manager,
     ):
-        model.behaviour.stall, model.behaviour.fault = 30, "stall_before"
+        model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
         first = await manager.start(Ask(QUESTION))
         await manager.start(Ask("And the battery?", thread_id=first.thread_id))
         with pytest.raises(ThreadBusy, match="1 questions of this conversation are waiting"):
