@@ -11,7 +11,7 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from app.ingest.rendering import Page, PageRenderer
+from app.ingest.rendering import PageRenderer
 from app.samples import FOLDER
 from app.serving.application import make_app
 from app.settings import Settings
@@ -222,14 +222,14 @@ async def test_words_of_a_pdf_are_found_with_their_boxes(client: httpx.AsyncClie
 async def test_a_page_that_cannot_be_drawn_ends_no_more_than_its_process() -> None:
     async with PageRenderer() as renderer:
         with pytest.raises(UnreadableDocument, match="cannot be drawn"):
-            await renderer.render(("hash", 1, 100, "png"), give(b"no PDF"))
+            await renderer.render(1, 100, "png", give(b"no PDF"))
 
 
 @pytest.mark.usefixtures("parser_processes")
 async def test_a_page_that_takes_too_long_is_given_up() -> None:
     async with PageRenderer(seconds=0.0001) as renderer:
         with pytest.raises(UnreadableDocument, match="takes too much time"):
-            await renderer.render(("hash", 1, 100, "png"), give(MANUAL))
+            await renderer.render(1, 100, "png", give(MANUAL))
 
 
 async def test_pages_are_drawn_for_one_caller_after_the_other_and_only_so_many_of_each(
@@ -243,42 +243,13 @@ async def test_pages_are_drawn_for_one_caller_after_the_other_and_only_so_many_o
         return MANUAL
 
     async with PageRenderer() as renderer, asyncio.TaskGroup() as group:
-        hanging = [group.create_task(renderer.render(("bad", n, 36, "png"), hang, "greedy")) for n in (1, 2, 3)]
+        hanging = [group.create_task(renderer.render(n, 36, "png", hang, "greedy")) for n in (1, 2, 3)]
         await asyncio.sleep(0)
         with pytest.raises(RenderingBusy):
-            await renderer.render(("bad", 4, 36, "png"), hang, "greedy")
-        assert await renderer.render(("hash", 1, 36, "png"), give(MANUAL), "other")
+            await renderer.render(4, 36, "png", hang, "greedy")
+        assert await renderer.render(1, 36, "png", give(MANUAL), "other")
         for task in hanging:
             task.cancel()
-
-
-@pytest.mark.usefixtures("parser_processes")
-async def test_what_nobody_waits_for_any_more_is_not_drawn() -> None:
-    page: Page = ("hash", 1, 36, "webp")
-    begun, read = asyncio.Event(), 0
-
-    async def count() -> bytes:
-        nonlocal read
-        read += 1
-        begun.set()
-        return MANUAL
-
-    async with PageRenderer() as renderer:
-        first, second = [asyncio.create_task(renderer.render(page, count)) for _ in range(2)]
-        await begun.wait()
-        first.cancel()
-        assert await second
-        assert read == 1, "one of two has left"
-        begun.clear()
-        page = ("other", 1, 36, "webp")
-        alone = asyncio.create_task(renderer.render(page, count))
-        await begun.wait()
-        drawing = renderer._drawing[page].task
-        alone.cancel()
-        await asyncio.wait({alone, drawing}, timeout=10)
-        assert drawing.cancelled()
-        assert (renderer._drawing, renderer._begun, renderer._workers._busy) == ({}, {}, {})
-        assert await renderer.render(page, count)
 
 
 @pytest.mark.usefixtures("parser_processes")
@@ -295,46 +266,6 @@ async def test_a_client_that_leaves_stops_the_drawing_of_its_page(services: Serv
             with pytest.raises(httpx.ReadTimeout):
                 await client.get(f"/api/documents/{document}/pages/1.png?dpi=220", timeout=0.05)
             async with asyncio.timeout(10):
-                while renderer._drawing or renderer._begun:  # noqa: ASYNC110 - it ends in the server
+                while renderer._begun:  # noqa: ASYNC110 - it ends in the server
                     await asyncio.sleep(0.01)
-            assert not renderer._pictures, "it was drawn to its end"
-
-
-async def test_a_picture_is_drawn_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = 0
-
-    async def count() -> bytes:
-        nonlocal read
-        read += 1
-        return MANUAL
-
-    async with PageRenderer(kept_bytes=100_000) as renderer:
-
-        async def render(page: int) -> bytes:
-            return await renderer.render(("hash", page, 72, "webp"), count)
-
-        first, again = await asyncio.gather(render(1), render(1))
-        assert first == again == await render(1)
-        assert read == 1
-        assert 20_000 < len(first) < 60_000
-        for page in (2, 3):
-            await render(page)
-        assert await render(1) == first
-        assert read == 4, "a cache of this size has room for two pages"
-        monkeypatch.setattr("app.ingest.rendering.KEPT_SECONDS", 0.0)
-        await renderer.render(("other", 1, 36, "webp"), count)
-        await asyncio.sleep(0.01)
-        await renderer.render(("other", 1, 36, "webp"), count)
-        assert read == 6
-
-
-async def test_a_picture_that_is_drawn_again_is_kept_for_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with PageRenderer(kept_bytes=1) as renderer:
-        page: Page = ("hash", 1, 36, "webp")
-        monkeypatch.setattr("app.ingest.rendering.KEPT_SECONDS", 0.05)
-        await renderer.render(page, give(MANUAL))
-        renderer._kept_bytes = 100_000
-        monkeypatch.setattr("app.ingest.rendering.KEPT_SECONDS", 600.0)
-        picture = await renderer.render(page, give(MANUAL))
-        await asyncio.sleep(0.1)
-        assert await renderer.render(page, give(b"no PDF")) == picture
+            assert not renderer._workers._idle, "it was drawn to its end"

@@ -103,8 +103,7 @@ async def get_page(
     if _is_known(request, headers):
         return _say_unchanged(headers)
     read = partial(read_whole, originals, scope.workspace_id, content_hash)
-    drawing = renderer.render((content_hash, number, dpi, kind), read, caller.name)
-    picture = await work_while_connected(request, drawing)
+    picture = await work_while_connected(request, renderer.render(number, dpi, kind, read, caller.name))
     if picture is None:
         return Response(status_code=GONE)
     return Response(picture, media_type=f"image/{kind}", headers=headers)
