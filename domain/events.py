@@ -119,7 +119,7 @@ class Answer(TypedDict):
     confidence: float
     verification: Verification
     cached: bool
-    """True where another run wrote the answer: an earlier one, or one that was answering the same question."""
+    """True where an earlier run wrote the answer."""
     stopped: bool
     """True where somebody stopped the run; `answer` is what was written until then."""
     usage: list[Usage]

@@ -126,6 +126,3 @@ def decode_answer(answer: EncodedAnswer, request: RunRequest, total_ms: float) -
     }
     done = cast(Done, {"type": "done", **said, **own})
     return orjson.loads(answer.events), done, Lineage(documents, drew_on_turns=made_from["drew_on_turns"])
-
-
-ANSWERED_BEFORE = "it was answered before"

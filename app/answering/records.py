@@ -1,4 +1,4 @@
-"""Builds the records of a finished turn: its `done` event, its row in the log of runs, its log line and alerts."""
+"""Builds the records of a finished turn: its `done` event, its row in the log of runs, its log line."""
 
 import logging
 from collections.abc import Sequence
@@ -28,18 +28,6 @@ from graphs.prompt_versions import find_versions
 from nodes.writing.stream import finish_turn
 
 logger = logging.getLogger("askgraph.runs")
-
-LOW_TOP_SCORE = 0.3
-"""A best source with a lower score is probably not about the question."""
-
-MANY_RETRIES = 2
-
-SLOW_RETRIEVAL_MS = 500.0
-"""Time of all searches of a run that is worth an alert."""
-
-SLOW_TOTAL_MS = 1000.0
-"""Time of a whole run that is worth an alert."""
-
 
 STOPPED = "stopped"
 """The `error` of a record whose run was stopped."""
@@ -133,26 +121,9 @@ def _name_fault(ended: Done | Failed) -> str | None:
     return STOPPED if ended["stopped"] else None
 
 
-def find_alerts(record: RunRecord) -> list[str]:
-    """List the alerts: problems that somebody on call should look at."""
-    alerts = []
-    if record.top_score is not None and record.top_score < LOW_TOP_SCORE:
-        alerts.append("low_top_score")
-    if "generate" in record.timings and not record.citations:
-        alerts.append("no_citation")
-    if record.retries >= MANY_RETRIES:
-        alerts.append("many_retries")
-    if record.timings.get("retrieve", 0.0) > SLOW_RETRIEVAL_MS:
-        alerts.append("slow_retrieval")
-    if record.timings.get("total", 0.0) > SLOW_TOTAL_MS:
-        alerts.append("slow_total")
-    return alerts
-
-
 def publish_record(record: RunRecord) -> None:
     """Count a run that ended, and log one line for it, including small talk, refusals and cached answers."""
-    alerts = find_alerts(record)
-    count_run(record, alerts)
+    count_run(record)
     fields = {
         "run_id": record.run_id,
         "thread_id": record.thread_id,
@@ -169,7 +140,6 @@ def publish_record(record: RunRecord) -> None:
         "degraded": ",".join(f"{each['node']}:{each['code']}" for each in record.degraded) or None,
         "total_ms": round(record.timings["total"]),
         "error": record.error,
-        "alerts": ",".join(alerts) or None,
     }
     logger.info("turn %s", " ".join(f"{name}={value}" for name, value in fields.items()), extra={"fields": fields})
 
@@ -233,7 +203,7 @@ def note_use(uses: list[ToolUse], event: ToolCalled | ToolReturned) -> None:
             use["text"], use["sources"] = event["text"][:LONGEST_RESULT], len(event["sources"])
 
 
-def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
+def adopt(turn: TurnInput, turns: list[Turn], done: Done) -> AnswerState:
     """Make the state after a turn that another run has answered. `turns` are the thread's earlier ones."""
     state = merge_state(
         turn,
@@ -243,7 +213,7 @@ def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> Answer
             "standalone_question": done["standalone_question"],
             "query": done["standalone_question"],
             "route": done["route"],
-            "route_reason": reason,
+            "route_reason": "it was answered before",
             "answer": done["answer"],
             "answered_by": done["answered_by"],
             "citations": done["citations"],

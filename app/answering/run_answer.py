@@ -13,7 +13,6 @@ from langgraph.types import StateSnapshot
 
 from app.access.authority import limit_rights
 from app.answering.cached_answers import (
-    ANSWERED_BEFORE,
     CacheKey,
     decode_answer,
     encode_answer,
@@ -125,7 +124,10 @@ class RunAnswer:
             events, done, self._origin = decode_answer(stored, self.request, milliseconds_since(self._started))
             for event in events:
                 self.send(event)
-            return await self._adopt(done)
+            # In the thread, so that a follow-up can refer to it.
+            state = adopt(turn, self.turns, done)
+            await self.write_state(state, cached="true")
+            return done, state
         ended, state = await self._run_graph(turn, self.make_blank())
         if ended["type"] == "done" and is_storable(ended) and not may_call_outside(state):
             # Before `done` is sent, so that whoever asks again at once finds it.
@@ -231,12 +233,6 @@ class RunAnswer:
                 self.send(event)
         assert graph_pass.ended is not None
         return graph_pass.ended, graph_pass.state
-
-    async def _adopt(self, done: Done) -> tuple[Done, AnswerState]:
-        """Write an answer that another run has made into the thread, so that a follow-up can refer to it."""
-        state = adopt(self.request.turn, self.turns, done, ANSWERED_BEFORE)
-        await self.write_state(state, cached="true")
-        return done, state
 
     async def _store(self, key: CacheKey, corpus: str, ended: Done, lineage: Lineage) -> None:
         """Store the answer, unless the documents changed while it was being written."""

@@ -47,7 +47,6 @@ DOLLARS = Counter("askgraph_cost_dollars", "Cost of language models with a known
 RETRIES = Counter("askgraph_retries", "Searches with a reformulated query.", registry=REGISTRY)
 VERDICTS = Counter("askgraph_verdicts", "Runs by the verdict on their answer.", ["verdict"], registry=REGISTRY)
 DEGRADATIONS = Counter("askgraph_degradations", "What runs had to do without.", ["node", "code"], registry=REGISTRY)
-ALERTS = Counter("askgraph_alerts", "Alerts in the log lines of runs.", ["alert"], registry=REGISTRY)
 REFUSED = Counter("askgraph_refused_runs", "Runs that were refused for want of room.", ["code"], registry=REGISTRY)
 REFUSED_BY_LIMIT = Counter(
     "askgraph_refused_by_limit", "Requests that a limit of their caller refused.", ["limit"], registry=REGISTRY
@@ -59,7 +58,7 @@ UNLIMITED = Counter(
 )
 
 
-def count_run(record: RunRecord, alerts: Iterable[str]) -> None:
+def count_run(record: RunRecord) -> None:
     """Count a run that ended."""
     cached = str(record.cached).lower()
     failed = record.error not in (None, "stopped")
@@ -84,8 +83,6 @@ def count_run(record: RunRecord, alerts: Iterable[str]) -> None:
         DOLLARS.labels(used["model"]).inc(used["cost"] or 0.0)
     for each in record.degraded:
         DEGRADATIONS.labels(each["node"], each["code"]).inc()
-    for alert in alerts:
-        ALERTS.labels(alert).inc()
 
 
 @dataclass(frozen=True, slots=True)

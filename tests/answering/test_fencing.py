@@ -32,7 +32,7 @@ async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored
         await connection.execute("UPDATE accepted_runs SET attempt = 2 WHERE run_id = %s", [run_id])
 
     async def write(attempt: int) -> list[str]:
-        await services.runs.states.write(thread_id, adopt(turn, [], answered, "a test"), attempt=attempt)
+        await services.runs.states.write(thread_id, adopt(turn, [], answered), attempt=attempt)
         await services.runs.states.flush("default", thread_id)
         return [past["run_id"] for past in (await read_state(services, thread_id))["turns"]]
 
