@@ -226,15 +226,6 @@ def test_a_citation_has_the_boxes_and_the_path_that_its_source_has() -> None:
     assert "source" not in cite(SOURCE)
 
 
-def test_a_citation_has_all_of_its_source() -> None:
-    cited = cite(make_source("The warranty is 36 months.", number=3, heading="Warranty", start=10, score=0.7))
-    assert {name: cited[name] for name in ("marker", "document_id", "title", "chunk_id", "chunk_index")} == {
-        "marker": 3, "document_id": "d", "title": "Handbook", "chunk_id": "c3", "chunk_index": 0,
-    }  # fmt: skip
-    assert (cited["heading_path"], cited["start"], cited["end"], cited["score"]) == (["Warranty"], 10, 36, 0.7)
-    assert cited["text"] == "The warranty is 36 months."
-
-
 def test_a_line_that_only_borders_on_a_span_is_not_touched() -> None:
     def line(start: int, x: float) -> TextLine:
         return {"start": start, "end": start + 10, "page": 1, "box": {"x": x, "y": x, "width": 1.0, "height": 1.0}}
@@ -242,12 +233,6 @@ def test_a_line_that_only_borders_on_a_span_is_not_touched() -> None:
     source = make_source("a" * 30)
     source["lines"] = [line(0, 0.0), line(10, 5.0), line(20, 9.0)]
     assert cite(source, [(10, 20)])["boxes"] == [{"page": 1, "x": 5.0, "y": 5.0, "width": 1.0, "height": 1.0}]
-
-
-def test_a_citation_shows_what_its_statements_rest_on() -> None:
-    text = "The station reports every hour. " * 12 + "The warranty is 36 months."
-    assert "36 months" in cite(make_source(text), statements=["The warranty is 36 months."])["text"]
-    assert "36 months" not in cite(make_source(text))["text"]
 
 
 def test_each_marker_knows_what_it_rests_on() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from domain.documents import Box, Chunk, DocumentReport, IngestReport, Line, Passage, embedding_text, name_place
+from domain.documents import Box, Chunk, DocumentReport, IngestReport, Line, Passage, name_place
 
 BOX = Box(x=10, y=20, width=30, height=2)
 LINES = (Line(0, 5, 3, BOX), Line(6, 9, 4, BOX))
@@ -18,11 +18,6 @@ LINES = (Line(0, 5, 3, BOX), Line(6, 9, 4, BOX))
 )
 def test_a_title_that_is_the_first_heading_is_said_once(title: str, headings: tuple[str, ...], place: str) -> None:
     assert name_place(title, headings) == place
-
-
-def test_a_chunk_is_embedded_with_its_place_and_its_lead() -> None:
-    assert embedding_text("Manual", ("Rain",), "Rinse.") == "Manual › Rain\nRinse."
-    assert embedding_text("Manual", ("Rain",), "3 | 4", "May | June") == "Manual › Rain\nMay | June\n3 | 4"
 
 
 def test_chunks_and_passages_are_on_the_page_of_their_first_line() -> None:

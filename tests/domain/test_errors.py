@@ -3,7 +3,7 @@ import inspect
 import pytest
 
 from domain import errors
-from domain.errors import AskgraphError, DamagedState, ModelUnavailable, UnknownDocument
+from domain.errors import AskgraphError, UnknownDocument
 
 CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, AskgraphError)]
 
@@ -23,20 +23,6 @@ def test_a_message_of_ones_own_takes_the_place_of_the_docstring() -> None:
 def test_the_code_is_the_class_name_in_snake_case() -> None:
     assert UnknownDocument().code == "unknown_document"
     assert len({error().code for error in CLASSES}) == len(CLASSES)
-
-
-def test_a_damaged_state_is_named_where_it_is_known() -> None:
-    message = DamagedState("t1", "c1").message
-    assert "thread t1" in message
-    assert "checkpoint c1" in message
-    assert "askgraph doctor states" in message
-    assert DamagedState().message == " ".join(str(DamagedState.__doc__).split())
-
-
-def test_a_model_may_say_when_to_ask_again() -> None:
-    assert ModelUnavailable("Busy.", again_in=2.5).again_in == 2.5
-    assert ModelUnavailable().again_in is None
-    assert ModelUnavailable("Busy.").message == "Busy."
 
 
 def test_only_what_may_pass_by_itself_is_worth_another_try() -> None:

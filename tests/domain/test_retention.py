@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.history.retention import Policy, Pruned, parse_age
+from domain.history.retention import Policy, parse_age
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -58,10 +58,3 @@ def test_spans_become_times_before_now() -> None:
 
 def test_a_span_that_reaches_before_the_calendar_keeps_everything() -> None:
     assert Policy(timedelta(days=2_000_000)).cut(NOW).default is None
-
-
-def test_counts_of_several_batches_add_up() -> None:
-    one = Pruned(1, 2, 3, 4, 5, 6, 7)
-    other = Pruned(10, 20, 30, 40, 50, 60, 70)
-    assert one + other == Pruned(11, 22, 33, 44, 55, 66, 77)
-    assert one + Pruned() == one

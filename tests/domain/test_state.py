@@ -5,10 +5,6 @@ from domain.state import REMEMBERED_TURNS, add_costs, blank_question, read_turns
 from tests.sources import make_turn
 
 
-def test_a_turn_joins_the_conversation_at_its_end() -> None:
-    assert [turn["run_id"] for turn in remember([make_turn(run_id="a")], make_turn(run_id="b"))] == ["a", "b"]
-
-
 def test_a_run_that_answers_again_replaces_its_own_turn() -> None:
     turns = remember(
         [make_turn(run_id="a", answer="cut"), make_turn(run_id="b")], make_turn(run_id="a", answer="whole")

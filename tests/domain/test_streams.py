@@ -1,6 +1,6 @@
 import pytest
 
-from domain.events import Content, Failed, Thinking, data_of
+from domain.events import Content, Failed, Thinking
 from domain.execution.streams import StreamedEvent, order_of
 
 CONTENT = Content(type="content", token="30 days “whole”")
@@ -11,10 +11,6 @@ def test_an_event_survives_the_stream() -> None:
     assert (streamed.id, streamed.type) == ("2-7", "content")
     assert streamed.data == '{"token":"30 days “whole”"}'.encode()
     assert streamed.event == CONTENT
-
-
-def test_the_data_of_an_event_is_everything_but_its_name() -> None:
-    assert data_of(CONTENT) == {"token": "30 days “whole”"}
 
 
 def test_a_stream_ends_with_done_or_error() -> None:

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.wiring.judges import build_local_judges
 from app.wiring.services import Services
 from domain.documents import Source
-from domain.errors import DatabaseUnavailable, EmbedderUnavailable, UnknownDocument, UnknownMode
+from domain.errors import DatabaseUnavailable, UnknownDocument, UnknownMode
 from domain.library.where import Where
 from domain.ports.judgement import Grade
 from domain.ports.library import Library
@@ -20,7 +18,6 @@ from domain.runs import FIRST_TOKEN
 from domain.scope import Scope
 from graphs.answer import build_answer_graph
 from tests.asking import ask_for_events, place_of, read_state, steps_of, with_search
-from tests.unit_scorers import DownUnitScorer
 
 
 async def test_a_question_is_answered_with_the_sentence_that_answers_and_its_place(
@@ -124,15 +121,6 @@ async def test_a_library_in_which_nothing_comes_close_is_not_called_empty(
     assert done["answer"].endswith("Nothing I found comes close.")
 
 
-async def test_thorough_verifies_every_claim(services: Services, library: dict[str, str]) -> None:
-    done, events = await ask_for_events(services, "How long is the warranty of the Falke?", mode="thorough")
-    assert "verify" in steps_of(events)
-    assert done["verification"]["status"] == "quoted"
-    for claim in done["verification"]["claims"]:
-        assert done["answer"][claim["start"] : claim["end"]] == claim["text"]
-        assert claim["verdict"] == "quoted"
-
-
 async def test_a_follow_up_is_answered_in_context(services: Services, library: dict[str, str]) -> None:
     first, _ = await ask_for_events(services, "How long is the warranty of the Falke?")
     second, _ = await ask_for_events(services, "And who handles claims?", thread_id=first["thread_id"])
@@ -211,30 +199,6 @@ async def test_a_thread_of_the_same_name_in_another_workspace_is_another(
     second, _ = await ask_for_events(services, "And the battery?", scope=asked, thread_id=first["thread_id"])
     assert (second["thread_id"], second["standalone_question"]) == (first["thread_id"], "And the battery?")
     assert second["citations"] == []
-
-
-async def fail_to_embed(*_: Any, **__: Any) -> Any:
-    raise EmbedderUnavailable
-
-
-BROKEN: Any = SimpleNamespace(
-    name="broken", dimension=384, is_local=True, problem=None, scale=None,
-    embed_query=fail_to_embed, embed_passages=fail_to_embed, embed_query_tokens=fail_to_embed,
-)  # fmt: skip
-"""An embedder whose model has gone."""
-
-
-async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
-    services: Services, library: dict[str, str]
-) -> None:
-    broken = replace(
-        services,
-        library=replace(services.library, embedder=BROKEN),
-        models=replace(services.models, judges=build_local_judges(BROKEN, DownUnitScorer())),
-    )
-    done, _ = await ask_for_events(broken, "How long is the warranty of the Falke?")
-    assert "36 months" in done["answer"]
-    assert any("words only" in warning for warning in done["warnings"])
 
 
 class DroppingLibrary:

@@ -222,16 +222,6 @@ async def test_a_machine_without_models_has_no_answerer_to_give_up(services: Ser
     assert done["answered_by"] == "local"
 
 
-async def test_a_run_says_with_which_prompts_it_asked(settings: Settings) -> None:
-    async with serve(settings) as (services, _):
-        done, _ = await ask_for_events(services, TWO, profile=own_mode("thorough"))
-        run = await services.runs.log.get("default", done["run_id"])
-    assert set(done["prompts"]) == {"route", "generate"}
-    assert all(len(version) == 12 for version in done["prompts"].values())
-    assert run is not None
-    assert run.prompts == done["prompts"]
-
-
 async def test_small_talk_without_the_model_is_recorded_too(settings: Settings) -> None:
     async with serve(settings, fault="policy") as (services, _):
         done, _ = await ask_for_events(services, "Hello there!", profile=own_mode())

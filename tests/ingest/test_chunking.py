@@ -68,12 +68,6 @@ def test_no_text_is_lost_and_offsets_are_exact(seed: int) -> None:
     assert not [text[i] for i in range(len(text)) if not covered[i] and not text[i].isspace()]
 
 
-def test_offsets_count_characters_past_emoji() -> None:
-    text = "🎉" * 40 + "\n\n" + "ü" * 40 + "\n\n" + "The end."
-    chunks = split(make_document(text), size=45)
-    assert [text[c.start : c.end] for c in chunks] == ["🎉" * 40, "ü" * 40, "The end."]
-
-
 def test_long_text_is_split_whole() -> None:
     """Longer than the span that the splitter is given at once, with and without places to cut at."""
     for text in ("word " * 30_000, "x" * 70_000, "A line of text.\n" * 6_000, "A paragraph of text.\n\n" * 5_000):

@@ -11,7 +11,6 @@ from pydantic import SecretStr
 
 from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
-from app.adapters.rerankers import cohere
 from app.adapters.rerankers.cohere import CohereReranker
 from app.settings import Settings
 from app.wiring.services import open_services
@@ -124,13 +123,6 @@ async def test_a_server_that_is_down_is_left_alone(server: CohereServer) -> None
         with pytest.raises(ModelUnavailable, match="tried again in"):
             await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
     assert len(server.requests) == asked
-
-
-async def test_a_server_that_is_not_there_is_unavailable(server: CohereServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cohere, "RETRIES", 0)
-    async with connect(server, base_url="http://127.0.0.1:9") as reranker:
-        with pytest.raises(ModelUnavailable):
-            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
 
 
 async def test_a_wrong_key_and_a_wrong_model_are_said(server: CohereServer) -> None:

@@ -8,15 +8,12 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import chain
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 import pytest_asyncio
-from psycopg import AsyncCursor
 
-from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.documents.frequencies import CHUNKS
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library import bm25, dense, lexical
@@ -62,27 +59,6 @@ async def test_the_index_finds_what_comparing_all_finds(
         assert [m.score for m in got] == sorted((m.score for m in got), reverse=True)
         assert len({m.chunk_id for m in wanted} & {m.chunk_id for m in got}) >= 9
     assert {m.document_id for matches in found[2] for m in matches} <= set(ids)
-
-
-async def test_the_searches_of_a_question_take_six_round_trips(
-    filled: PostgresLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool_module, "TRUSTED_SECONDS", 60.0)
-    sent: list[Any] = []
-    execute = AsyncCursor.execute
-
-    async def note(cursor: AsyncCursor[Any], query: Any, *args: Any, **options: Any) -> AsyncCursor[Any]:
-        # Turning to the workspace travels with the statement that follows.
-        if query != pool_module._TURN_TO:
-            sent.append(query)
-        return await execute(cursor, query, *args, **options)
-
-    monkeypatch.setattr(AsyncCursor, "execute", note)
-    dense = await filled.search_dense(Scope("a"), vector_of("question"), 5)
-    lexical = await filled.search_lexical(Scope("a"), WORDS[1], 5)
-    assert await filled.score_dense(Scope("a"), vector_of("question"), [match.chunk_id for match in lexical])
-    assert await filled.score_lexical(Scope("a"), WORDS[1], [match.chunk_id for match in dense])
-    assert len(sent) == 6
 
 
 async def read_index(pool: Pool, workspace_id: str) -> bool | None:

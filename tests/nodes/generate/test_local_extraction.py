@@ -144,12 +144,6 @@ async def test_a_row_comes_under_its_header(embedder: OnnxEmbedder) -> None:
     assert "K59" not in answer
 
 
-async def test_two_parts_in_two_documents_are_both_quoted(embedder: OnnxEmbedder) -> None:
-    question = "When does the canteen open and how long is the warranty of the Lindenhof W2?"
-    quotes = await quotes_of(question, [HANDBOOK, CANTEEN], embedder)
-    assert {quote.number for quote in quotes} == {1, 2}
-
-
 PRICE_LIST = source(
     1,
     "# Prices and warranty\n\n## Delivery\n\nThe WS-200 is delivered within one week, the WS-400 within four weeks.\n\n"

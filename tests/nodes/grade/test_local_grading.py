@@ -155,12 +155,6 @@ async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedd
     assert turned.confidence < plain.confidence - 0.2
 
 
-def test_every_sign_raises_the_confidence() -> None:
-    base = Features(log_odds=6, covered=0.5, similarity=0.4)
-    for changed in (Features(8, 0.5, 0.4), Features(6, 1, 0.4), Features(6, 0.5, 0.7)):
-        assert estimate_confidence(base) < estimate_confidence(changed)
-
-
 def test_missing_are_the_words_that_no_source_holds() -> None:
     sources = [source(HANDBOOK[3]), source(HANDBOOK[4])]
     question = "Does Ada Brandt replace a lost iPhone-15 within 30 minutes?"

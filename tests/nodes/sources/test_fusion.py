@@ -122,24 +122,6 @@ def test_a_score_at_the_threshold_is_kept() -> None:
     assert fused[0]["relevance"] is None
 
 
-def test_a_leg_that_is_empty_leaves_the_others_scores() -> None:
-    found = fuse([], leg(a=3.0, b=1.0), RetrievalKnobs(fusion="weighted", dense_weight=0.25))
-    assert [candidate["score"] for candidate in found] == pytest.approx([0.75, 0.25])
-    found = fuse([], leg(a=0.8, b=0.4), RetrievalKnobs(fusion="weighted", dense_weight=0.25))
-    assert [candidate["score"] for candidate in found] == pytest.approx([0.75, 0.375])
-    dense = fuse([], leg(a=3.0, b=1.0), RetrievalKnobs(fusion="dense"))
-    assert [candidate["score"] for candidate in dense] == [3.0, 1.0]
-
-
-def test_merit_is_the_log_odds_and_four_fifths_of_what_is_related() -> None:
-    # log-odds 2.197 and 1.386, 0.811 apart; related ones are a deviation above and below the mean: 1.6 apart.
-    assert reorder([0.9, 0.8], [0.0, 1.0]) == pytest.approx([0.8, 0.9])
-    # 3.178 and 1.386: 1.79 apart.
-    assert reorder([0.96, 0.8], [0.0, 1.0]) == pytest.approx([0.96, 0.8])
-    # Near the middle the odds, not the values, decide: 0.40 against 1.6.
-    assert reorder([0.5, 0.4], [0.0, 1.0]) == pytest.approx([0.4, 0.5])
-
-
 def test_of_equals_the_first_stays_first() -> None:
     many = [0.5] * 40
     assert reorder(many, many) == many
