@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import select
-import struct
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from functools import lru_cache, partial
@@ -14,8 +13,7 @@ from typing import Any, LiteralString
 import orjson
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
-from psycopg.adapt import Dumper
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
@@ -180,27 +178,6 @@ def write_json(value: object) -> Jsonb:
     return Jsonb(value, orjson.dumps)
 
 
-class Integers(list[int]):
-    """Many integers as one parameter of type `int4[]`."""
-
-
-def pack_integers(values: Collection[int]) -> bytes:
-    """Return a value of type `int4[]` as the server reads it. psycopg handles each element separately, which takes ten
-    times as long."""
-    count = len(values)
-    pairs = [4] * (2 * count)  # size in bytes and value of each element
-    pairs[1::2] = values
-    return struct.pack(f">{5 + 2 * count}i", 1, 0, 23, count, 1, *pairs)
-
-
-class _IntegersDumper(Dumper):
-    format = Format.BINARY
-    oid = 1007
-
-    def dump(self, obj: Any) -> bytes:
-        return pack_integers(obj)
-
-
 @asynccontextmanager
 async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = True) -> AsyncIterator[Pool]:
     """Open a pool of connections for our queries and for LangGraph's `AsyncPostgresSaver`, which requires autocommit,
@@ -279,7 +256,6 @@ async def _require_schema(connection: AsyncConnection[Any]) -> None:
 async def _configure(connection: AsyncConnection[DictRow], *, role: str | None) -> None:
     assert isinstance(connection, _Connection)
     connection.role = role
-    connection.adapters.register_dumper(Integers, _IntegersDumper)
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     # Whoever does not say which workspace sees none.

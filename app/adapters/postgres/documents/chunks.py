@@ -1,10 +1,8 @@
 """Writing chunks: their rows, places, terms and token vectors, and the counts kept of them."""
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from struct import pack
 from typing import LiteralString
 from uuid import UUID, uuid5
@@ -14,7 +12,7 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.documents.catalog import write_line
 from app.adapters.postgres.library.bm25 import TERM_IDS, TermIds, weigh_chunk
 from app.adapters.postgres.library.vocabulary import list_words
-from app.adapters.postgres.pool import Session, pack_integers, write_json
+from app.adapters.postgres.pool import Session, write_json
 from domain.documents import Chunk, embedding_text
 from domain.ports.documents import ChunkVectors, DocumentContent
 
@@ -22,9 +20,9 @@ ROUND = 64
 """Number of a document's chunks that are embedded before other documents have their turn."""
 
 PART = 1_000
-"""Number of chunks whose terms are copied at once, while those of others are found."""
+"""Number of chunks whose terms are found and copied at once."""
 
-_Analysed = tuple[list[tuple[UUID, str, UUID, bytes, bytes]], Counter[int], dict[str, int]]
+_Analysed = tuple[list[tuple[UUID, str, UUID, list[int], bytes]], Counter[int], dict[str, int]]
 """Rows of `chunk_terms`, the number of them that hold each term, and their words, each with the id of its term."""
 
 _STORED_CHUNKS: LiteralString = """
@@ -157,24 +155,16 @@ async def insert_chunks(
     rows = list(new.items())
     terms = Counter[int]()
     words: dict[str, int] = {}
-    # While the server takes other rows. In one thread, because two would not run at once, which goes ahead as far as it
-    # can: the terms of a file of 5 MB take 9 MB.
-    thread = ThreadPoolExecutor(1)
-    loop = asyncio.get_running_loop()
-    analyse = partial(_analyse, session.workspace_id, document_id, content.parsed.title)
-    parts = deque(
-        loop.run_in_executor(thread, analyse, rows[first : first + PART]) for first in range(0, len(rows), PART)
-    )
-    try:
-        async with session.copying():
-            await _copy_rows(session, document_id, content, new, vectors)
-            while parts:
-                written, counted, found = await parts.popleft()
-                terms.update(counted)
-                words |= found
-                await session.copy(_COPY_TERMS, ["uuid", "text", "uuid", "bytea", "bytea"], written)
-    finally:
-        thread.shutdown(wait=False, cancel_futures=True)
+    async with session.copying():
+        await _copy_rows(session, document_id, content, new, vectors)
+        for first in range(0, len(rows), PART):
+            # In a thread, so that others have their turn.
+            written, counted, found = await asyncio.to_thread(
+                _analyse, session.workspace_id, document_id, content.parsed.title, rows[first : first + PART]
+            )
+            terms.update(counted)
+            words |= found
+            await session.copy(_COPY_TERMS, ["uuid", "text", "uuid", "int4[]", "bytea"], written)
     return terms, words
 
 
@@ -242,7 +232,7 @@ def _analyse(workspace_id: str, document_id: UUID, title: str, chunks: Sequence[
         # As pgvector reads a sparsevec. Its own class sorts and checks, which takes four times as long.
         size = len(impacts)
         vector = pack(f">3i{size}i{size}f", TERM_IDS, size, 0, *impacts, *impacts.values())
-        written.append((chunk_id, workspace_id, document_id, pack_integers(impacts), vector))
+        written.append((chunk_id, workspace_id, document_id, list(impacts), vector))
     return written, counted, list_words(workspace_id, ids)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import LiteralString
 
-from app.adapters.postgres.pool import Integers, Session, write_array
+from app.adapters.postgres.pool import Session, write_array
 
 CHUNKS = -1
 """Stands for a term that every chunk holds. No id of a term is negative."""
@@ -63,7 +63,7 @@ class TermChanges:
         ]
         if not rows:
             return
-        terms_of, places, changes = (Integers(column) for column in zip(*rows, strict=True))
+        terms_of, places, changes = (list(column) for column in zip(*rows, strict=True))
         await session.execute(
             _ADD,
             terms=terms_of,

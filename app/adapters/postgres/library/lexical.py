@@ -19,7 +19,7 @@ from app.adapters.postgres.library.bm25 import (
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, keep_documents
-from app.adapters.postgres.pool import Integers, Pool, Session, open_session
+from app.adapters.postgres.pool import Pool, Session, open_session
 from app.adapters.postgres.row_security import READABLE
 from domain.documents import Match
 from domain.scope import Scope
@@ -138,7 +138,7 @@ class LexicalSearch:
         own = weigh_query(scope.workspace_id, query)
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
-                _READ_IMPACTS, chunk_ids=join_ids(examples), all=Integers([CHUNKS]), groups=list_groups(scope)
+                _READ_IMPACTS, chunk_ids=join_ids(examples), all=[CHUNKS], groups=list_groups(scope)
             )
             impacts = {
                 row["chunk_id"]: dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))
@@ -165,7 +165,7 @@ class _Counts:
 
 async def _count(session: Session, scope: Scope, terms: Iterable[int], document_ids: str | None) -> _Counts:
     rows = await session.fetch(
-        COUNT_TERMS, terms=Integers([CHUNKS, *sorted(terms)]), document_ids=document_ids, groups=list_groups(scope)
+        COUNT_TERMS, terms=[CHUNKS, *sorted(terms)], document_ids=document_ids, groups=list_groups(scope)
     )
     frequencies = {row["term"]: row["chunks"] for row in rows}
     return _Counts(frequencies.pop(CHUNKS, 0), frequencies.pop(None, 0), frequencies)
@@ -176,7 +176,7 @@ def fit_plan(plan: LexicalQuery) -> tuple[LiteralString, dict[str, Any]]:
     conditions = []
     parameters: dict[str, Any] = {"candidates": plan.candidates}
     for number, (first, last) in enumerate(plan.held):
-        parameters |= {f"first{number}": Integers(first), f"last{number}": Integers(last)}
+        parameters |= {f"first{number}": first, f"last{number}": last}
         both = f"terms @> %(first{number})s::int[] AND " if first else ""
         conditions.append(f"({both}terms && %(last{number})s::int[])")
     return SEARCH.replace(":held", " OR ".join(conditions)), parameters

@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from typing import LiteralString
 
 from app.adapters.postgres.library.bm25 import term_id
-from app.adapters.postgres.pool import Integers, Session
+from app.adapters.postgres.pool import Session
 from app.adapters.postgres.row_security import READABLE
 from domain.text.dictionary import is_word
 from domain.text.languages import Language, read_words
@@ -110,7 +110,7 @@ async def update_vocabulary(session: Session, words: Mapping[str, int], fewer: S
     word.
     """
     if fewer:
-        await session.execute(_FORGET_WORDS, terms=Integers(fewer))
+        await session.execute(_FORGET_WORDS, terms=list(fewer))
     if words:
         ordered = sorted(words)
         await session.execute(_ADD_WORDS, words=ordered, terms=[words[word] for word in ordered])
@@ -130,7 +130,7 @@ async def suggest_words(
     doubtful = [word for word in dict.fromkeys(words) if _is_plain(word)]
     if not doubtful:
         return {}
-    terms = Integers(_term_of(session.workspace_id, word) for word in doubtful)
+    terms = [_term_of(session.workspace_id, word) for word in doubtful]
     found = {
         row["word"] for row in await session.fetch(_FIND_UNKNOWN_WORDS, words=doubtful, terms=terms, groups=groups)
     }
