@@ -6,7 +6,7 @@ words of it that people would add (`nodes/route/local/carrying.py`).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,15 +15,14 @@ from domain.outcome import Choice, Framing, find_claimed
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Rewrite
 from domain.state import Turn
-from domain.text.blocks import Span
 from domain.text.claims import MOST_CHARACTERS
-from domain.text.languages import Language, detect_language
+from domain.text.languages import detect_language
 from domain.text.markers import strip_markers
 from domain.text.question import add_carried, split_carried
 from domain.text.tables import is_rule
 from domain.text.terms import analyse, content_words
 from nodes.reading.phrases import match_whole, read_phrases
-from nodes.reading.questions import OWN_WORDS, read_parts, strip_article
+from nodes.reading.questions import OWN_WORDS, read_parts
 from nodes.route.local.carrying import WORD, rank_words
 
 CONTEXT_WORDS = 6
@@ -45,10 +44,6 @@ conversations with their topic, and notices .61 (CAsT) and .85 (mtrag) of those 
 LONGEST_FRAGMENT = 8
 """Words of a fragment that takes the place of a part of the last question. Chosen: a longer one says it all."""
 
-COUNTERPART = 0.55
-"""Cosine from which words are the counterpart of others. Of 40 follow-ups written to try it, it finds the right one of
-13, and no wrong one."""
-
 _SEARCHED = ("needs_retrieval", "about_library")
 """Routes of the turns that are about documents."""
 
@@ -66,11 +61,8 @@ class LocalRewriter:
 
     async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
         standalone = make_standalone(question, turns)
-        asked, carried = split_carried(standalone)
-        searched = [turn for turn in turns if turn["route"] in _SEARCHED]
-        if carried and searched and (swapped := await self._swap(question, _read_question(searched[-1]))) is not None:
-            asked = standalone = swapped
-        named = [turn["question"] for turn in searched]
+        asked, _ = split_carried(standalone)
+        named = [turn["question"] for turn in turns if turn["route"] in _SEARCHED]
         # A question made of the last one needs none of its words again, nor does one about something else.
         query = asked
         if asked.rstrip("?") == question.rstrip("?") and (asked != standalone or await self._goes_on(question, named)):
@@ -78,25 +70,6 @@ class LocalRewriter:
         phrases = read_phrases(detect_language(question) or "en", "followup")
         unclear = not named and phrases["dangling"].search(question) is not None
         return Rewrite(standalone, query, unclear, read_parts(standalone))
-
-    async def _swap(self, question: str, last: str) -> str | None:
-        """Return the last question with what the follow-up names in the place of its counterpart, the only name or the
-        words that mean nearly the same: "And the W4?" after "What does the W2 cost?". None where it has none."""
-        language = detect_language(f"{last} {question}") or "en"
-        fragment = read_fragment(question, read_phrases(language, "followup"))
-        spans = list(_list_runs(last))
-        if not fragment or not spans:
-            return None
-        names = [span for span in spans if span[0] and _is_name(last[slice(*span)], language)]
-        if names and _is_name(fragment, language) and (names[0][0], names[-1][1]) in names:
-            return f"{last[: names[0][0]]}{fragment}{last[names[-1][1] :]}"
-        try:
-            own = await self.embedder.embed_query(fragment)
-            near = await self.embedder.embed_passages([last[start:end] for start, end in spans]) @ own
-        except EmbedderUnavailable:
-            return None
-        start, end = spans[int(near.argmax())]
-        return f"{last[:start]}{fragment}{last[end:]}" if near.max() >= COUNTERPART else None
 
     async def _goes_on(self, question: str, earlier: Sequence[str]) -> bool:
         """Return True where a question that stands alone is near to one of the last ones that were searched for, or
@@ -157,31 +130,6 @@ def _read_statements(turn: Turn) -> str:
     start, end = find_claimed(turn["answer"], turn.get("framing") or Framing(opening=0, closing=0))
     lines = strip_markers(turn["answer"][start : min(end, start + MOST_CHARACTERS)]).split("\n")
     return "\n".join(line for line, below in pairwise([*lines, ""]) if not is_rule(line) and not is_rule(below))
-
-
-def read_fragment(question: str, phrases: Mapping[str, re.Pattern[str]]) -> str:
-    """Return what a follow-up names and nothing more: "the W4" of "And the W4, same thing?". Empty where it asks in
-    words of its own, or refers to what was said."""
-    fragment, _, rest = phrases["openers"].sub("", question).strip(" ?!.").partition(",")
-    is_short = 0 < _count_words(fragment) <= OWN_WORDS and not content_words(rest)
-    asks = any(phrases[name].search(fragment) for name in ("whole", "pronouns", "pointers"))
-    return "" if asks or not is_short or fragment == question.strip(" ?!.") else strip_article(fragment)
-
-
-def _is_name(text: str, language: Language) -> bool:
-    """Return True where each word is written as a name: with a digit, in capitals or, but in German, with one."""
-    words = text.split()
-    return all(not word.isalpha() or word.isupper() or (language != "de" and word[0].isupper()) for word in words)
-
-
-def _list_runs(text: str) -> Iterator[Span]:
-    """Yield the spans of up to three meaningful words that stand side by side."""
-    words = [(match.start(), match.start() + len(match[0].rstrip(".'’/-"))) for match in WORD.finditer(text)]
-    runs: list[Span] = []
-    for start, end in words:
-        is_next = runs and not text[runs[-1][1] : start].strip()
-        runs = [*(runs if is_next else [])[-2:], (start, end)] if content_words(text[start:end]) else []
-        yield from ((first, end) for first, _ in runs)
 
 
 def exchange(question: str, last: str, phrases: Mapping[str, re.Pattern[str]]) -> str | None:

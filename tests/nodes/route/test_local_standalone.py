@@ -123,27 +123,6 @@ async def test_a_change_of_topic_takes_nothing_along(question: str, query: str, 
     assert (await LocalRewriter(embedder).rewrite(question, WARRANTY)).query == query
 
 
-@pytest.mark.parametrize(
-    ("last", "question", "meant"),
-    [
-        ("What does the W2 cost?", "what about the X-9, same thing?", "What does the X-9 cost?"),
-        ("Where did Ada Brandt work?", "and Titian?", "Where did Titian work?"),
-        ("What is the murder rate in ohio?", "and alabama?", "What is the murder rate in alabama?"),
-        ("How much leave do full-time employees get?", "and part-time?", "How much leave do part-time employees get?"),
-        ("Was macht PIN?", "und PUK?", "Was macht PUK?"),
-        ("How long is the warranty of the machine?", "and the colour?", "and the colour? ("),
-        ("When did Ada Brandt leave Lyon?", "and Xerxes?", "and Xerxes? ("),
-        ("What does the W2 cost?", "and how do I mend the X-9?", "and how do I mend the X-9? ("),
-    ],
-)
-async def test_what_a_follow_up_names_takes_the_place_of_what_is_like_it(
-    last: str, question: str, meant: str, embedder: OnnxEmbedder
-) -> None:
-    made = (await LocalRewriter(embedder).rewrite(question, [turn(last)])).standalone
-    assert made.startswith(meant)
-    assert "(" in meant or made == meant
-
-
 def test_a_search_takes_eight_words_along_at_most() -> None:
     long = turn(" ".join(f"word{number}" for number in range(20)))
     assert add_background("Who?", [long]) == "Who? (word0 word1 word2 word3 word4 word5 word6 word7)"
