@@ -48,6 +48,7 @@ from nodes.prompting.messages import (
     write,
 )
 from nodes.step import SPEAKS, Step
+from nodes.use_tool.calculate import list_arithmetic
 from nodes.wording.notices import wording_of
 from nodes.writing.claims import find_ordering
 from nodes.writing.missing import list_missing
@@ -423,7 +424,15 @@ def _write_prompt(
             instructions=show_instructions(knobs.system_instructions),
         ),
         *show_turns(state["turns"], knobs.remembered_turns),
-        ask_about(sources, state["standalone_question"], knobs.source_label, pictures, state["outline"], offer),
+        ask_about(
+            sources,
+            state["standalone_question"],
+            knobs.source_label,
+            pictures,
+            state["outline"],
+            offer,
+            list_arithmetic(state["work"]),
+        ),
     ]
 
 

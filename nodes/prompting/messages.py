@@ -99,15 +99,17 @@ def ask_about(
     pictures: Sequence[Picture] = (),
     outline: Sequence[str] = (),
     offer: Shown | None = None,
+    computed: Sequence[str] = (),
 ) -> Message:
     """Return the user message that shows the sources, pictures of their pages, the outline of the document that they
-    are from and what may be asked for, and then asks the question. What changes stands behind what stays, which
-    providers then know from the last call."""
+    are from, what was computed from them and what may be asked for, and then asks the question. What changes stands
+    behind what stays, which providers then know from the last call."""
     asked = ask(
-        "{sources}\n\n{pictures}{outline}{offer}Question: {question}",
+        "{sources}\n\n{pictures}{outline}{computed}{offer}Question: {question}",
         sources=show_sources(sources, label),
         pictures=name_pictures(pictures, sources),
         outline=write("All sections of the document:\n{lines}\n\n", lines="\n".join(outline)) if outline else "",
+        computed=write("Computed for this question:\n{lines}\n\n", lines="\n\n".join(computed)) if computed else "",
         offer=offer or "",
         question=question,
     )

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from domain.errors import CalculationError
 from domain.ports.calculation import Calculation, Value
 from domain.scope import Scope
+from domain.state import WorkRound
 from domain.text.tables import write_rule
 from nodes.context import Context
 from nodes.sources.sourcing import make_source
@@ -58,6 +59,17 @@ async def _calculate(arguments: CalculateArguments, scope: Scope, context: Conte
 
 
 CALCULATE = ResearchTool(name="calculate", description=_DESCRIPTION, arguments=CalculateArguments, run=_calculate)
+
+
+def list_arithmetic(work: Sequence[WorkRound]) -> list[str]:
+    """Return what the agent computed without documents, with its results, which no source shows."""
+    calls = [call for each in work for call in each["calls"] if call["name"] == CALCULATE.name and not call["sources"]]
+    # What could not be computed is told in a sentence.
+    return [
+        f"{_shorten(str(call['arguments'].get('sql')), _LONGEST_SQL)}\n{call['result'][:_LONGEST_RESULT]}"
+        for call in calls
+        if not call["arguments"].get("documents") and f"\n{write_rule(1)}" in call["result"]
+    ]
 
 
 def _show(found: Calculation) -> str:

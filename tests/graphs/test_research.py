@@ -68,6 +68,18 @@ async def test_the_standard_mode_computes_with_the_tables_of_the_library(setting
     assert any("26" in source.get("computed", "") for source in state["sources"])
 
 
+async def test_what_was_computed_without_documents_reaches_the_writer(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [LACKING]
+        server.behaviour.tool_calls = [
+            [{"name": "calculate", "arguments": {"sql": sql}} for sql in ("SELECT 36 / 12.0", "SELECT missing")]
+        ]
+        await ask_for_events(services, "How many years is the warranty of the Falke?")
+        last = [body["messages"][-1]["content"] for body in server.requests if body.get("stream")][-1]
+    computed = last.partition("Computed for this question:\n")[2].partition("\n\nQuestion: ")[0]
+    assert computed == "SELECT 36 / 12.0\n36 / 12.0\n---\n3"
+
+
 async def test_an_agent_whose_model_fails_answers_from_what_there_is(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.replies = [LACKING]
