@@ -94,7 +94,7 @@ TASKS: Mapping[Task, str] = {
     "compute": """
 - Show the calculation in a line.""",
     "summarise": """
-- Say what matters most first, and cite each point.""",
+- Say what matters most first, unless another order is asked for, and cite each point.""",
 }
 """Added for what the question asks the documents for."""
 
