@@ -23,12 +23,12 @@ from openai.types import CreateEmbeddingResponse
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.adapters.sdk_errors import translate
 from app.settings import Settings, reveal
 from domain.errors import (
-    AskgraphError,
     ConfigurationError,
     EmbedderUnavailable,
-    ModelRejectedKey,
+    ModelError,
     ModelUnavailable,
 )
 from domain.library.similarity import Scale
@@ -60,6 +60,7 @@ _SHORTEST = 200
 _NATIVE = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 """Dimensions of OpenAI's models. https://platform.openai.com/docs/models"""
 
+_KEYS = "ASKGRAPH_EMBEDDINGS_API_KEY, or OPENAI_API_KEY"
 _KINDS_PATH = Path(__file__).with_name("kinds.toml")
 _SPEC = re.compile(r"openai:(?P<model>\S+?)(?:@(?P<dimension>\d+))?")
 _DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
@@ -201,8 +202,9 @@ class OpenAIEmbedder:
                 try:
                     yield
                 except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE) as error:
-                    raise _translate(error, self.model, str(self._server.base_url)) from error
-        except (ModelUnavailable, ModelRejectedKey, EmbedderUnavailable) as error:
+                    model = f"The embedding model {self.model} at {self._server.base_url}"
+                    raise translate(error, model, keys=_KEYS, names="ASKGRAPH_EMBEDDINGS and its base URL") from error
+        except (ModelUnavailable, ModelError, EmbedderUnavailable) as error:
             self.problem = error.message
             raise EmbedderUnavailable(error.message) from error
         self.problem = None
@@ -291,36 +293,3 @@ def _decode(sent: Any) -> Vector:
     if isinstance(sent, str):
         return np.frombuffer(base64.b64decode(sent), dtype="<f4").astype(np.float32)
     return np.array(sent, dtype=np.float32)
-
-
-def _translate(error: Exception, model: str, address: str) -> AskgraphError:
-    match error:
-        case openai.AuthenticationError():
-            return ModelRejectedKey(
-                f"The embedding server at {address} did not accept the API key. Check ASKGRAPH_EMBEDDINGS_API_KEY, or "
-                "OPENAI_API_KEY."
-            )
-        case openai.PermissionDeniedError():
-            return ModelRejectedKey(f"The API key may not use the embedding model {model}.")
-        case openai.NotFoundError():
-            return EmbedderUnavailable(
-                f"There is no embedding model {model} at {address}. Check ASKGRAPH_EMBEDDINGS and its base URL."
-            )
-        case openai.RateLimitError() if error.code == "insufficient_quota":
-            return EmbedderUnavailable("The account behind the embedding model's API key has no quota left.")
-        case openai.RateLimitError():
-            return ModelUnavailable(
-                f"The embedding server at {address} takes no more requests for now. Try again in a moment."
-            )
-        case openai.APITimeoutError() | TimeoutError() | httpx2.TimeoutException():
-            return ModelUnavailable(f"The embedding server at {address} took too long. Try again in a moment.")
-        case openai.APIConnectionError() | httpx2.HTTPError():
-            return ModelUnavailable(f"The embedding server at {address} does not answer.")
-        case openai.InternalServerError():
-            return ModelUnavailable(
-                f"The embedding server at {address} had an error ({error.status_code}). Try again in a moment."
-            )
-        case openai.APIStatusError():
-            return EmbedderUnavailable(f"The embedding model {model} did not accept the request: {error.message}")
-        case _:
-            return EmbedderUnavailable(f"The embedding server at {address} sent a reply that violates its protocol.")

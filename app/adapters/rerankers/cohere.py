@@ -16,15 +16,12 @@ from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.rerankers.registry import Opening
+from app.adapters.sdk_errors import translate
 from app.settings import reveal
 from domain.documents import Passage, embedding_text
 from domain.errors import (
     AskgraphError,
     ConfigurationError,
-    ModelError,
-    ModelRejectedKey,
-    ModelTimeout,
-    ModelUnavailable,
 )
 from domain.ports.models import ModelUsage, UsageSink
 from domain.scope import Scope
@@ -41,9 +38,6 @@ more."""
 
 LONGEST = 8000
 """Characters sent of a passage, about 2,000 tokens. Each 500 tokens of a document are billed as one."""
-
-_PASSING = (408, 409, 429, 498, 499)
-"""Statuses below 500 after which asking again later may help."""
 
 
 class _Result(BaseModel):
@@ -126,7 +120,7 @@ class CohereReranker:
             except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, ValidationError) as error:
                 if isinstance(error, TimeoutError | openai.APITimeoutError):
                     self._estimate(sink)
-                raise _translate(error, self._model) from error
+                raise self._translate(error) from error
         self._record(reply, sink)
         judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in reply.results}
         return [judged.get(index, 0.0) for index in range(len(passages))]
@@ -139,7 +133,7 @@ class CohereReranker:
             async with asyncio.timeout(CHECK_SECONDS):
                 await probe.get(f"/v1/models/{self._model}", cast_to=httpx2.Response)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            return _translate(error, self._model).message
+            return self._translate(error).message
         except (openai.APIConnectionError, TimeoutError):
             return f"The server of the reranker {self._model} does not answer. Check COHERE_BASE_URL."
         except openai.OpenAIError:
@@ -154,6 +148,10 @@ class CohereReranker:
         """Close the connections."""
         await self._server.close()
 
+    def _translate(self, error: Exception) -> AskgraphError:
+        names = "ASKGRAPH_RERANK_MODEL and COHERE_BASE_URL"
+        return translate(error, f"The reranker {self._model}", keys="COHERE_API_KEY", names=names)
+
     def _record(self, reply: _Reply, sink: UsageSink) -> None:
         """Record the cost: searches are billed, not tokens. A server that does not bill is recorded at an unknown
         price."""
@@ -164,21 +162,3 @@ class CohereReranker:
     def _estimate(self, sink: UsageSink) -> None:
         """Record one search for a call that was given up, which is billed."""
         sink.record(ModelUsage(self._model, 0, 0, self._prices.price_rerank(self._model, 1), estimated=True))
-
-
-def _translate(error: Exception, model: str) -> AskgraphError:
-    match error:
-        case TimeoutError() | openai.APITimeoutError():
-            return ModelTimeout(f"The reranker {model} took too long.")
-        case openai.AuthenticationError() | openai.PermissionDeniedError():
-            return ModelRejectedKey("The reranker's provider did not accept the API key. Check COHERE_API_KEY.")
-        case openai.NotFoundError():
-            return ModelError(
-                f"There is no reranker {model} at this address. Check ASKGRAPH_RERANK_MODEL and COHERE_BASE_URL."
-            )
-        case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
-            return ModelError(f"The reranker {model} did not accept the request: {error.message}")
-        case openai.OpenAIError() | httpx2.HTTPError():
-            return ModelUnavailable(f"The reranker {model} did not answer.")
-        case _:
-            return ModelError(f"The reranker {model} sent a reply that violates its protocol.")

@@ -131,7 +131,7 @@ async def test_a_wrong_key_and_a_wrong_model_are_said(server: CohereServer) -> N
         with pytest.raises(ModelRejectedKey, match="COHERE_API_KEY"):
             await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
     async with connect(server, "rerank-9", api_key="right") as reranker:
-        with pytest.raises(ModelError, match=r"no reranker rerank-9.*ASKGRAPH_RERANK_MODEL"):
+        with pytest.raises(ModelError, match=r"reranker rerank-9.*ASKGRAPH_RERANK_MODEL"):
             await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
 
 
