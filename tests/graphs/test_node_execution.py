@@ -156,26 +156,6 @@ async def test_what_a_step_resets_is_what_its_own_is_added_to(update: dict[str, 
     assert filed["degraded"] == [DEGRADED]
 
 
-@pytest.mark.parametrize(
-    ("attempt", "ago", "announced", "at_least"), [(1, 0.0, 1, 0), (2, 2.0, 0, 2000), (3, 4.0, 0, 4000)]
-)
-async def test_a_retried_step_is_announced_once_and_lasts_from_its_first_attempt(
-    attempt: int, ago: float, announced: int, at_least: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("graphs.instrumentation.time", lambda: 1000.0)
-    events: list[Any] = []
-    runtime = make_runtime(make_context(), events, node_attempt=attempt, node_first_attempt_time=1000.0 - ago)
-    update = await instrument(make_node(Seen()))(cast(Any, {}), runtime)
-    assert len(events) == announced
-    assert at_least <= update["steps"][0]["ms"] < at_least + 900
-
-
-async def test_an_attempt_without_a_time_counts_alone() -> None:
-    runtime = make_runtime(make_context(), [], node_attempt=2, node_first_attempt_time=None)
-    update = await instrument(make_node(Seen()))(cast(Any, {}), runtime)
-    assert update["steps"][0]["ms"] < 900
-
-
 async def test_a_node_that_fails_leaves_what_it_consumed() -> None:
     context = make_context()
     with pytest.raises(RuntimeError):
