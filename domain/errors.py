@@ -288,10 +288,12 @@ class EmbedderReplaced(EmbedderUnavailable):
 class ModelUnavailable(Unavailable):
     """The language model did not answer. Try again in a moment."""
 
-    def __init__(self, message: str | None = None, *, again_in: float | None = None) -> None:
+    def __init__(self, message: str | None = None, *, again_in: float | None = None, said: str = "") -> None:
         super().__init__(message)
         self.again_in = again_in
         """Seconds to wait, where the provider says so."""
+        self.said = said
+        """What the provider said, for whoever runs the service."""
 
 
 class ModelTimeout(ModelUnavailable):
@@ -338,6 +340,11 @@ class ModelThoughtAloud(ModelReplyCut):
 # Ends a draft, never a run.
 class UnsupportedAnswer(ModelError):
     """The sources support nothing of what the language model wrote."""
+
+
+def explain(error: AskgraphError) -> str:
+    """Return the error's message and what the provider said, for whoever runs the service."""
+    return f"{error.message} {getattr(error, 'said', '')}".strip()
 
 
 class ConfigurationError(AskgraphError):

@@ -54,6 +54,9 @@ class Ledger:
     def record(self, usage: ModelUsage) -> None:
         """Add what one model call consumed."""
         self.usage.append(usage)
+        if usage.unread:
+            problem = f"The server of the language model {usage.model} seems to have cut what it was sent"
+            self.warn(f"{problem}: it counted less than half of it. A larger context window helps.")
 
     def record_failure(self, failure: FailedAttempt) -> None:
         """Leave the attempt to the tape: it cost nothing, and what comes of it is the step's own affair."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelUnavailable, explain
 from domain.ports.models import AWAITED_UNTIL
 
 THRESHOLD = 3
@@ -48,7 +48,7 @@ class Circuit:
         try:
             yield
         except ModelUnavailable as error:
-            self.problem = error.message
+            self.problem = explain(error)
             self._count_failure()
             raise
         except asyncio.CancelledError:
@@ -58,7 +58,7 @@ class Circuit:
         except AskgraphError as error:
             # A refused or too long prompt was read, so the model works; a wrong key, name or account stays wrong.
             wrong = isinstance(error, ModelRejectedKey) or type(error) is ModelError
-            self.problem = f"{error.message} {getattr(error, 'said', '')}".strip() if wrong else None
+            self.problem = explain(error) if wrong else None
             self._failures = 0
             raise
         else:

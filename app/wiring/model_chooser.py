@@ -17,7 +17,7 @@ from app.chosen_models import ChosenModels
 from app.samples import FOLDER
 from app.settings import Settings, read_settings
 from app.support.toml_files import list_problems
-from domain.errors import AskgraphError, ConfigurationError, InputError
+from domain.errors import AskgraphError, ConfigurationError, InputError, explain
 from domain.model_names import Attempt, KnownModels, Trial
 from domain.ports.models import ChatModel, Tool
 from domain.state import level_of
@@ -151,7 +151,7 @@ async def _attempt(asked: Awaitable[str | None]) -> Attempt:
     try:
         problem = await asked
     except AskgraphError as error:
-        problem = error.message
+        problem = explain(error)
     return Attempt(problem, time.monotonic() - began)
 
 

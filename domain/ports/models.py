@@ -29,6 +29,10 @@ class ModelUsage:
     """True if the reply ends because its limit of tokens was reached."""
     estimated: bool = False
     """True for a call that was given up: providers bill it, and report only what ended."""
+    ended: str = ""
+    """The provider's word for the end of a reply of which it is not known whether it is whole; empty where it is."""
+    unread: bool = False
+    """True where the provider counted far less than it was sent: it may have cut the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,8 @@ class ChatModel(Protocol):
     ) -> AsyncIterator[str]:
         """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one
         without a word for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`: thoughts are
-        none. A reply that reaches `max_tokens` ends there; its usage says that it is `full`."""
+        none. A reply that reaches `max_tokens` ends there; its usage says that it is `full`. So does one that
+        `ended` for a reason that nobody knows."""
 
 
 class TokenCounter(Protocol):

@@ -363,6 +363,7 @@ async def _write_with_model(
     cuts = []
     if any(used.full for used in context.ledger.usage):
         cuts.append(warnings.cut.format(tokens=knobs.answer_tokens))
+    cuts += [warnings.ended.format(reason=used.ended) for used in context.ledger.usage if used.ended]
     if is_late:
         cuts.append(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
     for message in cuts:

@@ -99,6 +99,7 @@ class Warnings(_Texts):
     cut: str
     late: str
     lost_link: str
+    ended: str
     uncited: str
     beside_question: str
 

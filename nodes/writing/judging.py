@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from domain.documents import Claim, Source
+from domain.errors import ModelError
 from domain.ports.models import ChatModel
 from domain.ports.pictures import Picture
 from domain.text.blocks import find_item
@@ -113,6 +114,8 @@ async def judge_claims(
             )
             messages = [instruct(PROMPT), show_pictures(shown_claims, seen)]
             reply = await model.judge(messages, Judgements, context.ledger)
+        if not any(1 <= each.claim <= len(batch) for each in reply.judgements):
+            raise ModelError(f"The language model {model.name} judged none of the claims.")
         answers.append(reply.answers_question)
         for judgement in reply.judgements:
             if 1 <= judgement.claim <= len(batch):

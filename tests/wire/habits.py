@@ -140,6 +140,34 @@ def _refuse_history(body: Json, pattern: str, says: str) -> str | None:
     return None if all(re.fullmatch(pattern, each) for each in ids) else says
 
 
+def _into_words(inserted: str, at: int) -> Callable[[str], str]:
+    """A judgement has no words to put it between."""
+    return lambda text: text if text.startswith("{") else text[:at] + inserted + text[at:]
+
+
+def _change_content(change: Callable[[str, str], str]) -> Callable[[list[bytes]], list[bytes]]:
+    """Changes the content of each chunk, given all text so far."""
+
+    def change_lines(lines: list[bytes]) -> list[bytes]:
+        changed, so_far = [], ""
+        for line in lines:
+            chunk = json.loads(line[6:]) if line[6:7] == b"{" else {}
+            delta = chunk["choices"][0]["delta"] if chunk.get("choices") else {}
+            so_far += delta.get("content") or ""
+            delta["content"] = change(so_far, delta.get("content") or "")
+            changed.append(b"data: " + json.dumps(chunk).encode() + b"\n\n" if delta["content"] else line)
+        return changed
+
+    return change_lines
+
+
+def _spread(line: bytes) -> bytes:
+    if not line.startswith(b"data: {"):
+        return line
+    spread = json.dumps(json.loads(line[6:]), indent=1).encode()
+    return b"data: " + spread.replace(b"\n", b"\ndata: ") + b"\n\n"
+
+
 _ROLES = "conversation roles must alternate user and assistant roles except for tool calls and results"
 
 HABITS = (
@@ -158,9 +186,50 @@ HABITS = (
     ),
     Habit(
         "channels",
-        "gpt-oss' channels",
+        "gpt-oss' channels, with their signs or without",
         "vLLM llama.cpp LM Studio",
         text=_think("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    ),
+    Habit(
+        "channels-bare",
+        "gpt-oss' channels, with their signs or without",
+        "others",
+        text=_think("analysis", "assistantfinal"),
+    ),
+    Habit(
+        "think-again",
+        "thoughts between tags",
+        "vLLM others",
+        text=_into_words(f"\n<think>{THOUGHT}</think>\n", 10),
+    ),
+    Habit(
+        "next-turn",
+        "signs of the template in the text, and what follows them",
+        "Ollama llama.cpp",
+        text=lambda text: (
+            f"{text}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nSick leave?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\nNobody is told this [1]."
+        ),
+    ),
+    Habit(
+        "boxed",
+        "signs of the template in the text, and what follows them",
+        "vLLM others",
+        text=lambda text: f"<|begin_of_box|>{text}<|end_of_box|>",
+    ),
+    Habit("cumulative", "all text so far again", "others", lines=_change_content(lambda so_far, new: so_far)),
+    Habit(
+        "repeated",
+        "all text so far again",
+        "others",
+        lines=_change_content(lambda so_far, new: new if not so_far or new else so_far),
+    ),
+    Habit("spread", "lines that end with CR, events on several", "others", lines=lambda lines: [*map(_spread, lines)]),
+    Habit(
+        "half-bytes",
+        "NUL and half characters",
+        "llama.cpp others",
+        lines=lambda lines: [line.replace(b'"content": " six', b'"content": "\xe2\x82 six') for line in lines],
     ),
     Habit(
         "reasoning_content",
@@ -173,7 +242,7 @@ HABITS = (
     Habit("thinking-parts", "content as a list, with thoughts", "others", message=_split_thinking),
     Habit(
         "template-end",
-        "the template's last sign in the text",
+        "signs of the template in the text, and what follows them",
         "llama.cpp vLLM",
         text=lambda text: text + "<|im_end|>\n",
     ),
@@ -210,9 +279,15 @@ HABITS = (
     ),
     Habit(
         "crlf",
-        "lines that end with CR LF",
+        "lines that end with CR, events on several",
         "others",
-        lines=lambda lines: [line.replace(b"\n", b"\r\n") for line in lines],
+        lines=lambda lines: [_spread(line).replace(b"\n", b"\r\n") for line in lines],
+    ),
+    Habit(
+        "cr",
+        "lines that end with CR, events on several",
+        "others",
+        lines=lambda lines: [line.replace(b"\n", b"\r") for line in lines],
     ),
     Habit("swapped", "JSON where a stream is asked for, events where none is", "others LiteLLM", swaps=True),
     Habit("no-finish", "`[DONE]` without a finish reason", "vLLM others", finish=lambda body, finish: None),
@@ -235,9 +310,21 @@ HABITS = (
     ),
     Habit(
         "object-arguments",
-        "arguments as an object",
+        "arguments as an object, or encoded twice",
         "TGI llama.cpp",
         message=_call(function={"name": "search", "arguments": CALL}),
+    ),
+    Habit(
+        "encoded-twice",
+        "arguments as an object, or encoded twice",
+        "Ollama vLLM",
+        message=_call(function={"name": "search", "arguments": json.dumps(json.dumps(CALL))}),
+    ),
+    Habit(
+        "signs-in-names",
+        "signs in the names of functions",
+        "vLLM others",
+        message=_call(function={"name": "functions.search<|channel|>commentary", "arguments": json.dumps(CALL)}),
     ),
     Habit("empty-ids", "calls without an id or index", "Ollama LiteLLM", message=_call(id="")),
     Habit(
@@ -298,10 +385,17 @@ HABITS = (
     ),
     Habit(
         "alternating-500",
-        "no system role, said with status 500",
+        "no system role",
         "llama.cpp",
         status=500,
         refuses=lambda body: _ROLES if '"system"' in json.dumps(body["messages"]) else None,
+    ),
+    Habit(
+        "no-system-200",
+        "no system role",
+        "LM Studio",
+        status=200,
+        refuses=lambda body: "System role not supported" if '"system"' in json.dumps(body["messages"]) else None,
     ),
     Habit(
         "no-json_object",
@@ -315,13 +409,13 @@ HABITS = (
     ),
     Habit(
         "no-response_format",
-        "no JSON formats, whatever it says",
+        "no JSON formats",
         "others",
         refuses=lambda body: "Bad Request" if _has(body, "response_format") else None,
     ),
     Habit(
         "format-500",
-        "no JSON formats, said with status 500",
+        "no JSON formats",
         "llama.cpp others",
         status=500,
         refuses=lambda body: "Internal error" if _has(body, "response_format") else None,
@@ -334,7 +428,7 @@ HABITS = (
     ),
     Habit(
         "tools-404",
-        "no tools, said with status 404",
+        "no tools",
         "OpenRouter",
         status=404,
         refuses=lambda body: "No endpoints found that support tool use." if _has(body, "tools") else None,
@@ -397,6 +491,8 @@ HABITS = (
 
 
 def write_list() -> str:
-    """Return the habits, each with the servers that are known for it, in Markdown."""
-    known = ((habit.says, [server for server in SERVERS if server in habit.servers]) for habit in HABITS[1:])
-    return "\n".join(f"- {says}: {', '.join(servers)}" for says, servers in known)
+    """Return the kinds of habits, each with the servers that are known for it, in Markdown."""
+    known: dict[str, str] = {}
+    for habit in HABITS[1:]:
+        known[habit.says] = f"{known.get(habit.says, '')} {habit.servers}"
+    return "\n".join(f"- {says}: {', '.join(each for each in SERVERS if each in seen)}" for says, seen in known.items())

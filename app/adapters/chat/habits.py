@@ -38,26 +38,44 @@ _OPTIONAL = {
 }
 """What a request can do without, in the order in which it is left out, and how a refusal names it. Least is lost by the
 first; system messages and tools are then written into the prompt."""
+FORMATS = frozenset({"json_schema", "json_object"})
 _SYSTEM = ("system", "developer")
-_PAIRS = ({"json_schema", "json_object"}, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completion_tokens"})
+_PAIRS = (FORMATS, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completion_tokens"})
 """One takes the place of the other."""
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|max(imum)?\b.{0,40}(input|prompt|sequence)"
     r"|exceed.{0,60}(token|length|limit)|longer than|n_ctx",
     re.IGNORECASE,
 )
+_RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECASE)
+"""Limits that have nothing to do with one prompt, though their messages speak of tokens."""
 _ELSEWHERE = (404, 405, 415, 501)
 """Statuses of gateways that find no server for what is in a request. They also mean a wrong name or address."""
-_BREAKING = {"json_schema", "json_object", "tools"}
+_BREAKING = {*FORMATS, "tools"}
 """What some servers answer with status 500."""
-_FILTERED = ("content_filter", "content_policy_violation")
+_FILTERED = re.compile(r"content.?(filter|policy|management)|guardrail", re.IGNORECASE)
 _BROKEN = 3
 """Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
 
 
+def spell(error: openai.APIError) -> str:
+    """Return all that the server says: gateways put the words of the server behind them elsewhere."""
+    body = error.body if isinstance(error.body, dict) else {}
+    metadata, message = body.get("metadata"), body.get("message")
+    said = [error.message, metadata.get("raw") if isinstance(metadata, dict) else None]
+    said += [message] if isinstance(message, dict) else []
+    return "\n".join(each if isinstance(each, str) else json.dumps(each) for each in said if each)
+
+
 def is_too_long(error: openai.APIError) -> bool:
-    """Return True where the error says that the prompt does not fit."""
-    return getattr(error, "status_code", 0) == 413 or bool(_TOO_LONG.search(error.message))
+    """Return True where the error says that the prompt does not fit. A provider that is busy counts tokens, too."""
+    status, said = getattr(error, "status_code", 0), spell(error)
+    return status == 413 or (status != 429 and bool(_TOO_LONG.search(said)) and not _RATE.search(said))
+
+
+def is_filtered(error: openai.APIError) -> bool:
+    """Return True where the error says that a filter has refused the prompt."""
+    return bool(_FILTERED.search(f"{error.code} {spell(error)}"))
 
 
 @dataclass(slots=True)
@@ -136,7 +154,7 @@ class Habits:
             return is_named and error.status_code in _ELSEWHERE
         # Pictures are the likelier cause, and whoever shows them asks again without.
         is_open = not is_too_long(error) and "pictures" not in used
-        return error.code not in _FILTERED and (is_named or is_open)
+        return not is_filtered(error) and (is_named or is_open)
 
     def find_next(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> str | None:
         """Return what to leave out next: what the refusal names, or what was never answered; None if there is none."""
@@ -148,7 +166,7 @@ class Habits:
     def explain(self, sent: Body, error: openai.APIStatusError) -> Exception:
         """Return the error of a request that nothing helps. Of two that are alike, the longer one is too long."""
         size = len(str(sent["messages"]))
-        if error.status_code in (400, 422) and 0 < self.longest < size and error.code not in _FILTERED:
+        if error.status_code in (400, 422) and 0 < self.longest < size and not is_filtered(error):
             return ContextOverflowError(error.message)
         return error
 
@@ -161,7 +179,7 @@ class Habits:
 
     @staticmethod
     def _names(error: openai.APIStatusError, name: str) -> bool:
-        return error.param == name or bool(re.search(_OPTIONAL[name], error.message, re.IGNORECASE))
+        return error.param == name or bool(re.search(_OPTIONAL[name], spell(error), re.IGNORECASE))
 
 
 def is_pair(one: str, other: str) -> bool:

@@ -23,9 +23,9 @@ from langchain_core import exceptions as langchain
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
-from pydantic import ValidationError
 
 from app.adapters.bounded_http import UNCOMPRESSED, OversizedResponse, bound_responses
+from app.adapters.chat.judgements import read_judgement
 from app.adapters.chat.tokens import O200kCounter, count_picture
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
@@ -69,20 +69,26 @@ BOUNDED: Mapping[str, Any] = {"headers": UNCOMPRESSED, "event_hooks": bound_resp
 _TAIL = 2.0
 """Seconds for what comes after the end of a reply, which is the count of its tokens."""
 
-_MOST_TRIED = 200
-SEARCHED = 100_000
-"""Characters at the end of a text that are searched for JSON, and how often it is tried."""
-
 LONGEST_THOUGHTS = 20_000
 """Characters of a reply's thoughts that are kept."""
 LONGEST_MESSAGE = 1000
 """Characters of a provider's message that are kept. Some repeat the whole request."""
 
-_REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation", "spii"})
+_REFUSED = frozenset(
+    {"content_filter", "content_filtered", "refusal", "safety", "prohibited_content", "blocklist", "recitation", "spii"}
+    | {"sensitive", "guardrail_intervened", "error_toxic"}
+)
+_WHOLE = frozenset(
+    {"stop", "stop_sequence", "end_turn", "eos", "eos_token", "end", "complete", "completed", "finished", "done"}
+    | {"tool_calls", "tool_use", "function_call"}
+)
+"""Ends of a whole reply. Any other word may be that of a cut one: servers make them up."""
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
-FULL = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+FULL = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"})
+_UNREAD = 8
+"""Characters a token that no tokenizer reaches over a prompt in words: fewer tokens are a reason to count them."""
 
 
 class LangChainChat:
@@ -117,14 +123,14 @@ class LangChainChat:
         text = await self._ask(prompt, schema, sink)
         self._note_reply(text)
         try:
-            return _read_judgement(text, schema)
-        except ValidationError as error:
+            return read_judgement(text, schema)
+        except ValueError as error:
             repair = f"This is not what was asked for: {error}\n{describe_schema(schema)}"
             text = await self._ask([*prompt, AIMessage(text), HumanMessage(repair)], schema, sink)
             self._note_reply(text)
         try:
-            return _read_judgement(text, schema)
-        except ValidationError as error:
+            return read_judgement(text, schema)
+        except ValueError as error:
             raise ModelError(f"The language model {self.name} did not give a usable judgement.") from error
 
     async def act(
@@ -134,7 +140,7 @@ class LangChainChat:
         prompt, declared = _convert(messages), [_declare(tool) for tool in tools]
         asking = partial(self._offer, prompt, declared, max_tokens)
         reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), json.dumps(declared)])
-        self._check(reply, sink, max_tokens)
+        self._check(reply, sink, max_tokens, prompt)
         with self._translated(sink):
             calls = [
                 ToolCall(call["id"] or "", make_storable(call["name"]), _make_storable(call["args"]))
@@ -217,18 +223,17 @@ class LangChainChat:
                 if usage is None and (finish is None or left <= 0):
                     self._estimate([*map(_spell, prompt), *pictures], "".join(pieces), sink, full=left <= 0)
                 elif pieces or usage:
-                    self._record(usage, sink, full=finish in FULL)
+                    ended = "" if finish is None or finish in _WHOLE | FULL | _REFUSED else finish
+                    self._record(usage, sink, map(_spell, prompt), full=finish in FULL, ended=ended)
         if finish in _REFUSED:
             raise ModelRefused
         if finish is None:
             # LangChain treats the end of the connection as the end of the reply.
             raise ModelReplyCut
         if not pieces:
-            raise ModelError(
-                f"The language model {self.name} spent its {max_tokens} tokens before it wrote a word."
-                if finish in FULL
-                else f"The language model {self.name} sent an empty reply."
-            )
+            did = "wrote nothing but thoughts" if thoughts else "sent an empty reply"
+            did = f"spent its {max_tokens} tokens before it wrote a word" if finish in FULL else did
+            raise ModelError(f"The language model {self.name} {did}.")
 
     async def check(self) -> str | None:
         """Return a problem with the key, the address or the model's name, as far as it can be found free of charge;
@@ -259,16 +264,16 @@ class LangChainChat:
         """Return the text of one reply, which should be JSON of `schema`."""
         asking = partial(self._request, prompt, schema)
         reply = await self._call(asking, self._timeout, sink, lambda: [*map(_spell, prompt), describe_schema(schema)])
-        self._check(reply, sink, JUDGEMENT_TOKENS)
+        self._check(reply, sink, JUDGEMENT_TOKENS, prompt)
         text = json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
         if "{" not in text:
             # Some servers take a reply for thoughts, because no tag had closed them.
             text = next((thoughts for thoughts in [read_thoughts(reply)] if "{" in thoughts), text)
         return make_json_storable(make_storable(text))
 
-    def _check(self, reply: AIMessage, sink: UsageSink, max_tokens: int) -> None:
+    def _check(self, reply: AIMessage, sink: UsageSink, max_tokens: int, prompt: Sequence[BaseMessage]) -> None:
         """Record the usage of a reply, and raise where it is a refusal, incomplete, or longer than it could be."""
-        self._record(reply.usage_metadata, sink)
+        self._record(reply.usage_metadata, sink, map(_spell, prompt))
         if thoughts := read_thoughts(reply):
             sink.record_thoughts(thoughts[:LONGEST_THOUGHTS])
         finish = _read_finish(reply)
@@ -337,8 +342,8 @@ class LangChainChat:
             yield
         except self.caught as error:
             self._record_failure(error, sink)
-            if _is_oversized(error):
-                raise ModelError(f"The language model {self.name} sent more than a reply may have.") from error
+            if (unbounded := _find_unbounded(error)) is not None:
+                raise ModelError(f"The reply of the language model {self.name} was not read. {unbounded}") from error
             raise self._translate(error) from error
 
     def _record_failure(self, error: BaseException, sink: UsageSink) -> None:
@@ -406,16 +411,21 @@ class LangChainChat:
         cost = self._prices.price(self.name, read, 0, written)
         sink.record(ModelUsage(self.name, read, written, cost, full, estimated=True))
 
-    def _record(self, usage: UsageMetadata | None, sink: UsageSink, *, full: bool = False) -> None:
+    def _record(
+        self, usage: UsageMetadata | None, sink: UsageSink, sent: Iterable[str], *, full: bool = False, ended: str = ""
+    ) -> None:
         """Record the usage. A server that reports none is recorded with zero tokens of unknown cost, so that the call
         itself shows."""
         if usage is None:
-            sink.record(ModelUsage(self.name, 0, 0, None, full))
+            sink.record(ModelUsage(self.name, 0, 0, None, full, ended=ended))
             return
         fresh, written = usage["input_tokens"], usage["output_tokens"]
+        # Some servers cut a prompt that does not fit, and say nothing. Only then is it counted, which takes its time.
+        texts = list(sent)
+        unread = 0 < fresh < sum(map(len, texts)) / _UNREAD and fresh < sum(map(self._tokens.count, texts)) / 2
         cached = usage.get("input_token_details", {}).get("cache_read") or 0
         cost = self._prices.price(self.name, fresh, cached, written)
-        sink.record(ModelUsage(self.name, fresh, written, cost, full))
+        sink.record(ModelUsage(self.name, fresh, written, cost, full, ended=ended, unread=unread))
 
 
 def describe_misfit(model: str, knob: str, modes: Sequence[str]) -> str:
@@ -429,38 +439,6 @@ def describe_misfit(model: str, knob: str, modes: Sequence[str]) -> str:
 def describe_schema(schema: type[Schema]) -> str:
     """Describe the schema in a prompt, for models that take none. OpenAI's `json_object` requires the word JSON."""
     return f"Reply with nothing but a JSON object that fits this JSON schema: {json.dumps(schema.model_json_schema())}"
-
-
-def _read_judgement(text: str, schema: type[Schema]) -> Schema:
-    """Return the last JSON object of the text that fits: local models wrap JSON in words, code fences and drafts.
-
-    Raises `ValidationError` for what stands between the outermost braces.
-    """
-    whole = text[text.find("{") : text.rfind("}") + 1] or text.strip()
-    try:
-        return schema.model_validate_json(whole)
-    except ValidationError:
-        for found in reversed(find_objects(text)):
-            with suppress(ValidationError):
-                return schema.model_validate(found)
-        raise
-
-
-def find_objects(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects that stand in a text, outermost only."""
-    decoder, text = json.JSONDecoder(strict=False), text[-SEARCHED:]
-    found: list[dict[str, Any]] = []
-    position = -1
-    for _ in range(_MOST_TRIED):
-        if (position := text.find("{", position + 1)) < 0:
-            break
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            continue
-        found.append(value)
-        position = end - 1
-    return found
 
 
 def _convert(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -485,9 +463,9 @@ def _convert_one(message: Message) -> BaseMessage:
             return ToolMessage(message.content, tool_call_id=message.answers)
 
 
-def _is_oversized(error: BaseException | None) -> bool:
+def _find_unbounded(error: BaseException | None) -> OversizedResponse | None:
     # LangChain and the SDK wrap what the HTTP client raises.
-    return error is not None and (isinstance(error, OversizedResponse) or _is_oversized(error.__cause__))
+    return error if error is None or isinstance(error, OversizedResponse) else _find_unbounded(error.__cause__)
 
 
 def read_thoughts(reply: AIMessage) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import copy
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -22,13 +23,13 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat.habits import KEPT, Habits, is_pair, is_too_long
+from app.adapters.chat.habits import FORMATS, KEPT, Habits, is_filtered, is_pair, is_too_long, spell
+from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import (
     FULL,
     JUDGEMENT_TOKENS,
     LangChainChat,
     describe_schema,
-    find_objects,
     read_retry_after,
 )
 from app.adapters.chat.providers import CHECK_SECONDS
@@ -176,7 +177,7 @@ class OpenAIChat(LangChainChat):
             self._prose += 1
             self._repairs = self._prose < _IGNORED
             if not self._repairs:
-                self._completions.recall().refused |= {"json_schema", "json_object"}
+                self._completions.recall().refused |= FORMATS
 
     def _translate(self, error: Exception) -> AskgraphError:
         match error:
@@ -189,18 +190,22 @@ class OpenAIChat(LangChainChat):
             case openai.PermissionDeniedError() | openai.APITimeoutError():
                 return super()._translate(error)
             case openai.NotFoundError():
-                return ModelError(
-                    f"There is no language model {self.name} at this address. Check its name and OPENAI_BASE_URL."
-                )
+                message = f"There is no language model {self.name} at this address. Check its name and OPENAI_BASE_URL."
+                return ModelError(message, said=spell(error))
             case openai.RateLimitError() if error.code == "insufficient_quota":
                 return ModelError("The account behind OPENAI_API_KEY has no quota left.")
             case openai.APIError() if is_too_long(error):
                 return ContextTooLong()
-            case openai.BadRequestError() if error.code in ("content_filter", "content_policy_violation"):
+            case openai.BadRequestError() if is_filtered(error):
                 return ModelRefused()
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
                 message = f"The language model {self.name} did not accept the request."
-                return ModelError(message, said=error.message)
+                return ModelError(message, said=spell(error))
+            case openai.APIStatusError():
+                busy = "The language model is busy. Try again in a moment."
+                failed = "The language model's server reported an error. Try again in a moment."
+                message = busy if error.status_code == 429 else failed
+                return ModelUnavailable(message, again_in=read_retry_after(error), said=spell(error))
             case openai.OpenAIError():
                 return ModelUnavailable(again_in=read_retry_after(error))
         return super()._translate(error)
@@ -234,16 +239,15 @@ class _Completions:
         body = {**payload, "stream": stream, **(extra_body or {})}
         used: list[dict[str, Any] | None] = []
         while True:
-            response, reader, reply = await self.ask(body)
-            if reply is None:
-                return _Stream(self, body, response, reader)
-            used.append(reply["usage"])
-            if not self.learn(reader):
-                return _Whole(response.headers, {**reply, "usage": sum_usage(used)})
+            answer = await self.ask(body)
+            if not isinstance(answer.reply, dict):
+                return _Stream(self, body, answer)
+            used.append(answer.reply["usage"])
+            if not self.learn(answer.reader, body):
+                return _Whole(answer.response.headers, {**answer.reply, "usage": sum_usage(used)})
 
-    async def ask(self, body: dict[str, Any]) -> tuple[httpx2.Response, ReplyReader, dict[str, Any] | None]:
-        """Ask, and where the server refuses, again without what it may refuse. Returns the response, its reader, and
-        the reply if none is streamed."""
+    async def ask(self, body: dict[str, Any]) -> "_Answer":
+        """Ask, and where the server refuses, also within a stream, again without what it may refuse."""
         habits, stream = self.recall(), body["stream"]
         offered = [tool["function"]["name"] for tool in body.get("tools", [])]
         left_out: list[str] = []
@@ -251,16 +255,19 @@ class _Completions:
         first = last = None
         while True:
             sent, used = habits.fit(body, habits.refused.union(left_out))
-            reader, reply = ReplyReader(opened=habits.opened, offered=offered), None
+            reader = ReplyReader(opened=habits.opened, offered=offered)
             try:
                 response = await self._server.post(
                     "/chat/completions", cast_to=httpx2.Response, body=sent, stream=stream
                 )
-                if not stream:
-                    try:
-                        reply = read_whole(response, reader)
-                    except ServerError as error:
+                try:
+                    reply = await _begin(read_stream(response, reader)) if stream else read_whole(response, reader)
+                except BaseException as error:
+                    await response.aclose()
+                    habits.opened = habits.opened or isinstance(error, ThoughtAloudError)
+                    if isinstance(error, ServerError):
                         raise make_status_error(error, response) from error
+                    raise
             except openai.APIStatusError as error:
                 following = habits.find_next(error, used, tried) if habits.is_refusal(error, used, tried) else None
                 first = first or error
@@ -275,17 +282,42 @@ class _Completions:
                 last = error.message
                 continue
             habits.note_reply(sent, used, set(left_out))
-            return response, reader, reply
+            return _Answer(response, reader, reply)
 
-    def learn(self, reader: ReplyReader) -> bool:
-        """Learn from a reply that has ended. Returns True where thoughts used up its tokens, and there is more room to
-        ask again with."""
+    def learn(self, reader: ReplyReader, body: dict[str, Any]) -> bool:
+        """Learn from a reply that has ended. Returns True where asking again helps: its tokens were used up by
+        thoughts, and there is more room, or by blanks, which a format allows without end."""
         habits = self.recall()
         habits.thinks = habits.thinks or reader.thought
         is_full = reader.finish in FULL
         if reader.closed_only or (reader.text.strip() and not is_full):
             habits.opened = reader.closed_only
+        if is_full and reader.text and not reader.text.strip() and not reader.thought:
+            formatted = "response_format" in body and not habits.refused >= FORMATS
+            habits.refused |= FORMATS if formatted else set()
+            return formatted
         return is_full and (reader.thought or not reader.said) and habits.find_room()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    response: httpx2.Response
+    reader: ReplyReader
+    reply: dict[str, Any] | AsyncIterator[dict[str, Any]]
+    """The whole reply, or the chunks of a stream."""
+
+
+async def _begin(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    """Wait for the first chunk, and return all of them. A server may refuse a request in the stream."""
+    first = await anext(chunks, None)
+
+    async def go_on() -> AsyncIterator[dict[str, Any]]:
+        if first is not None:
+            yield first
+            async for chunk in chunks:
+                yield chunk
+
+    return go_on()
 
 
 class _Whole:
@@ -302,14 +334,11 @@ class _Whole:
 class _Stream:
     """A reply as a stream. One that ends among thoughts is asked for again, with more room."""
 
-    def __init__(
-        self, completions: _Completions, body: dict[str, Any], response: httpx2.Response, reader: ReplyReader
-    ) -> None:
-        self.headers = response.headers
+    def __init__(self, completions: _Completions, body: dict[str, Any], answer: _Answer) -> None:
+        self.headers = answer.response.headers
         self._completions = completions
         self._body = body
-        self._response = response
-        self._reader = reader
+        self._answer = answer
 
     def parse(self) -> "_Stream":
         return self
@@ -318,29 +347,30 @@ class _Stream:
         return self._read()
 
     async def __aexit__(self, *error: object) -> None:
-        await self._response.aclose()
+        await self._answer.response.aclose()
 
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
         spent: list[dict[str, Any] | None] = []
         while True:
-            again, usage = False, None
+            again, usage, reader, chunks = False, None, self._answer.reader, self._answer.reply
+            assert not isinstance(chunks, dict)
             try:
-                async for chunk in read_stream(self._response, self._reader):
+                async for chunk in chunks:
                     if chunk["choices"][0]["finish_reason"]:
-                        again = self._completions.learn(self._reader) and not self._reader.said
+                        again = self._completions.learn(reader, self._body) and not reader.said
                     usage = chunk["usage"] or usage
                     if not again:
                         yield {**chunk, "usage": sum_usage([*spent, usage]) if chunk["usage"] else None}
             except ServerError as error:
-                raise make_status_error(error, self._response) from error
+                raise make_status_error(error, self._answer.response) from error
             except ThoughtAloudError:
                 self._completions.recall().opened = True
                 raise
             if not again:
                 return
             spent.append(usage)
-            await self._response.aclose()
-            self._response, self._reader, _ = await self._completions.ask(self._body)
+            await self._answer.response.aclose()
+            self._answer = await self._completions.ask(self._body)
 
 
 def make_status_error(error: ServerError, response: httpx2.Response) -> openai.APIStatusError:

@@ -14,7 +14,8 @@ import httpx2
 import orjson
 
 from app.adapters.bounded_http import OversizedResponse
-from app.adapters.chat.langchain import LONGEST_THOUGHTS, SEARCHED, find_objects
+from app.adapters.chat.judgements import SEARCHED, find_objects
+from app.adapters.chat.langchain import LONGEST_THOUGHTS
 
 LONGEST_LINE = 1_000_000
 """Bytes of one line of a stream, which is one chunk."""
@@ -25,6 +26,9 @@ _MOST_MARKS = 200
 _MOST_PARTS = 1000
 _PIECE = 1000
 """Characters of thoughts that a stream passes on together."""
+_REPEATED = (4, 20)
+"""Characters with which a chunk begins again that tell a server that repeats: letters and more after them, and any."""
+_LETTERS = re.compile(r"[^\W\d_]{2}")
 _COUNTS = ("prompt_tokens", "completion_tokens")
 _LONGEST_MARK = 200
 """Characters at the end of a text among which an unfinished mark, or the end of a template, is looked for."""
@@ -35,15 +39,22 @@ _MARK = re.compile(
     r"|<\|(?:START|(?P<end4>END))_THINKING\|>)"  # most, Mistral, Kimi, Cohere
     r"|<\|channel\|>(?P<channel>\w++)[^<]*+(?:<\|constrain\|>\w*+)?<\|message\|>"  # gpt-oss
     r"|(?P<frame><\|(?:start\|>assistant|end\|>|return\|>|call\|>))"
+    r"|(?P<box><\|(?:begin|end)_of_box\|>)"  # GLM
+    r"|(?P<turn><\|(?:eot_id|eom_id|eot|end_of_text|start_header_id|header_start|im_end|im_start|endoftext|user"
+    r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<｜(?:end▁of▁sentence|User)｜>)"  # Llama, ChatML, Gemma, DeepSeek
 )
 _UNFINISHED = re.compile(
-    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,16}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
+    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,24}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
 )
 """What may be the beginning of a mark: it waits for the rest."""
+_BARE = "analysis"
+_NEXT_BARE = re.compile(r"assistant(?P<channel>analysis|commentary|final)")
+"""gpt-oss' channels where a server has left their names and taken out the signs: the text begins with the first word of
+the thoughts right behind the name."""
 _CLOSING = re.compile(r"(?:\s*(?:<\|\w{1,30}\|>|<｜[^<>｜]{1,30}｜>|</s>|<end_of_turn>))+\s*\Z")
 """Signs of chat templates that servers leave at the end of a reply."""
 _NAMED = re.compile(
-    r"<\|channel\|>\w+ to=(?:functions\.)?(?P<a>[\w.-]+)[^{]{0,100}|<function=(?P<b>[\w.-]+)>"
+    r"(?:<\|channel\|>|assistant)\w+ to=(?:functions\.)?(?P<a>[\w.-]+)[^{]{0,100}|<function=(?P<b>[\w.-]+)>"
     r"|<｜tool▁sep｜>(?P<c>[\w.-]+)[^{]{0,100}"
 )
 """A call as text whose name stands before its arguments: of gpt-oss, Qwen Coder and Llama, DeepSeek."""
@@ -60,8 +71,9 @@ class ServerError(Exception):
         self.body = said if isinstance(said, dict) else {"message": str(said)}
         super().__init__(str(self.body.get("message") or self.body))
         codes = [str(self.body.get(name)) for name in ("code", "status", "status_code")]
-        # Without a status it is the server's own, after which asking again may help.
-        self.status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), 500)
+        # Without a status it is the server's own, after which asking again may help; LM Studio says so of a wrong path.
+        other = 404 if "Unexpected endpoint" in str(self) else 500
+        self.status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), other)
 
 
 class _Splitter:
@@ -72,14 +84,27 @@ class _Splitter:
         self.closed_only = False
         """True once thoughts have ended that no tag in the reply had opened."""
         self._unsure = self._thinks = opened
-        self._ended = self._framed = False
-        self._words = self._held = ""
+        self._ended = self._framed = self._bare = False
+        self.over = False
+        """True once the model has begun the next turn of the conversation, which nobody has asked for."""
+        self._begun, self._words, self._held = False, "", ""
         self._marks = 0
 
     def feed(self, text: str, *, last: bool = False) -> Iterator[tuple[bool, str]]:
         """Yield what can be told by now, each part with whether it is thoughts."""
-        self._held += text
-        while self._marks < _MOST_MARKS and (mark := _MARK.search(self._held)):
+        self._held += "" if self.over else text
+        if not self._begun and not last and _BARE.startswith(self._held):
+            return
+        if not self._begun and (found := re.match(_BARE + r"(?=\w)", self._held)):
+            self._held = self._held[found.end() :]
+            self._bare = self._framed = self._thinks = True
+            self._unsure = False
+        self._begun = True
+        while self._bare and (name := _NEXT_BARE.search(self._held)):
+            yield from self._pass(self._held[: name.start()])
+            self._bare = self._thinks = name["channel"] != "final"
+            self._held = self._held[name.end() :]
+        while not self._bare and self._marks < _MOST_MARKS and (mark := _MARK.search(self._held)):
             before, after = self._held[: mark.start()], self._held[mark.end() :]
             ends = any(mark[name] for name in ("end", "end2", "end3", "end4"))
             if ends and not self._thinks and not after and not last:
@@ -90,14 +115,22 @@ class _Splitter:
                 self._framed, self._thinks, self._unsure = True, mark["channel"] != "final", False
             elif mark["frame"]:
                 yield from self._pass(before if self._framed else before + mark[0])
-            elif ends and (self._thinks or self._stands_alone(before, after)):
-                self.closed_only = self._unsure or not self._thinks
-                if self.spoke:
+            elif mark["box"]:
+                yield from self._pass(before)
+            elif mark["turn"] and not self._is_code(before):
+                yield from self._pass(before)
+                if self.spoke and not self._thinks:
+                    self.over, after = True, ""
+            elif mark["tag"] and ends and (self._thinks or self._stands_alone(before, after)):
+                aloud = self._unsure or not self._thinks
+                self.closed_only = self.closed_only or aloud
+                if aloud and self.spoke:
                     raise ThoughtAloudError
                 self._thinks, self._ended = True, True
                 yield from self._pass(before)
                 self._thinks = self._unsure = False
-            elif not ends and not self.spoke and not before.strip():
+            elif mark["tag"] and not ends and self._opens(before):
+                yield from self._pass(before if self.spoke or before.strip() else "")
                 self._thinks, self._unsure = True, False
             else:
                 yield from self._pass(before + mark[0])
@@ -105,6 +138,8 @@ class _Splitter:
         end = max(0, len(self._held) - _LONGEST_MARK)
         waiting = _CLOSING.search(self._held, end) or (None if last else _UNFINISHED.search(self._held, end))
         ready = len(self._held) if waiting is None else waiting.start()
+        if self._bare and not last:
+            ready = max(0, len(self._held) - len("assistantcommentary"))
         # Where a tag in the prompt has opened thoughts, only their end tells them from a reply without any.
         if last or not self._unsure:
             before, self._held = self._held[:ready], "" if last else self._held[ready:]
@@ -123,9 +158,20 @@ class _Splitter:
 
     def _stands_alone(self, before: str, after: str) -> bool:
         """Return True for a tag on a line of its own, and not in code: it ends thoughts that a prompt had opened."""
+        alone = (self._words + before)[-1:] in ("", "\n") and after[:1] in ("", "\n")
+        return alone and not self._ended and not self._is_code(before)
+
+    def _opens(self, before: str) -> bool:
+        """Return True for a tag that opens thoughts: the first of the reply, one that begins a line, and any after
+        thoughts in tags."""
         words = self._words + before
-        alone = words[-1:] in ("", "\n") and after[:1] in ("", "\n")
-        return alone and not self._ended and words.count("```") % 2 == 0
+        first = not words.strip()
+        return first or ((self._ended or words.endswith("\n")) and not self._thinks and not self._is_code(before))
+
+    def _is_code(self, before: str) -> bool:
+        """Return True where what follows `before` stands in code, which may speak of the marks."""
+        words = self._words + before
+        return words.count("```") % 2 == 1 or words.rpartition("\n")[2].count("`") % 2 == 1
 
     def _pass(self, text: str) -> Iterator[tuple[bool, str]]:
         if not self._thinks:
@@ -150,6 +196,10 @@ class ReplyReader:
         self.calls: list[dict[str, Any]] = []
         """The calls in the field for them."""
         self._texts: list[str] = []
+        self._length = 0
+        """Characters of the text."""
+        self._repeats = False
+        """True where each chunk has all text so far."""
         self._refuses = False
 
     @property
@@ -182,20 +232,24 @@ class ReplyReader:
         if error := chunk.get("error") or choice.get("error") or told or failed:
             raise ServerError(error)
         self._read_usage(chunk.get("usage"))
-        said = choice.get("delta") or choice.get("message") or {"content": choice.get("text")}
+        whole = None if "delta" in choice and self._texts else choice.get("message")
+        said = choice.get("delta") or whole or {"content": choice.get("text")}
         said = said if isinstance(said, dict) else {}
         self._refuses = self._refuses or bool(said.get("refusal"))
-        if finish := choice.get("finish_reason"):
-            self.finish = "refusal" if self._refuses else str(finish)
+        if finish := _spell_finish(choice.get("finish_reason")):
+            self.finish = "refusal" if self._refuses else finish
         self._read_calls(said)
         parts = [(True, thought) for name in _THOUGHTS if (thought := _join(said.get(name)))][:1]
         content = said.get("content")
         for part in content[:_MOST_PARTS] if isinstance(content, list) else [content]:
             if isinstance(part, dict) and (thought := _join(part.get("thinking") or part.get("reasoning"))):
                 parts.append((True, thought))
-            elif text := _join(part):
+            elif text := self._drop_repeated(_join(part)):
                 self._texts.append(text)
+                self._length += len(text)
                 parts += self._splitter.feed(text)
+        if self._splitter.over:
+            self.finish = "refusal" if self._refuses else "stop"
         self.thought = self.thought or any(is_thought for is_thought, _ in parts)
         return [_show(*part) for part in parts]
 
@@ -211,8 +265,19 @@ class ReplyReader:
             given = call.get("id")
             # Nine letters and digits, as Mistral's models want them.
             name = given if isinstance(given, str) and given and given not in calls else f"call{number:05}"
-            calls[name] = {"name": call["name"], "arguments": call["arguments"] or "{}"}
+            calls[name] = {"name": call["name"], "arguments": _unwrap(call["arguments"]) or "{}"}
         return [{"id": name, "type": "function", "function": function} for name, function in calls.items()]
+
+    def _drop_repeated(self, text: str) -> str:
+        """Return what is new in a chunk: some servers send all text so far in each, or once more at the end."""
+        so_far = self._length
+        if not (_REPEATED[0] <= so_far <= len(text)) or not text.startswith(self.text):
+            return text
+        # A reply may well begin with the same few letters twice.
+        if not self._repeats and so_far < _REPEATED[1] and (len(text) == so_far or not _LETTERS.search(text)):
+            return text
+        self._repeats = True
+        return text[so_far:]
 
     def _read_usage(self, usage: object) -> None:
         if isinstance(usage, dict) and all(isinstance(usage.get(key), int) for key in _COUNTS):
@@ -229,8 +294,9 @@ class ReplyReader:
             name, arguments = function.get("name"), function.get("arguments")
             written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
             if isinstance(name, str) and name and len(self.calls) < _MOST_CALLS:
+                called = _find_name(name, self._offered)
                 self.calls.append(
-                    {"id": each.get("id"), "index": each.get("index"), "name": name, "arguments": written}
+                    {"id": each.get("id"), "index": each.get("index"), "name": called, "arguments": written}
                 )
             elif self.calls:
                 same = [call for call in self.calls if call["index"] == each.get("index")]
@@ -244,6 +310,29 @@ def _join(value: object) -> str:
     if isinstance(value, dict):
         return _join(value.get("text") or value.get("value"))
     return value if isinstance(value, str) else ""
+
+
+def _spell_finish(reason: object) -> str:
+    """Return why a reply ended; empty where it goes on, which some servers say with a word."""
+    said = str(reason or "").lower()
+    return "" if said in ("null", "none") else said
+
+
+def _find_name(name: str, offered: Collection[str]) -> str:
+    """Return the name of the offered tool that is meant: templates leave signs behind it, and put a kind before it."""
+    meant = re.sub(r"<\|.*|:\d+$", "", name, flags=re.DOTALL).strip().removeprefix("functions.")
+    return name if name in offered or meant not in offered else meant
+
+
+def _unwrap(written: str) -> str:
+    """Return arguments that were encoded or sent twice as they were meant."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(written)
+    except ValueError:
+        return written
+    if isinstance(value, str):
+        return _unwrap(value) if value.lstrip()[:1] == "{" else written
+    return written[:end] if written[end:].strip() == written[:end].strip() else written
 
 
 def _show(is_thought: bool, text: str) -> dict[str, str]:
@@ -267,8 +356,8 @@ def find_calls(text: str, offered: Collection[str]) -> list[dict[str, Any]]:
         calls.append((mark["a"] or mark["b"] or mark["c"], parameters or find_objects(written)))
     return [
         {"name": name, "arguments": json.dumps(given[0] if isinstance(given, list) else given)}
-        for name, given in calls[:_MOST_CALLS]
-        if isinstance(name, str) and name in offered and given
+        for named, given in calls[:_MOST_CALLS]
+        if isinstance(named, str) and (name := _find_name(named, offered)) in offered and given
     ]
 
 
@@ -279,28 +368,35 @@ def sum_usage(parts: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
 
 
 def load_json(written: bytes) -> Any:
-    """Read JSON, which may hold half of a surrogate pair, whose other half may come with the next chunk."""
+    """Read JSON, which may hold half of a surrogate pair, whose other half may come with the next chunk, and bytes of
+    half a character."""
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError:
-        return json.loads(written)
+        return json.loads(written.decode(errors="replace"))
 
 
 class _Lines:
-    """Cuts a body into chunks: events with one `data` line each, or JSON, on one line or on several.
+    """Cuts a body into chunks: events with one `data` line each or several, or JSON, on one line or on several.
     https://html.spec.whatwg.org/multipage/server-sent-events.html"""
 
     def __init__(self) -> None:
         self.done = False
         """True once the server has said that nothing more comes."""
         self._rest = bytearray()
+        self._event: list[bytes] = []
+        """The lines of data of an event that is not complete."""
+        self._returned = False
+        """True where the last byte was a carriage return, whose line feed may follow."""
         self._others: list[bytes] = []
         self._seen = False
 
     def feed(self, received: bytes, *, last: bool = False) -> Iterator[Any]:
         """Yield the chunks that are complete."""
         # Not `splitlines`, which also splits at separators inside a JSON string.
-        *lines, rest = received.split(b"\n")
+        returned, self._returned = self._returned, received[-1:] == b"\r"
+        received = received[1:] if returned and received[:1] == b"\n" else received
+        *lines, rest = received.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for line in lines:
             line, self._rest = bytes(self._rest + line), bytearray()
             yield from self._read(line.strip())
@@ -309,6 +405,7 @@ class _Lines:
             raise OversizedResponse("A line of the stream is too long.")
         if last:
             yield from self._read(bytes(self._rest).strip())
+            yield from self._read(b"")
             if self._others and not self._seen:
                 body = b"\n".join(self._others)
                 try:
@@ -318,11 +415,22 @@ class _Lines:
 
     def _read(self, line: bytes) -> Iterator[Any]:
         data = line[5:].strip() if line.startswith(b"data:") else b""
+        if self._event and data not in (b"", b"[DONE]"):
+            self._event.append(data)
+            return
+        if self._event and (data or not line):
+            written, self._event = b"\n".join(self._event), []
+            yield load_json(written)
         if data == b"[DONE]":
             self.done = True
         elif data.startswith(b"{"):
             self._seen = True
-            yield load_json(data)
+            try:
+                chunk = load_json(data)
+            except ValueError:
+                self._event = [data]  # the next line may go on with it
+                return
+            yield chunk
         elif not data and not line.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
             self._others.append(line)
 

@@ -1,12 +1,18 @@
 """Every habit of a server is borne: thoughts are told to nobody, and what is refused is asked without it."""
 
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
 import pytest
 
 from app.adapters.chat import openai as chat
+from app.adapters.chat.openai import OpenAIChat
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
     ModelError,
+    ModelRefused,
     ModelReplyCut,
     ModelThoughtAloud,
     ModelUnavailable,
@@ -14,7 +20,7 @@ from domain.errors import (
 from domain.ports.models import Message
 from tests.adapters.models.test_openai import PROVIDER
 from tests.contracts.chat_model import MESSAGES, SEARCH, Judgement, Sink, call
-from tests.wire.habits import CALL, HABITS, THOUGHT, WORDS, Habit
+from tests.wire.habits import CALL, HABITS, JUDGEMENT, THOUGHT, WORDS, Habit
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -66,6 +72,9 @@ async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.Monk
         (Habit("busy", "", "", body=lambda body: {"error": "overloaded"}), ModelUnavailable),
         (Habit("partial", "", "", finish=lambda body, finish: "error"), ModelUnavailable),
         (Habit("page", "", "", body=lambda body: "<html>Sign in</html>"), ModelError),
+        (Habit("sensitive", "", "", finish=lambda body, finish: "sensitive"), ModelRefused),
+        (Habit("no-path", "", "", body=lambda body: {"error": "Unexpected endpoint or method. (POST)"}), ModelError),
+        (Habit("filtered", "", "", refuses=lambda body: '{"error": "Violated guardrail policy"}'), ModelRefused),
         (Habit("only-thoughts", "", "", message=lambda message: {"content": None, "reasoning": "Hm."}), ModelError),
     ],
     ids=lambda habit: getattr(habit, "name", ""),
@@ -92,3 +101,100 @@ async def test_thoughts_that_were_told_are_taken_back_and_known_from_then_on() -
         with pytest.raises(ModelThoughtAloud):
             await call(model, "stream")
         assert await call(model, "stream") == WORDS
+
+
+@pytest.mark.parametrize(
+    ("word", "full", "ended"), [("network_error", False, "network_error"), ("MAX_TOKENS", True, ""), ("eos", False, "")]
+)
+async def test_a_reply_with_an_unknown_end_is_not_taken_for_whole(word: str, full: bool, ended: str) -> None:
+    sink = Sink()
+    async with PROVIDER.open(3, habit=Habit("ends", "", "", finish=lambda body, finish: word)) as (_, _, model):
+        await call(model, "stream", sink)
+    assert [(used.full, used.ended) for used in sink.usage] == [(full, ended)]
+
+
+async def test_marks_of_templates_are_words_where_code_speaks_of_them() -> None:
+    spoken = "Write `<|im_end|>` at the end, and:\n```\n<think>\n<|eot_id|>\n```\nThat is all [1]."
+    async with PROVIDER.open(3, habit=Habit("code", "", "", text=lambda text: spoken)) as (_, _, model):
+        assert await call(model, "stream") == spoken
+
+
+async def test_thoughts_without_signs_that_never_end_are_no_reply() -> None:
+    bare = Habit("bare", "", "", text=lambda text: f"analysis{text}")
+    async with PROVIDER.open(3, habit=bare) as (_, _, model):
+        with pytest.raises(ModelError, match="nothing but thoughts"):
+            await call(model, "stream")
+
+
+_AZURE = "Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Retry after 1 second."
+
+
+async def test_a_busy_provider_is_not_a_prompt_that_is_too_long() -> None:
+    busy = Habit("busy", "", "", status=429, refuses=lambda body: _AZURE)
+    async with PROVIDER.open(3, habit=busy) as (server, _, model):
+        with pytest.raises(ModelUnavailable) as caught:
+            await call(model, "stream")
+        assert isinstance(model, OpenAIChat)
+        assert "S0 pricing tier" in caught.value.said
+        assert "S0 pricing tier" in str(model.circuit.problem)
+        assert len(server.requests) == 3
+
+
+async def test_what_the_server_behind_a_gateway_says_is_heard() -> None:
+    said = {"message": "Provider returned error", "code": 400, "metadata": {"raw": "maximum context length is 4096"}}
+    async with PROVIDER.open(3, send=lambda body: _send({"error": said})) as (server, _, model):
+        with pytest.raises(ContextTooLong):
+            await call(model, "stream")
+        assert len(server.requests) == 1
+
+
+async def _send(reply: object) -> AsyncIterator[bytes]:
+    yield json.dumps(reply).encode()
+
+
+@pytest.mark.parametrize(
+    ("written", "count"),
+    [
+        ('{"result": @}', 1),
+        ('{"type": "object", "properties": {"kind": {"type": "string"}}}', 2),
+        ("{}", 2),
+        ('{"kind": "good", "certain": true, "count": 1, "parts": "[{\\"label\\": \\"a\\", \\"weight\\": 0.5}]"}', 1),
+        ('{"kind": "good", "certain": true, "count": 1, "parts": [{"label": "a", "weight": 50}]}', 1),
+        ('{"kind": "good", "certain": true, "count": 1, "parts": [{"label": "a", "weight": 5}]}', 2),
+    ],
+)
+async def test_a_judgement_that_can_be_read_is_read_and_nothing_else_is_one(written: str, count: int) -> None:
+    class Lenient(Judgement):
+        kind: Literal["good", "bad"] = "bad"
+        certain: bool = False
+        count: int = 0
+
+    async with PROVIDER.open(3) as (server, _, model):
+        server.behaviour.replies = [written.replace("@", JUDGEMENT), JUDGEMENT]
+        judged = await model.judge(ASK, Lenient, Sink())
+        assert judged.kind == "good"
+        assert [part.weight for part in judged.parts] in ([], [0.5])
+        assert len(server.requests) == count
+
+
+async def test_blanks_that_a_format_allows_are_paid_for_once() -> None:
+    def answer(body: dict[str, Any]) -> AsyncIterator[bytes] | None:
+        blank = {"choices": [{"message": {"content": " \n" * 1000}, "finish_reason": "length"}]}
+        return _send(blank) if "response_format" in body else None
+
+    async with PROVIDER.open(3, send=answer) as (server, _, model):
+        for _ in range(2):
+            assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
+        limits = [body.get("max_tokens") or body.get("max_completion_tokens") for body in server.requests]
+        assert limits == [limits[0]] * 3
+
+
+async def test_a_prompt_that_the_server_has_cut_in_silence_is_noticed() -> None:
+    counted = {"prompt_tokens": 512, "completion_tokens": 20}
+    small = Habit("small", "", "", body=lambda body: {**body, "usage": counted})
+    async with PROVIDER.open(3, habit=small) as (_, _, model):
+        for size, unread in ((100, False), (1500, True)):
+            for how in ("judge", "act", "stream"):
+                sink = Sink()
+                await call(model, how, sink, [Message("user", "The notice. Judge. " * size)])
+                assert [used.unread for used in sink.usage] == [unread]
