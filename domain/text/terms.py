@@ -92,13 +92,16 @@ def analyse(text: str) -> list[str]:
     return list(chain.from_iterable(map(_analyse_string, fold(text).split())))
 
 
-def weigh_query_terms(query: str) -> dict[str, float]:
-    """Return how much each index term of a query counts: one for each mention of its word. The terms of a compound
-    share the one, because else a code such as WS-400, which is three terms, outweighs the words beside it."""
+def weigh_query_terms(query: str, language: Language = "en") -> dict[str, float]:
+    """Return how much each term of a query counts: one for each mention of its word. The terms of a compound share the
+    one, because else a code such as WS-400, which is three terms, outweighs the words beside it. Those of English are
+    those of the index."""
     weights: dict[str, float] = {}
     for terms in _split(query):
-        for term in map(_stem, terms):
-            weights[term] = weights.get(term, 0.0) + 1 / len(terms)
+        for term in terms:
+            if term not in read_words(language).stop_words:
+                stem = _stem(term, language)
+                weights[stem] = weights.get(stem, 0.0) + 1 / len(terms)
     return weights
 
 

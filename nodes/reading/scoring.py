@@ -19,7 +19,7 @@ from domain.ports.embedding import Vector
 from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
-from domain.text.terms import analyse_in, find_terms
+from domain.text.terms import analyse_in, find_terms, weigh_query_terms
 from nodes.reading.fitting import has_figure, read_whole, share_names
 from nodes.reading.names import find_named, read_name_line
 from nodes.reading.phrases import read_phrases
@@ -223,12 +223,14 @@ def weigh_terms(
     """Return the weights of the question's terms, which add up to 1: the idf of BM25 over the units, reduced for terms
     of the conversation. `held` are the terms of each unit."""
     # In the order of the question, because sums over a set differ between processes in the last bit.
-    terms = dict.fromkeys(analyse_in(language, question))
+    terms = weigh_query_terms(question, language)
     own = set(analyse_in(language, typed))
     counts = Counter(term for each in held for term in terms.keys() & set(each))
     weights = {
-        term: math.log(1 + (len(held) - counts[term] + 0.5) / (counts[term] + 0.5)) * (1 if term in own else CARRIED)
-        for term in terms
+        term: min(1.0, share)
+        * math.log(1 + (len(held) - counts[term] + 0.5) / (counts[term] + 0.5))
+        * (1 if term in own else CARRIED)
+        for term, share in terms.items()
     }
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}

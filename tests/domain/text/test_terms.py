@@ -51,6 +51,7 @@ def test_the_terms_of_a_compound_count_as_one_word_together() -> None:
     assert weights == pytest.approx(
         {"warranti": 2, "ws": 2 / 3, "ws400": 1 / 3, "400": 1 / 3, "ws400a": 1 / 3, "400a": 1 / 3, "state": 1, "art": 1}
     )
+    assert weigh_query_terms("die Garantie der WS-400", "de").keys() == {"garanti", "ws400", "ws", "400"}
 
 
 def test_every_content_word_is_found_by_its_own_terms() -> None:
