@@ -8,7 +8,7 @@ from domain.documents import Source, name_place
 from domain.library.citations import find_section
 from domain.text.blocks import Block, Kind, Span, blank_struck, open_section, read_blocks
 from domain.text.languages import Language, detect_language
-from domain.text.sentences import split_block, split_paragraph
+from domain.text.sentences import split_block
 from domain.text.tables import is_row
 
 _LONGEST_QUESTION = 300
@@ -147,6 +147,6 @@ def _split(text: str, block: Block, language: Language) -> Iterator[Span]:
             if len(text[start:end].split()) <= _LONGEST_ITEM:
                 yield start, end
             else:
-                yield from split_paragraph(text, start, end, language)
+                yield from split_block(text, replace(block, start=start, end=end), language)
     else:
         yield from split_block(text, block, language)

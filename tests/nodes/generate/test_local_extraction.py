@@ -276,6 +276,14 @@ def test_a_part_of_code_is_read_and_quoted_as_code() -> None:
     assert render_quote(unfinished, "[1]") == "```python\nrun()\n```\n\n[1]"
 
 
+def test_code_in_a_long_item_is_one_unit() -> None:
+    text = f"- {'A long item says much. ' * 20}\n\n  ```c\n  int a;\n\n  int b;\n  ```\n\n  Then it ends."
+    assert [unit.text for unit in split_units(make_source(text))][-2:] == [
+        "```c\n  int a;\n\n  int b;\n  ```",
+        "Then it ends.",
+    ]
+
+
 async def test_no_sources_and_headings_alone_give_no_quotes(embedder: OnnxEmbedder) -> None:
     assert await quotes_of("When does the canteen open?", [], embedder) == []
     assert await quotes_of("When does the canteen open?", [source(1, "## The canteen")], embedder) == []
