@@ -1,4 +1,4 @@
-"""The program of a parser worker: `python -m app.ingest.parser_process MEMORY_MB PARENT`.
+"""The program of a parser worker: `python -m app.ingest.parser_process MEMORY_MB PARENT NICENESS`.
 
 It reads requests from its standard input and writes replies to its standard output, each pickled, with its length in
 front. `app/ingest/parser_workers.py` starts it.
@@ -29,7 +29,7 @@ SCAN_MEMORY = 2
 MAX_REPLY = 128 * 2**20
 """Largest reply in bytes. Ten million characters of text with their chunks and links take 20 to 80 MB."""
 NICENESS = 5
-"""Questions are answered first."""
+"""Of a worker that reads files: questions are answered first."""
 NEW_OBJECTS = 100_000
 """New containers until the collector looks at them: a large file takes a fifth less time than with Python's 700."""
 
@@ -51,7 +51,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory * SCAN_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.nice(NICENESS)
+    os.nice(int(sys.argv[3]))
     gc.set_threshold(NEW_OBJECTS)
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from app.ingest.parser_process import HEADER, MEMORY_MB, NOTE, OUT_OF_MEMORY, SECONDS
+from app.ingest.parser_process import HEADER, MEMORY_MB, NICENESS, NOTE, OUT_OF_MEMORY, SECONDS
 from app.ingest.reading_progress import Listener
 from app.support.turns import Turns
 from domain.errors import CostlyDocument, Draining
@@ -43,7 +43,14 @@ Result = TypeVar("Result")
 class ParserWorkers:
     """The parser workers of this process. Belongs to one event loop; `close` ends it."""
 
-    def __init__(self, at_once: int | None = None, *, seconds: float = SECONDS, memory_mb: int = MEMORY_MB) -> None:
+    def __init__(
+        self,
+        at_once: int | None = None,
+        *,
+        seconds: float = SECONDS,
+        memory_mb: int = MEMORY_MB,
+        niceness: int = NICENESS,
+    ) -> None:
         """`seconds` is the computing time for a small file."""
         self.places = at_once or max(2, os.cpu_count() or 1)
         """Files that are read at once, beside as many short jobs."""
@@ -51,6 +58,7 @@ class ParserWorkers:
         self._short_turns = Turns(self.places)
         self._seconds = seconds
         self._memory_mb = memory_mb
+        self._niceness = niceness
         self._idle: list[_Worker] = []
         self._busy: dict[asyncio.Task[Any], _Worker] = {}
         self._is_closed = False
@@ -87,7 +95,8 @@ class ParserWorkers:
             request = await asyncio.to_thread(pickle.dumps, (job, seconds))
             try:
                 for is_last in (False, True):
-                    worker = self._idle.pop() if self._idle and not is_last else await _Worker.start(self._memory_mb)
+                    is_warm = self._idle and not is_last
+                    worker = self._idle.pop() if is_warm else await _Worker.start(self._memory_mb, self._niceness)
                     if self._is_closed:
                         await worker.end()
                         raise Draining
@@ -155,7 +164,7 @@ class _Worker:
         self._expiry: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def start(cls, memory_mb: int) -> "_Worker":
+    async def start(cls, memory_mb: int, niceness: int = NICENESS) -> "_Worker":
         # The same modules as here, from the same places; -P: and none from the working directory.
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"PYTHONPATH": paths}
@@ -170,6 +179,7 @@ class _Worker:
                 "app.ingest.parser_process",
                 str(memory_mb),
                 str(os.getpid()),
+                str(niceness),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env=environment,

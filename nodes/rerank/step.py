@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from itertools import chain
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -77,8 +78,8 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             "Sources were left as they are cut",
         )
     if context.models.large is None and not state["retries"]:
-        looked_up = [row for part in groups if part != asked for row in await look_up(part, sources, scope, context)]
-        looked_up = looked_up or await look_up(asked, sources, scope, context)
+        parts = await asyncio.gather(*(look_up(part, sources, scope, context) for part in groups if part != asked))
+        looked_up = list(chain(*parts)) or await look_up(asked, sources, scope, context)
         sources = number_sources([*looked_up, *sources])
     candidates = [candidate for ranking in rankings for candidate, _ in ranking] or state["candidates"]
     return RerankUpdate(candidates=candidates, sources=sources)

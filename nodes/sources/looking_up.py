@@ -13,6 +13,9 @@ from nodes.sources.sourcing import make_source
 SURE = 0.6
 """Certainty from which rows are taken for the answer: half a name is not one."""
 
+_SECONDS = 5.0
+"""Timeout of one question: a busy machine takes seconds to start the process that reads tables."""
+
 _RECORD = re.compile(r"^- [^:\n]{1,200}: ", re.MULTILINE)
 
 
@@ -23,7 +26,7 @@ async def look_up(question: str, sources: Sequence[Source], scope: Scope, contex
     if context.calculator is None or not held:
         return []
     looking = context.calculator.look_up(scope, question, list(held))
-    rows = await query_or_default(looking, None, context.ledger, "Tables were not looked up")
+    rows = await query_or_default(looking, None, context.ledger, "Tables were not looked up", _SECONDS)
     if rows is None or rows.certainty < SURE:
         return []
     looked_up = []

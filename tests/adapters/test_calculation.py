@@ -102,6 +102,19 @@ async def test_memory_is_limited_and_a_query_that_is_left_ends_its_worker(
         assert list_processes() == set()
 
 
+@in_one_loop
+async def test_a_worker_that_nobody_waits_for_any_more_is_ready_for_the_next_question(
+    services: Services, parser_processes: None, tables: dict[str, str]
+) -> None:
+    async with aclosing(SqliteCalculator(services.library.search, at_once=1)) as calculator:
+        question, asked = "How much rain was there in Kiel on 1 January 2024?", [tables["rain.csv"]]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await calculator.look_up(SCOPE, question, asked)
+        assert await calculator.look_up(SCOPE, question, asked) is not None
+        assert len(list_processes()) == 1
+
+
 def test_the_service_never_loads_the_parser() -> None:
     program = "import sys, app.wiring.services; print('sqlglot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -28,7 +28,7 @@ MAX_CHARACTERS = 5_000_000
 LOOKED_THROUGH = 500_000
 """Size of those that are looked through for a question."""
 LOOKING_SECONDS = 2.0
-"""Time for that, while a step waits 3 s."""
+"""Computing time for that, while a step waits 5 s."""
 PASSAGES = 3
 """Passages that show the rows of a query."""
 BUDGET = 1_500
@@ -43,11 +43,14 @@ class SqliteCalculator:
 
     def __init__(self, library: Library, *, at_once: int | None = None, seconds: float = SECONDS) -> None:
         self._library = library
-        self._workers = ParserWorkers(at_once, seconds=WORKER_SECONDS, memory_mb=MEMORY_MB)
+        # A reader waits for them.
+        self._workers = ParserWorkers(at_once, seconds=WORKER_SECONDS, memory_mb=MEMORY_MB, niceness=0)
         self._seconds = seconds
+        self._looking: set[asyncio.Task[LookedUp | None]] = set()
 
     async def aclose(self) -> None:
         await self._workers.close()
+        await asyncio.gather(*self._looking, return_exceptions=True)
 
     async def calculate(self, scope: Scope, sql: str, document_ids: Sequence[str]) -> Calculation:
         asked = list(dict.fromkeys(document_ids))
@@ -77,8 +80,12 @@ class SqliteCalculator:
             return None
         sources, titles, texts = zip(*((each.source, each.title, each.text) for each in held), strict=True)
         job = partial(look_up, question, sources, titles, texts, LOOKING_SECONDS)
+        looking = asyncio.create_task(self._workers.run(job, owner=scope.workspace_id))
+        self._looking.add(looking)
+        looking.add_done_callback(self._forget)
         try:
-            found: LookedUp | None = await self._workers.run(job, owner=scope.workspace_id)
+            # It goes on without a reader whose time is up, so that its worker is ready for the next question.
+            found: LookedUp | None = await asyncio.shield(looking)
         except CostlyDocument as error:
             raise CalculationError("They took too much time or memory.") from error
         if found is None:
@@ -98,6 +105,11 @@ class SqliteCalculator:
         shown = ("\n".join(filter(None, [found.head, *lines])) for lines in said)
         placed = tuple((each, says) for each, says in zip(passages, shown, strict=True) if each is not None)
         return LookUp(placed, found.certainty, found.sql) if placed else None
+
+    def _forget(self, looking: asyncio.Task[LookedUp | None]) -> None:
+        self._looking.discard(looking)
+        if not looking.cancelled():
+            looking.exception()  # nobody may wait for it any more
 
     async def _show(
         self, scope: Scope, result: Result, texts: Sequence[str], document_ids: Sequence[str]

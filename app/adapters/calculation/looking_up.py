@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import PurePath
-from time import perf_counter
+from time import process_time
 
 from app.adapters.calculation.composing import Composed, Table, compose, read_tables, split_name, take_apart
 from app.adapters.calculation.queries import answer
@@ -28,7 +28,7 @@ def look_up(
 ) -> LookedUp | None:
     """Return what a table of the texts holds for the question: of the one that is most surely meant, of equals the
     first. `sources` are the paths of the documents. Raises `CalculationError` after `seconds`."""
-    deadline = perf_counter() + seconds
+    deadline = process_time() + seconds
     language = detect_language(question) or "en"
     asked = take_apart(question, language)
     found: list[tuple[Composed, int, int, Table]] = []
@@ -37,7 +37,7 @@ def look_up(
         name = " ".join((title, *PurePath(source).parts[-2:]))
         called = frozenset(analyse_in(language, f"{name} {split_name(name)}"))
         for place, table in enumerate(read_tables(text, language), 1):
-            if perf_counter() > deadline:
+            if process_time() > deadline:
                 raise CalculationError("There are too many tables, or the question is too long.")
             # Nobody knows what the figures of a table without a header are.
             if any(table.headers) and (composed := compose(asked, table, called)):
