@@ -46,6 +46,10 @@ class Usage(TypedDict):
     """True where the call was given up, so that tokens and price are an estimate."""
 
 
+UNSURE = 0.79
+"""Confidence at most of an answer that may be right and is not seen to be: below "high"."""
+
+
 def level_of(confidence: float) -> Level:
     """Return the word for a confidence."""
     if confidence >= 0.8:

@@ -14,6 +14,7 @@ from domain.ports.judgement import Grade
 from domain.ports.unit_scoring import UnitScorer
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
+from domain.state import UNSURE
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.terms import analyse_in, content_words, find_terms
@@ -40,9 +41,6 @@ it was, it is then shown as a passage. Chosen by hand."""
 _SURE = 0.7
 """Share of the probability that a quote holds, against all other units, from which it may be sure. Of answers at .8 or
 more, 78 of 80 are right that hold it or a figure that is asked for, and 28 of 38 others (five sets of documents)."""
-
-_UNSURE = 0.79
-"""The confidence of others at most."""
 
 _FOUND = 0.5
 """Confidence from which a part of a question counts as answered: it is then more probable than not."""
@@ -104,11 +102,11 @@ class LocalGrader:
         if not best:
             return confidence * _UNFIT
         quoted = slice(best[0].first, best[0].last + 1)
-        fit = judge_fit(question, scored.units[quoted], scored.shares[quoted])
+        fit = judge_fit(question, scored.units[quoted], scored.shares[quoted], scored.units)
         if fit == "none":
             return confidence * _UNFIT
-        is_sure = fit == "figure" or float(scored.shares[quoted].sum()) >= _SURE
-        return confidence if is_sure else min(confidence, _UNSURE)
+        is_sure = fit == "figure" or (fit == "open" and float(scored.shares[quoted].sum()) >= _SURE)
+        return confidence if is_sure else min(confidence, UNSURE)
 
 
 def estimate_confidence(features: Features) -> float:

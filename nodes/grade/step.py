@@ -5,6 +5,7 @@ Sets `confidence` (0-1) and what is missing, without a language model: one that 
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -14,7 +15,8 @@ from domain.documents import Candidate, Source
 from domain.ports.judgement import Grade
 from domain.profile import Profile
 from domain.scope import ScopeJson
-from domain.state import Level, Turn, level_of
+from domain.state import UNSURE, Level, Turn, level_of
+from domain.text.question import split_carried
 from nodes.context import Context, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, list_answerers
 from nodes.prompting.messages import fit_sources
@@ -26,6 +28,10 @@ _MOST_MISSING = 10
 
 _FIRST = 0.75
 """Share of the room for sources that the first search may take, so that later ones have some. Chosen."""
+
+
+_FAR = 3
+"""Turns before a question from which what it takes from them is no longer sure to be what was meant."""
 
 
 class GradeInput(TypedDict):
@@ -92,12 +98,14 @@ async def _judge(state: GradeInput, sources: list[Source], profile: Profile, con
     if profile.grade.formula == "weighted":
         reranked = profile.rerank.applies_to(question)
         return Grade(weigh_by_rank([_read_score(source, reranked=reranked) for source in sources]), [])
-    return await context.judges.grader.grade(
+    graded = await context.judges.grader.grade(
         question,
         context.read_cosines(_restore_relevance(sources, state["candidates"])),
         scope=scope_of(state),
         typed=state["question"] if state["turns"] else None,
     )
+    is_far = len(state["turns"]) >= _FAR and split_carried(question)[1]
+    return replace(graded, confidence=min(graded.confidence, UNSURE)) if is_far else graded
 
 
 def _restore_relevance(sources: list[Source], candidates: list[Candidate]) -> list[Source]:

@@ -9,13 +9,16 @@ from typing import Literal
 from domain.documents import name_place
 from domain.ports.embedding import Vector
 from domain.text.blocks import find_item
-from domain.text.languages import detect_language
+from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
+from domain.text.tables import is_row, split_cells
+from domain.text.terms import find_terms
 from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
+from nodes.writing.missing import find_names
 
-Fit = Literal["none", "open", "figure"]
-"""Whether a quote can answer: not; perhaps; it has the figure that is asked for."""
+Fit = Literal["none", "unsure", "open", "figure"]
+"""Whether a quote can answer: not; it may, and is not seen to; perhaps; it has the figure that is asked for."""
 
 _WORD = re.compile(r"(?<![\w-])--?[^\W\d_][\w-]*|\w+(?:(?:::|[-.+/:])\w+)*")
 _NAME = re.compile(
@@ -24,6 +27,8 @@ _NAME = re.compile(
     r"|(?=.*\d)(?!\d+[^\W\d_]{1,3}$).*[^\W\d]"  # a code, but no amount with its unit, such as 10m
 )
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?$")
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b|\b\d\d?\.\d\d?\.")
+_NAME_AND_VALUE = 2
 _FIGURE = re.compile(r"(?<![\w.-])v?\d[\d.,]*|(?<=\d-)\d+")
 
 
@@ -57,21 +62,63 @@ def has_figure(question: str, text: str) -> bool:
     return any(figure not in own for figure in _FIGURE.findall(text, find_item(text)))
 
 
-def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector) -> Fit:
+def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequence[Unit] = ()) -> Fit:
     """Return "none" where the best of the units lacks a name of the question, or they have no figure but those of a
-    question that asks for a number or a time; "figure" where they have one."""
+    question that asks for a number or a time, or a row has none where that is asked for; "figure" where they have one;
+    "unsure" where they are not seen to have what is asked for. `units` are all that they were chosen from."""
     asked, _ = split_carried(question)
-    if share_names(question, read_whole(quoted[int(shares.argmax())])) < 1:
+    best = quoted[int(shares.argmax())]
+    if share_names(question, read_whole(best)) < 1:
         return "none"
-    phrases = read_phrases(detect_language(asked) or "en", "questions")
-    if not phrases["number"].search(asked):
-        return "open"
+    language = detect_language(asked) or "en"
+    phrases = read_phrases(language, "questions")
     said, told = (" ".join(texts) for texts in zip(*((unit.text, unit.introduction) for unit in quoted), strict=True))
-    if _has_amount(asked, said, phrases):
-        return "figure"
-    # A lead-in is quoted with its item, and says a figure less surely; a header says none of its row.
-    return "open" if quoted[0].kind != "table" and _has_amount(asked, told, phrases) else "none"
+    fit: Fit = "open"
+    if phrases["number"].search(asked) or phrases["past"].search(asked):
+        if best.kind == "table":
+            said, told = _read_columns(find_terms(asked, language), best, language), ""
+        if _has_amount(asked, said, phrases):
+            fit = "figure"
+        elif not _has_amount(asked, told, phrases):  # A lead-in is quoted with its item, and says it less surely.
+            return "none"
+    is_doubtful = (
+        # A quote says neither yes nor no, nor that it is all.
+        any(phrases[name].search(asked) for name in ("yes_no", "all"))
+        # Where all nouns begin like names, nobody can tell.
+        or (phrases["who"].search(asked) and (language == "de" or not _has_name(asked, quoted)))
+        or (phrases["past"].search(asked) and not _YEAR.search(said + told))
+        or (phrases["span"].search(asked) and not phrases["time"].search(said + told))
+        # What is asked of the speakers is said of nobody in particular.
+        or (phrases["ours"].search(asked) and not phrases["ours"].search(best.source["text"]))
+        or _is_about_another(asked, quoted, units, language)
+    )
+    return "unsure" if is_doubtful else fit
 
 
 def _has_amount(asked: str, said: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
     return has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
+
+
+def _has_name(asked: str, quoted: Sequence[Unit]) -> bool:
+    names = (name for unit in quoted for name in find_names(unit.text))
+    return any(name[0].isupper() and name not in asked for name in names)
+
+
+def _read_columns(wanted: frozenset[str], row: Unit, language: Language) -> str:
+    """Return what the row has in the columns that the question names; all of it where it has but a name and a value."""
+    cells = split_cells(row.text)
+    header = next(filter(is_row, row.introduction.split("\n")), "")
+    columns = zip(split_cells(header), cells, strict=False)
+    named = [cell for name, cell in columns if find_terms(name, language) & wanted]
+    return row.text if not named and len(cells) <= _NAME_AND_VALUE else " ".join(named)
+
+
+def _is_about_another(asked: str, quoted: Sequence[Unit], units: Sequence[Unit], language: Language) -> bool:
+    """Return True where a word of the question stands neither in the quote nor in headings over it, but in the title of
+    the document and in the heading of another section: that is what it is about."""
+    unit = quoted[0]
+    above = (unit.source["text"][slice(*span)] for span in unit.above)
+    told = find_terms("\n".join((*(each.whole for each in quoted), *above, unit.section)), language)
+    title = find_terms(unit.source["title"], language)
+    sections = {each.section for each in units if each.source["document_id"] == unit.source["document_id"]}
+    return bool(find_terms(asked, language) & title & find_terms("\n".join(sorted(sections)), language) - told)

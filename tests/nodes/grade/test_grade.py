@@ -10,14 +10,17 @@ from domain.state import level_of
 from nodes.grade.step import grade
 from nodes.prompting.answerers import LOCAL
 from tests.nodes.nodes_alone import make_runtime, make_state
-from tests.sources import make_source
+from tests.sources import make_source, make_turn
 
 
 class Grader:
     """Misses a dozen words."""
 
+    def __init__(self, confidence: float = 0.5) -> None:
+        self._confidence = confidence
+
     async def grade(self, *_: Any, **__: Any) -> Grade:
-        return Grade(confidence=0.5, missing=[f"word{number}" for number in range(12)])
+        return Grade(confidence=self._confidence, missing=[f"word{number}" for number in range(12)])
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,16 @@ async def test_the_ten_words_that_matter_most_are_kept(embedder: OnnxEmbedder) -
     update = await grade(state, make_runtime(embedder, [], grader=Grader()))
     assert update["graded_by"] == LOCAL
     assert update["missing"] == [f"word{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "level"),
+    [("And lunch?", 3, "high"), ("And lunch? (canteen)", 2, "high"), ("And lunch? (canteen)", 3, "medium")],
+)
+async def test_what_is_taken_from_a_long_conversation_is_not_sure(
+    question: str, earlier: int, level: str, embedder: OnnxEmbedder
+) -> None:
+    turns = [make_turn("Lunch?") for _ in range(earlier)]
+    sources = [make_source("Lunch costs nine francs.")]
+    state = make_state(sources=sources, candidates=[], query="q", corrected_question=question, turns=turns)
+    assert (await grade(state, make_runtime(embedder, [], grader=Grader(0.9))))["level"] == level

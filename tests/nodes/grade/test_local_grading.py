@@ -205,6 +205,38 @@ def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question
     assert judge_fit(question, [yes], np.ones(1, np.float32)) != "none"
 
 
+@pytest.mark.parametrize(
+    ("question", "other", "answer"),
+    [
+        ("Who drew the map?", "The map was drawn in haste.", "The map was drawn by Ada Brandt."),
+        ("Wer zeichnete die Karte?", "Ada Brandt zeichnete die Karte.", ""),
+        ("When was the map drawn?", "The map was drawn in 3 colours.", "The map was drawn in 1911."),
+        ("How often is the map drawn?", "The map is drawn by 3 people.", "The map is drawn every year."),
+        ("Which map did we draw?", "The map of the coast was drawn.", "We drew the map of the coast."),
+        ("Does the board overrule a member?", "A member may overrule the board.", ""),
+        ("What are all keys of the gate?", "The gate has a red key.", ""),
+        (
+            "What of tolls and taxes?",
+            "# Times\n\nTolls are due.\n\n# Taxes\n\nDue.",
+            "# Taxes\n\nTolls and taxes are due.",
+        ),
+    ],
+)
+def test_only_what_is_seen_to_be_of_the_kind_asked_for_is_sure(question: str, other: str, answer: str) -> None:
+    for text, is_sure in ((other, False), (answer, True)):
+        if units := split_units(make_source(text, title="Tolls and taxes")):
+            assert (judge_fit(question, units[:1], np.ones(1, np.float32), units) != "unsure") == is_sure
+
+
+@pytest.mark.parametrize(
+    ("question", "fits"),
+    [("How many seals are in Kiel?", False), ("How many boats has Kiel?", True), ("How many cranes has Kiel?", False)],
+)
+def test_a_row_answers_how_many_only_in_a_column_that_is_asked_for_and_filled(question: str, fits: bool) -> None:
+    [row] = split_units(source("Town | Boats | Cranes | Year\n--- | --- | --- | ---\nKiel | 12 | | 2024"))
+    assert (judge_fit(question, [row], np.ones(1, np.float32)) != "none") == fits
+
+
 async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbedder) -> None:
     grader = LocalGrader(make_unit_scorer(embedder))
     for text, fits in (("Laptops are replaced often.", False), ("Laptops are replaced every four years.", True)):
