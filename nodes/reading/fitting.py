@@ -72,15 +72,16 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
         return "none"
     language = detect_language(asked) or "en"
     phrases = read_phrases(language, "questions")
-    said, told = (" ".join(texts) for texts in zip(*((unit.text, unit.introduction) for unit in quoted), strict=True))
+    said = " ".join(unit.text for unit in quoted if unit.kind != "code")
+    # A lead-in is quoted with its item, and code with its text: they say a figure less surely.
+    told = " ".join(unit.text if unit.kind == "code" else unit.introduction for unit in quoted)
     fit: Fit = "open"
     if phrases["number"].search(asked) or phrases["past"].search(asked):
         if best.kind == "table":
             said, told = _read_columns(find_terms(asked, language), best, language), ""
-        if _has_amount(asked, said, phrases):
-            fit = "figure"
-        elif not _has_amount(asked, told, phrases):  # A lead-in is quoted with its item, and says it less surely.
+        if not _has_amount(asked, f"{said} {told}", phrases):
             return "none"
+        fit = "figure" if _has_amount(asked, said, phrases) else "unsure"
     is_doubtful = (
         # A quote says neither yes nor no, nor that it is all.
         any(phrases[name].search(asked) for name in ("yes_no", "all"))

@@ -214,6 +214,7 @@ def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question
         ("How often is the map drawn?", "The map is drawn by 3 people.", "The map is drawn every year."),
         ("Which map did we draw?", "The map of the coast was drawn.", "We drew the map of the coast."),
         ("Does the board overrule a member?", "A member may overrule the board.", ""),
+        ("What is the default number of doors?", "It has 2 doors:\n\n- red", "The number of doors is 2."),
         ("What are all keys of the gate?", "The gate has a red key.", ""),
         (
             "What of tolls and taxes?",
