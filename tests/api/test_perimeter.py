@@ -93,6 +93,19 @@ async def test_every_response_has_the_headers_that_protect(client: httpx.AsyncCl
         assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
 
 
+async def test_what_is_large_is_compressed_for_who_takes_it_so(client: httpx.AsyncClient) -> None:
+    for path in ("/docs", "/openapi.json"):
+        large, small = [await client.get(path, headers={"Accept-Encoding": each}) for each in ("identity", "gzip")]
+        assert "content-encoding" not in large.headers
+        assert small.headers["content-encoding"] == "gzip"
+        assert small.content == large.content
+        assert int(small.headers["content-length"]) < len(large.content) / 4
+    streamed = await client.post(
+        "/api/chat", json=QUESTION, headers={"Accept-Encoding": "gzip", "Accept": "text/event-stream"}
+    )
+    assert "content-encoding" not in streamed.headers
+
+
 async def test_an_unexpected_error_has_them_too(client: httpx.AsyncClient, services: Services) -> None:
     app = make_app(services)
 

@@ -61,6 +61,7 @@ async def get_file(
     headers = _protect(f'"{content_hash}"') | {
         "Content-Disposition": _name_attachment(document.source),
         "Content-Length": str(size),
+        "Content-Encoding": "identity",  # who saves a file sees how much of it has come
     }
     if _is_known(request, headers):
         return _say_unchanged(headers)
