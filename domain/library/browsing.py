@@ -28,7 +28,7 @@ class Folder:
     """A folder of sources."""
 
     path: str
-    """The folder, from the outermost on."""
+    """The folder, from the outermost on: where one holds nothing but another, that one."""
     documents: int
     """Also in the folders within it."""
 

@@ -82,6 +82,13 @@ class DocumentStoreContract:
         folders = [("/docs/hr/", 2), ("/docs/legal/", 1)]
         assert await see() == (4, 4, "/docs/", folders, ["zoo.md"])
         assert await see(folder="/docs/hr/") == (4, 2, "/docs/hr/", [("/docs/hr/leave/", 1)], ["hr/100%.md"])
+        await store(documents, "c", "/tmp/one/two/x.md", [ALPHA])
+        await store(documents, "c", "/srv/y.md", [ALPHA])
+        await store(documents, "c", "z.md", [ALPHA])
+        apart = await documents.browse(Scope("c"), View())
+        # What holds nothing but one other folder is that one, and the root has no name of its own.
+        assert [each.path for each in apart.folders] == ["/srv/", "/tmp/one/two/"]
+        assert (apart.folder, [each.source for each in apart.documents]) == ("", ["z.md"])
         found = await see(words="DOCS %")
         assert found == (4, 1, "", [], ["hr/100%.md"])
         assert (await see("team=legal", order="largest"))[1:] == (2, "", [], ["legal/latin.md", "zoo.md"])

@@ -43,7 +43,7 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await expect(page.locator("#tip")).to_be_visible()
 
     # Whatever is found, what it is found with stays above it.
-    add, search = page.get_by_role("button", name="Add files"), page.get_by_label("Search the library")
+    add, search = page.locator(".left").get_by_role("button", name="Add files"), page.get_by_label("Search the library")
     for words, found in (("", 1), ("a", 4), ("no such words", 0), ("leave", 1), ("", 1)):
         await search.fill(words)
         await expect(entries).to_have_count(found)
@@ -70,12 +70,13 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     await page.reload()
     await page.get_by_role("button", name="Search all documents instead").click()
     await expect(page.locator(".answer").last).to_contain_text("31 days")
-    # Beside a file that came without a folder, a path from the root begins with one that has no name.
+    # Beside a file that came without a folder: the root of a file system has no name, and none is shown.
     await house.add("notes.md", "# Notes\n\nNone.")
     await page.reload()
     await page.get_by_role("tab", name="Library").click()
+    await expect(folders).to_have_text(["docs4 documents"])
     await folders.get_by_role("button").click()
-    await expect(page.get_by_label("Folder", exact=True)).to_have_text("All documents › /")
+    await expect(page.get_by_label("Folder", exact=True)).to_have_text("All documents › docs")
     await expect(folders.first).to_contain_text("hr")
 
 
@@ -230,3 +231,15 @@ async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: Site) ->
         await form.get_by_label("Address").fill("http://127.0.0.1:9/v1")
         await form.get_by_role("button", name="Try it").click()
         await expect(form.get_by_role("alert")).to_contain_text("does not answer")
+
+
+async def test_questions_to_begin_with_are_of_any_folder(page: Page, house: Site) -> None:
+    for name, topic in (("Cars", "Parking"), ("Bicycles", "Repair")):
+        text = f"# {name}\n\n## Scope\n\n{'For all. ' * 9}\n\n## {topic}\n\nHere."
+        await house.add(f"/docs/hr/{name}.md", text)
+    await page.goto(house.address)
+    # "Scope" says more in both, and leads anywhere.
+    asked = [
+        f"What does “{name}” say about “{topic}”?" for name, topic in (("Bicycles", "Repair"), ("Cars", "Parking"))
+    ]
+    await expect(page.locator(".starters button")).to_have_text(asked)

@@ -25,8 +25,8 @@ export function Library() {
       <ul class="list" aria-label=${phrase("library.folders")}>
         ${library.folders.map(({ path, documents }) => html`
           <li class="entry" key=${path}><button type="button" class="plain-button folder" onClick=${() => changeView({ folder: path })}>
-            <span class="entry-title"><bdi>${short(path.slice(library.folder.length, -1) || "/", 200)}</bdi></span>
-            <span class="soft">${phrase("documents", { count: documents })}</span></button></li>`)}
+            <span class="entry-title"><bdi>${short(path.split("/").at(-2) || "/", 200)}</bdi></span>
+            <span class="soft">${[phrase("documents", { count: documents }), visible(path.slice(library.folder.length).replace(/\/?[^/]*\/$/, ""))].filter(Boolean).join(" · ")}</span></button></li>`)}
       </ul>`}
     <ul class="list" aria-label=${phrase("library.documents")}>
       ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} />`)}
@@ -56,8 +56,8 @@ function Find({ library }) {
     ${within.length > 0 && html`
       <nav class="path" aria-label=${phrase("library.folder")}>
         <button type="button" class="quiet" onClick=${() => changeView({ folder: "" })}>${phrase("composer.all")}</button>
-        ${within.map((name, depth) => html` › <button type="button" class="quiet" aria-current=${depth === within.length - 1 ? "page" : undefined}
-          onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name || "/", 40)}</bdi></button>`)}
+        ${within.map((name, depth) => name && html` › <button type="button" class="quiet" aria-current=${depth === within.length - 1 ? "page" : undefined}
+          onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name, 40)}</bdi></button>`)}
       </nav>`}
     ${chosen.map(([key, values]) => html`<${Values} key=${key} name=${key} choices=${values.map((value) => ({ value }))} pressed=${true} />`)}
     ${library.all > 1 && html`
@@ -88,7 +88,7 @@ function Asked({ library }) {
       : phrase("library.from_chosen", { chosen, documents })}${" "}
       <button type="button" class="quiet" onClick=${askAll}>${phrase("library.use_all")}</button></p>`}
     ${isNarrowed(view) && only?.view !== view && (library.total && (!view.words || library.total <= MOST)
-      ? html`<button type="button" onClick=${askOnlyThese}>${phrase("library.ask_only", { documents: phrase("documents", { count: library.total }) })}</button>`
+      ? html`<button type="button" onClick=${askOnlyThese}>${phrase("library.ask_only", { count: library.total })}</button>`
       : html`<p class="soft">${library.total ? phrase("documents", { count: library.total }) : phrase("library.none_found")}</p>`)}`;
 }
 

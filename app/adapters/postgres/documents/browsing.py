@@ -31,9 +31,11 @@ _COUNT: LiteralString = f"""
     {_FOUND}
 """
 
+# The root of a file system has no name of its own.
 _LIST_FOLDERS: LiteralString = f"""
-    SELECT %(folder)s || split_part({_BELOW}, '/', 1) || '/' AS path, count(*) AS documents
-    {_FOUND} AND strpos({_BELOW}, '/') > 0 GROUP BY 1 ORDER BY 1 LIMIT {MOST_FOLDERS}
+    SELECT min(source COLLATE "C") AS first, max(source COLLATE "C") AS last, count(*) AS documents
+    {_FOUND} AND strpos({_BELOW}, '/') > 0
+    GROUP BY coalesce(substring({_BELOW} FROM '^/?[^/]+/'), '/') ORDER BY 1 LIMIT {MOST_FOLDERS}
 """
 
 # A key whose values are all of one document each narrows down to what the list shows anyway, and one that all documents
@@ -66,6 +68,12 @@ _LIST: dict[Order, LiteralString] = {
 }
 
 
+def _find_shared(first: str, last: str, **_: int) -> str:
+    """Return the innermost folder of both sources, and so of all that come between them."""
+    pairs = zip(first.split("/")[:-1], last.split("/")[:-1], strict=False)
+    return "".join(f"{name}/" for name, other in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 async def browse(session: Session, asker: Scope, view: View) -> Browsed:
     """Return what the view shows of the documents that the asker may read and that pass the filter of their scope."""
     metadata, path = write_paths(asker.where)
@@ -80,9 +88,7 @@ async def browse(session: Session, asker: Scope, view: View) -> Browsed:
     assert counted is not None
     folder = view.folder
     if counted["total"] and not is_deep:
-        pairs = zip(counted["first"].split("/")[:-1], counted["last"].split("/")[:-1], strict=False)
-        shared = "".join(f"{name}/" for name, other in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        folder = max(folder, shared, key=len)
+        folder = max(folder, _find_shared(**counted), key=len)
     folders = [] if is_deep else await session.fetch(_LIST_FOLDERS, prepare=False, folder=folder, **looked_for)
     choices = await session.fetch(_LIST_CHOICES, prepare=False, folder=folder, total=counted["total"], **looked_for)
     rows = await session.fetch(
@@ -98,7 +104,7 @@ async def browse(session: Session, asker: Scope, view: View) -> Browsed:
         all=counted["all"],
         total=counted["total"],
         folder=folder,
-        folders=[Folder(**row) for row in folders],
+        folders=[Folder(_find_shared(**row), row["documents"]) for row in folders],
         choices=[Choice(**row) for row in choices],
         documents=[document for row in rows if (document := read_document(row))],
     )
