@@ -19,7 +19,7 @@ setState({ workspace });
 if (location.hash.startsWith("#thread=")) history.replaceState(null, "", address(`/t/${encodeURIComponent(thread ?? "")}`));
 
 addEventListener("popstate", showAddress);
-addEventListener("online", () => { setState({ offline: false }); loadNewest(); });
+addEventListener("online", () => { setState({ offline: false, trouble: "" }); loadNewest(); });
 addEventListener("offline", () => setState({ offline: true }));
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") refresh();

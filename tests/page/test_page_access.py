@@ -231,6 +231,21 @@ async def test_what_opens_stands_beside_what_opened_it(page: Page, script: Scrip
     assert await page.evaluate(BESIDE, ["dialog", "body"]) == {**near, "apart": 0}
 
 
+async def test_a_telephone_adds_files_and_begins_anew(page: Page, script: Script) -> None:
+    script.documents, script.refused = DOCUMENTS, "This file is empty."
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await page.goto(await script([done("It is.", [])]))
+    async with page.expect_file_chooser() as chooser:
+        await page.locator(".composer").get_by_role("button", name="Add files").click()
+    await (await chooser.value).set_files([{"name": "a.md", "mimeType": "text/markdown", "buffer": b"a"}])
+    # What becomes of them comes into sight.
+    await expect(page.locator(".arrival")).to_contain_text("This file is empty.")
+    await page.locator(".left-top").get_by_role("button", name="Close").click()
+    await ask(page, "q")
+    await page.locator(".bar").get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".welcome")).to_be_visible()
+
+
 async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
     sources = [citation(1, start=11, end=21), citation(2, start=11, end=21)]
     script.documents, script.blocks = DOCUMENTS, BLOCKS

@@ -90,3 +90,15 @@ async def test_a_formula_that_is_wider_than_the_window_scrolls_by_itself(page: P
     await expect(page.locator(".formula.display")).to_have_count(1)
     assert await page.locator(".turns").evaluate("(turns) => turns.scrollWidth <= turns.clientWidth")
     assert await page.locator(".formula.display").evaluate("(formula) => formula.scrollWidth > formula.clientWidth")
+
+
+async def test_what_is_written_from_right_to_left_is_laid_out_so(page: Page, script: Script) -> None:
+    answer = "| الطراز | السعر |\n|---|---:|\n| WS-400 | 1290 |\n\n- شهرا\n\n| Model | Price |\n|---|---|\n| a | b |"
+    await page.goto(await script([event("content", token=answer), done(answer, [])]))
+    await ask(page, "q")
+    lefts = await page.locator(".answer th").evaluate_all("(all) => all.map((th) => th.getBoundingClientRect().left)")
+    assert lefts[0] > lefts[1], "the first column is the one that is read first"
+    assert lefts[2] < lefts[3]
+    # The point of a list stands to the right of its text.
+    ends = "(items) => items.map((item) => item.parentElement.getBoundingClientRect().right - item.getBoundingClientRect().right)"
+    assert await page.locator(".answer li").evaluate_all(ends) == [22.5]

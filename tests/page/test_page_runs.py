@@ -51,6 +51,10 @@ async def test_the_network_goes_and_comes_back(page: Page, script: Script) -> No
     await page.context.set_offline(False)
     await expect(page.locator(".answer")).to_have_text("one two")
     await expect(page.locator(".note")).to_have_count(0)
+    await page.context.set_offline(True)
+    await send(page, "q")
+    await expect(page.locator(".turn .note")).to_contain_text("You are offline.")
+    await expect(page.get_by_text("askgraph is running")).to_have_count(0)
 
 
 async def test_a_server_that_stays_away_is_given_up_and_can_be_tried_again(page: Page, script: Script) -> None:

@@ -641,6 +641,8 @@ async def test_markers_of_every_style_one_caveat_and_changed_sources(page: Page,
     for _ in unsure:
         await ask(page, "q")
     await expect(page.locator(".caveat")).to_have_text([caveat])
+    # Who is told to mind something is not told that it is sure.
+    await expect(page.locator(".facts summary")).to_have_text(["2 sourcessure", "1 source", "1 source"])
     await ask(page, "q")
     await page.get_by_role("button", name="Ask again with today's documents").click()
     await expect(page.locator(".answer").last).to_have_text("It is 25.")
@@ -655,6 +657,12 @@ async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Scr
     )
     await ask(page, "Is it so?")
     await expect(page.locator(".facts summary")).to_contain_text("from the cache")
+    # One line below the answer says what it is, and holds what can be done with it.
+    tops = [
+        await page.locator(f".actions {each}").evaluate("(of) => of.getBoundingClientRect().top")
+        for each in (".copy", "summary")
+    ]
+    assert abs(tops[0] - tops[1]) < 12
     await page.get_by_role("button", name="Not helpful").click()
     await page.get_by_label("What is wrong with it?").select_option("wrong")
     await page.get_by_label("Comment").fill("It is 25.")

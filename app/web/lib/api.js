@@ -40,7 +40,7 @@ export async function request(path, options = {}) {
     response = await fetch(path, options);
   } catch (error) {
     if (/** @type {Error} */ (error).name === "AbortError") throw error;
-    throw new ApiError(UNREACHABLE);
+    throw new ApiError(navigator.onLine ? UNREACHABLE : { ...UNREACHABLE, message: phrase("server.offline") });
   }
   if (response.ok) return response;
   throw await readError(response);

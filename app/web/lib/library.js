@@ -45,6 +45,10 @@ function browse(page) {
   return fetchJson(address("/api/library", { q, folder, sort, where: where.join(" and "), ...page }));
 }
 
+/** The newest documents, whatever folder they are in: with a filter, which all pass, folders are no bounds.
+ * @param {number} limit @returns {Promise<LibraryDocument[]>} */
+export const listNewest = async (limit) => (await fetchJson(address("/api/library", { where: 'path >= ""', sort: "newest", limit }))).documents;
+
 /** @param {View} view */
 export const isNarrowed = ({ words, folder, values }) => Boolean(words || folder || Object.keys(values).length);
 
@@ -202,6 +206,8 @@ export function addFiles(files) {
   setState({
     uploads: [...rows.map(({ key, file }) => ({ key, name: file.name, share: 0, error: "" })), ...getState().uploads.filter(({ error }) => !error)],
     leftTab: "library",
+    // In a narrow window the files would go out of sight.
+    pane: "left",
   });
   waiting.push(...rows);
   while (sending < MOST_UPLOADS && waiting.length) sendNext();

@@ -121,7 +121,8 @@ function renderTable(token, make, level) {
   /** @param {any[]} cells @param {string} tag */
   const row = (cells, tag) =>
     h("tr", null, cells.map((cell, column) =>
-      h(tag, { dir: "auto", "data-align": cell.align ?? undefined }, renderInline(withoutRepeats(cells, column), make, level))));
+      // The head has the direction of its table, which its words decide.
+      h(tag, { dir: tag === "td" ? "auto" : undefined, "data-align": cell.align ?? undefined }, renderInline(withoutRepeats(cells, column), make, level))));
   return h("div", { class: "table", dir: "auto", tabIndex: 0, role: "group", "aria-label": "Table" },
     h("table", null,
       h("thead", null, row(token.header, "th")),

@@ -24,8 +24,10 @@ export const count = (number, word) => `${number.toLocaleString("en")} ${word}${
 /** @param {number} share */
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
+const seconds = new Intl.NumberFormat(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
 /** @param {number} ms */
-export const duration = (ms) => (ms < 10 ? phrase("facts.under") : ms < 100 ? `${Math.ceil(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const duration = (ms) => (ms < 10 ? phrase("facts.under") : ms < 100 ? `${Math.ceil(ms)} ms` : `${seconds.format(ms / 1000)} s`);
 
 /** How long ago, in the fewest words. @param {string} time */
 export function ago(time) {

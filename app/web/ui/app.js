@@ -5,8 +5,9 @@ import { getState, setState, useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
 import { Composer } from "./composer.js";
 import { DropZone } from "./drop-zone.js";
+import { icon } from "./icon.js";
 import { lazy } from "./lazy.js";
-import { Left } from "./left.js";
+import { Left, startNew } from "./left.js";
 import { SignIn } from "./sign-in.js";
 import { Tip } from "./tip.js";
 import { Turns } from "./turns.js";
@@ -48,6 +49,7 @@ export function App() {
 /** What narrow windows have in place of the left pane. */
 function Bar() {
   const title = useStore(({ thread }) => thread?.title || thread?.turns[0]?.question || "askgraph");
+  const hasTurns = useStore(({ thread }) => Boolean(thread?.turns.length));
   useEffect(() => {
     document.title = short(title, 60);
   }, [title]);
@@ -55,6 +57,7 @@ function Bar() {
     <div class="bar">
       <button type="button" class="quiet" onClick=${() => setState({ pane: "left" })}>${phrase("app.conversations")}</button>
       <h1 class="bar-title"><bdi>${short(title, 60)}</bdi></h1>
+      ${hasTurns && html`<button type="button" class="quiet icon" aria-label=${phrase("app.new")} title=${phrase("app.new")} onClick=${startNew}>${icon("add")}</button>`}
     </div>`;
 }
 
@@ -65,7 +68,7 @@ function Notices() {
   return html`
     <div class="notices" role="alert">
       ${offline && html`<p class="note">${phrase("app.offline")}</p>`}
-      ${trouble && html`
+      ${trouble && !offline && html`
         <p class="note bad" id="trouble"><span>${visible(trouble)}</span>
           <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>${phrase("close")}</button></p>`}
     </div>`;

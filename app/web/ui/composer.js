@@ -4,6 +4,7 @@ import { askAll, chooseDocument, limits } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
 import { short } from "../lib/text.js";
+import { pickFiles } from "./drop-zone.js";
 import { icon } from "./icon.js";
 import { Modes } from "./modes.js";
 
@@ -18,6 +19,7 @@ export function Composer() {
   const thread = useStore((state) => state.thread);
   const working = thread?.turns.filter(({ state }) => state === "working") ?? [];
   const full = working.length >= MOST_RUNS;
+  const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
 
   useLayoutEffect(() => {
     if (draft === null || !box.current) return;
@@ -59,6 +61,7 @@ export function Composer() {
         <span class="unseen" id="keys">${phrase("composer.keys")}</span>
         <${Scope} />
         <div class="row">
+          ${mayAdd && html`<button type="button" class="quiet icon" aria-label=${phrase("library.add")} title=${phrase("library.add")} onClick=${pickFiles}>${icon("add")}</button>`}
           <${Modes} />
           ${working.length === 1 ? html`<button type="button" id="stop" class="main icon" aria-label=${phrase(working[0].stopping ? "stopping" : "stop")} title=${phrase("stop")} onClick=${stop}>${icon("stop")}</button>`
             : html`<button id="send" class="main icon" type="submit" aria-label=${phrase("composer.ask")} title=${phrase("composer.ask")} disabled=${full}>${icon("send")}</button>`}

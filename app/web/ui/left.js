@@ -51,7 +51,7 @@ export function Left() {
 /** @param {string} selector */
 const focus = (selector) => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus();
 
-async function startNew() {
+export async function startNew() {
   await goTo(null);
   focus("#question");
 }

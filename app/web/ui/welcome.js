@@ -1,5 +1,6 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
+import { listNewest } from "../lib/library.js";
 import { ask } from "../lib/runs.js";
 import { getState, useStore } from "../lib/store.js";
 import { short, visible } from "../lib/text.js";
@@ -15,10 +16,9 @@ export const Welcome = () => html`
 
 /** Below the box of a new conversation: questions that the library can answer, or how it gets its first documents. */
 export function Starters() {
-  const documents = useStore((state) => state.documents);
   const all = useStore((state) => state.library?.all);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
-  const questions = useStarters(documents, all);
+  const questions = useStarters(all);
   if (all === undefined) return html`<div class="box below"></div>`;
   if (!all) return html`
     <div class="box below drop-area">
@@ -32,13 +32,13 @@ export function Starters() {
 }
 
 /** A question to each of the newest documents that says something of a topic; else, what there is.
- * @param {LibraryDocument[] | null} documents @param {number | undefined} all */
-function useStarters(documents, all) {
+ * @param {number | undefined} all */
+function useStarters(all) {
   const [questions, setQuestions] = useState(/** @type {string[]} */ ([]));
   useEffect(() => {
-    const newest = [...(documents ?? [])].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1)).slice(0, 6);
+    if (!all) return;
     let gone = false;
-    Promise.all(newest.map(readTopics)).then((found) => {
+    listNewest(6).then((newest) => Promise.all(newest.map(readTopics))).then((found) => {
       if (!gone) setQuestions([...choose(found), phrase("welcome.which")].slice(0, MOST));
     }, () => {});
     return () => { gone = true; };
@@ -49,11 +49,17 @@ function useStarters(documents, all) {
 
 const MOST = 2;
 
-/** Of each document the topic with most text that no other document has, too: "Scope" leads anywhere.
- * @param {Topic[][]} found */
+/** Of each document the topic with most text that fewest of the others have, too, and no question before: "Scope"
+ * leads anywhere. First those that no other has. @param {Topic[][]} found */
 function choose(found) {
-  const named = found.flatMap((topics) => [...new Set(topics.map(({ name }) => name.toLowerCase()))]);
-  const own = found.map((topics) => topics.filter(({ name }) => named.indexOf(name.toLowerCase()) === named.lastIndexOf(name.toLowerCase())));
-  const best = own.filter((topics) => topics.length).map((topics) => topics.reduce((one, other) => (other.size > one.size ? other : one)));
-  return best.map(({ name, of }) => phrase("welcome.about", { name: short(name, 60), title: short(of, 80) }));
+  /** @type {Topic[]} */
+  const best = [];
+  /** @param {Topic} topic */
+  const shared = ({ name }) => found.filter((topics) => topics.some((other) => other.name.toLowerCase() === name.toLowerCase())).length;
+  for (const topics of found) {
+    const [first] = topics.filter(({ name }) => !best.some((other) => other.name.toLowerCase() === name.toLowerCase()))
+      .sort((one, other) => shared(one) - shared(other) || other.size - one.size);
+    if (first) best.push(first);
+  }
+  return best.sort((one, other) => shared(one) - shared(other)).map(({ name, of }) => phrase("welcome.about", { name: short(name, 60), title: short(of, 80) }));
 }

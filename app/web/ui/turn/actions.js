@@ -8,10 +8,11 @@ import { setState, useStore } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
 import { icon } from "../icon.js";
 import { Menu } from "../menu.js";
+import { Details } from "./facts.js";
 import { Feedback } from "./feedback.js";
 
-/** What can be done with an answer. @param {{turn: Turn}} props */
-export function Actions({ turn }) {
+/** What can be done with an answer, and a line about it. @param {{turn: Turn, cited: number}} props */
+export function Actions({ turn, cited }) {
   const { question, options, runId } = turn;
   const others = useModes().filter((mode) => mode !== options.mode);
   const mayDebug = useStore((state) => state.caller?.rights.includes("debug"));
@@ -25,6 +26,7 @@ export function Actions({ turn }) {
         <button type="button" onClick=${() => setState({ draft: question })}>${phrase("actions.edit")}</button>
         ${others.map((mode) => html`<button type="button" key=${mode} onClick=${() => ask(question, { ...options, mode })}>${phrase("actions.in_mode", { mode: visible(mode) })}</button>`)}
       <//>
+      <${Details} turn=${turn} cited=${cited} />
     </div>`;
 }
 

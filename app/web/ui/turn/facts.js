@@ -10,7 +10,7 @@ import { STEPS } from "../steps.js";
 /** Places that an abstention names. */
 const MOST_NEAR = 3;
 
-/** What an answer rests on: its sources, one line about them, and the details folded away.
+/** What an answer rests on: its sources, and what to mind of them.
  * @param {{turn: Turn, sources: Source[]}} props */
 export function Facts({ turn, sources }) {
   const { key, done, question, options } = turn;
@@ -24,13 +24,19 @@ export function Facts({ turn, sources }) {
     ${cited.some(({ citation }) => citation.since) && html`
       <p class="caveat soft">${phrase("facts.since")} <button type="button" class="named" onClick=${() => ask(question, options)}>${phrase("facts.today")}</button></p>`}
     ${nearest.length > 0 && html`<p class="caveat soft">${phrase("facts.nearest")}</p><${Chips} turn=${key} sources=${nearest} label=${phrase("facts.nearest")} />`}
+    <ol class="only-print">${cited.map(({ citation }) => html`<li key=${citation.marker} value=${citation.marker}><bdi>${visible(nameCited(citation))}</bdi><blockquote dir="auto">${visible(citation.text)}</blockquote></li>`)}</ol>`;
+}
+
+/** One line about what an answer rests on, and the details folded away. @param {{turn: Turn, cited: number}} props */
+export function Details({ turn, cited }) {
+  const { done } = turn;
+  return html`
     <details class="facts">
-      <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
+      <summary>${summarise(turn, cited).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
       <${Claims} turn=${turn} />
       <${Steps} turn=${turn} />
       <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">${phrase("facts.trace")}</a>`}</p>
-    </details>
-    <ol class="only-print">${cited.map(({ citation }) => html`<li key=${citation.marker} value=${citation.marker}><bdi>${visible(nameCited(citation))}</bdi><blockquote dir="auto">${visible(citation.text)}</blockquote></li>`)}</ol>`;
+    </details>`;
 }
 
 /** What to mind, unless the answer says so itself. @param {any} done */
@@ -51,7 +57,7 @@ function summarise({ done, verification }, cited) {
     outcome,
     // What a check found says more than how likely an answer seemed before it was written.
     claims.length ? phrase("facts.held", { held, count: claims.length })
-      : cited && !done.stopped && !done.abstained ? phrase(`confidence.${rate(done.confidence ?? 0)}`) : "",
+      : cited && !done.stopped && !done.abstained && done.outcome !== "answered_with_caveat" ? phrase(`confidence.${rate(done.confidence ?? 0)}`) : "",
     done.cached ? phrase("facts.cached") : "",
   ].filter(Boolean);
 }

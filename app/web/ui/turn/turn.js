@@ -38,7 +38,7 @@ function TurnView({ turn, several, last }) {
       ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}
       ${done && (done.outcome === "abstained" || done.outcome === "showed_passages") && (options.document_ids || options.filter) && html`
         <p><button type="button" onClick=${() => ask(question, { ...options, document_ids: null, filter: null })}>${phrase("turn.search_all")}</button></p>`}
-      ${done && html`<${Actions} turn=${turn} />`}
+      ${done && html`<${Actions} turn=${turn} cited=${sources.filter((source) => source.cited).length} />`}
     </article>`;
 }
 
