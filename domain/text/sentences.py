@@ -38,7 +38,8 @@ _GOES_ON: Mapping[Language, re.Pattern[str]] = {
 """What ends no sentence before a noun or name: German ordinals, as in "das 24. Lebensjahr", and English times, as in
 "5 p.m. Monday". The library knows the ordinals of dates. In UD German GSD (dev and test), nine sentences fewer are cut
 in two, and no two more run together."""
-_STRUCK_END = re.compile(r"~~(?=\s|$)")
+_MARKED = re.compile(r"(?:~~|[*_]{1,3})(?=\s|$)")
+"""What closes words that are struck, in bold or in italics: it belongs to the sentence before it."""
 _NEXT_WORD = re.compile(r"\s*([^\W\d_]+)")
 _LINE = re.compile(r"[^\n]+")
 
@@ -75,7 +76,8 @@ def split_paragraph(text: str, start: int, end: int, language: Language = "en") 
         yield start, end
     position = opening
     for cut in [*_find_ends(words[opening:], language), len(words) - opening]:
-        cut += 2 if _STRUCK_END.match(words, opening + cut) else 0
+        if mark := _MARKED.match(words, opening + cut):
+            cut += len(mark[0])
         piece = words[position : opening + cut]
         first = start if position == opening else start + position + len(piece) - len(piece.lstrip())
         if piece.strip():

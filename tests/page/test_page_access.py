@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from importlib.resources import files
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import FilePayload, Page, expect
 
 from app.api.pages import FILES
 from tests.page.scripted import WAIT, Script, ask, citation, claim, document, done, event, ingestion, send
@@ -237,7 +237,7 @@ async def test_a_telephone_adds_files_and_begins_anew(page: Page, script: Script
     await page.goto(await script([done("It is.", [])]))
     async with page.expect_file_chooser() as chooser:
         await page.locator(".composer").get_by_role("button", name="Add files").click()
-    await (await chooser.value).set_files([{"name": "a.md", "mimeType": "text/markdown", "buffer": b"a"}])
+    await (await chooser.value).set_files(FilePayload(name="a.md", mimeType="text/markdown", buffer=b"a"))
     # What becomes of them comes into sight.
     await expect(page.locator(".arrival")).to_contain_text("This file is empty.")
     await page.locator(".left-top").get_by_role("button", name="Close").click()

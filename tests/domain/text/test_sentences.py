@@ -31,6 +31,7 @@ def pieces(text: str) -> list[str]:
         ("It is open to 5 p.m. Monday to Friday. It opens at 9 a.m. The rest is closed.", ["It is open to 5 p.m. Monday to Friday.", "It opens at 9 a.m.", "The rest is closed."]),
         ("Er wohnt in Haus 24. Das ist groß.", ["Er wohnt in Haus 24.", "Das ist groß."]),
         ("Das gilt seit 1996. Kinder sind frei.", ["Das gilt seit 1996.", "Kinder sind frei."]),
+        ("**Rule 1.** Ask first. __Then__ *go.* ~~Or not.~~ So **it.**", ["**Rule 1.**", "Ask first.", "__Then__ *go.*", "~~Or not.~~", "So **it.**"]),
         ("It is so.[1] That too [2]. And this. [3] End.", ["It is so.[1]", "That too [2].", "And this. [3]", "End."]),
     ],
 )  # fmt: skip
