@@ -70,15 +70,9 @@ _CONVERSATION: LiteralString = f"""
         END,
         ''
     ) AS title, created_at,
-        updated_at, (
-            SELECT count(*) FROM accepted_runs AS run
-            WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
-        ) AS turns,
-        (
-            SELECT run_id FROM accepted_runs AS run
-            WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id AND {UNFINISHED}
-            ORDER BY place LIMIT 1
-        ) AS running,
+        updated_at,
+        (SELECT count(*) FROM {_RUNS}) AS turns,
+        (SELECT run_id FROM {_RUNS} AND {UNFINISHED} ORDER BY place LIMIT 1) AS running,
         EXISTS (
             SELECT FROM runs AS run, jsonb_array_elements(citations) AS cited
             WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
@@ -93,38 +87,34 @@ _CONVERSATION: LiteralString = f"""
 """
 
 
-def _list(condition: LiteralString) -> LiteralString:
-    # What is counted is counted for the rows of the page alone.
-    return f"""
-        SELECT {_CONVERSATION}
-        FROM (
-            SELECT * FROM threads_of_workspace AS thread
-            WHERE workspace_id = %(workspace_id)s AND asked <> '' AND {condition}
-                AND (%(at)s::timestamptz IS NULL OR (updated_at, thread_id) < (%(at)s, %(thread_id)s))
-                AND {OPEN}
-                AND (%(caller)s::text IS NULL OR %(caller)s = ANY(asked_by))
-            ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s
-        ) AS thread
-        ORDER BY updated_at DESC, thread_id DESC
-    """
-
-
-_LIST: LiteralString = _list("true")
-# The answers are read from the log, where they are plain text: taking them out of `ended` takes ten times as long.
-_LIST_WITH_WORDS: LiteralString = _list(f"""
-    (
-        (coalesce(title, '') || E'\\n' || asked) ILIKE %(pattern)s
-        AND (
-            %(groups)s::text[] IS NULL OR title ILIKE %(pattern)s
-            OR EXISTS (SELECT FROM {_RUNS} AND request #>> '{{{{turn,question}}}}' ILIKE %(pattern)s AND {MAY_READ})
-        )
-        OR EXISTS (
-            SELECT FROM runs AS run
-            WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
-                AND answer ILIKE %(pattern)s AND {MAY_READ}
-        )
-    )
-""")
+# What is counted is counted for the rows of the page alone. The answers are read from the log, where they are plain
+# text: taking them out of `ended` takes ten times as long.
+_LIST: LiteralString = f"""
+    SELECT {_CONVERSATION}
+    FROM (
+        SELECT * FROM threads_of_workspace AS thread
+        WHERE workspace_id = %(workspace_id)s AND asked <> ''
+            AND (
+                %(pattern)s::text IS NULL
+                OR (coalesce(title, '') || E'\\n' || asked) ILIKE %(pattern)s
+                AND (
+                    %(groups)s::text[] IS NULL OR title ILIKE %(pattern)s OR EXISTS (
+                        SELECT FROM {_RUNS} AND request #>> '{{{{turn,question}}}}' ILIKE %(pattern)s AND {MAY_READ}
+                    )
+                )
+                OR EXISTS (
+                    SELECT FROM runs AS run
+                    WHERE run.workspace_id = thread.workspace_id AND run.thread_id = thread.thread_id
+                        AND answer ILIKE %(pattern)s AND {MAY_READ}
+                )
+            )
+            AND (%(at)s::timestamptz IS NULL OR (updated_at, thread_id) < (%(at)s, %(thread_id)s))
+            AND {OPEN}
+            AND (%(caller)s::text IS NULL OR %(caller)s = ANY(asked_by))
+        ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s
+    ) AS thread
+    ORDER BY updated_at DESC, thread_id DESC
+"""
 
 _GET: LiteralString = f"""
     SELECT {_CONVERSATION} FROM threads AS thread WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
@@ -193,13 +183,13 @@ class PostgresThreadStore:
         at, thread_id = after or (None, None)
         async with open_session(self._pool, asker.workspace_id) as session:
             rows = await session.fetch(
-                _LIST_WITH_WORDS if words else _LIST,
+                _LIST,
                 prepare=False,
                 at=at,
                 thread_id=thread_id,
                 groups=list_groups(asker),
                 caller=caller,
-                pattern=f"%{escape(words)}%",
+                pattern=f"%{escape(words)}%" if words else None,
                 limit=limit,
             )
         return [Conversation(**row) for row in rows]

@@ -29,18 +29,22 @@ _READ_PASSAGES: LiteralString = f"""
     WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
+# The chunks of the documents in scope.
+_IN_SCOPE: LiteralString = """
+    FROM documents d
+    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
+    JOIN chunk_places p ON p.chunk_id = c.id
+    WHERE d.workspace_id = %(workspace_id)s
+      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
 _READ_AROUND: LiteralString = f"""
     WITH named AS MATERIALIZED (
         SELECT c.document_id, p.chunk_index
         FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id
         WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
     )
-    SELECT {_COLUMNS}
-    FROM documents d
-    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
-    JOIN chunk_places p ON p.chunk_id = c.id
-    WHERE d.workspace_id = %(workspace_id)s AND d.document_id IN (SELECT document_id FROM named)
-      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+    SELECT {_COLUMNS} {_IN_SCOPE} AND d.document_id IN (SELECT document_id FROM named)
       AND EXISTS (
           SELECT FROM named n
           WHERE n.document_id = c.document_id
@@ -71,24 +75,14 @@ _LIST_DOCUMENTS: LiteralString = """
 """
 
 _READ_OUTLINE: LiteralString = f"""
-    SELECT {_COLUMNS}
-    FROM documents d
-    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
-    JOIN chunk_places p ON p.chunk_id = c.id
-    WHERE d.workspace_id = %(workspace_id)s AND d.document_id = ANY(%(outlined)s::uuid[])
-      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+    SELECT {_COLUMNS} {_IN_SCOPE} AND d.document_id = ANY(%(outlined)s::uuid[])
       AND (%(start)s::int IS NULL OR p.start_offset < %(end)s::int AND p.end_offset > %(start)s::int)
     ORDER BY p.chunk_index
     LIMIT %(limit)s
 """
 
 _FIND_TEXT: LiteralString = f"""
-    SELECT {_COLUMNS}, count(*) OVER () AS total
-    FROM documents d
-    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
-    JOIN chunk_places p ON p.chunk_id = c.id
-    WHERE d.workspace_id = %(workspace_id)s AND strpos(lower(c.content), lower(%(text)s)) > 0
-      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+    SELECT {_COLUMNS}, count(*) OVER () AS total {_IN_SCOPE} AND strpos(lower(c.content), lower(%(text)s)) > 0
     ORDER BY d.source, p.chunk_index
     LIMIT %(limit)s
 """
