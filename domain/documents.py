@@ -400,13 +400,9 @@ class OutsideCall(TypedDict):
     """In ISO 8601, UTC."""
 
 
-class Source(TypedDict):
-    """A chunk that is shown to the model, numbered from 1. Whole, so that a saved state explains itself even after
-    the document has changed."""
+class CitedPlace(TypedDict):
+    """The place of a chunk, or of a part of it."""
 
-    number: int
-    chunk_id: str
-    chunk_index: int
     document_id: str
     title: str
     source: NotRequired[str]
@@ -417,11 +413,29 @@ class Source(TypedDict):
     """When that revision came, in ISO 8601."""
     content_hash: NotRequired[str]
     """SHA-256 of the file that the revision was read from, in hex."""
+    outside: NotRequired[OutsideCall]
+    """Where the text is the result of a call, and of no document: then `document_id` is empty."""
+    chunk_id: str
+    chunk_index: int
+    page: int | None
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+    score: float
+    """Relevance in 0-1 after rerank (after fusion where the mode does not rerank); the similarity where the search was
+    dense alone and nothing reranked."""
+
+
+class Source(CitedPlace):
+    """A chunk that is shown to the model, numbered from 1. Whole, so that a saved state explains itself even after
+    the document has changed."""
+
+    number: int
     dated: NotRequired[str]
     """The date that the document gives itself. Absent where it gives none."""
     found: NotRequired[list[FoundSpan]]
     """The chunks that the source was widened from."""
-    heading_path: list[str]
     sections: NotRequired[list[SectionStart]]
     """The sections of its text, in order, where it was widened beyond the one of `heading_path`."""
     lead: NotRequired[str]
@@ -430,20 +444,11 @@ class Source(TypedDict):
     """The query that was computed from this text, and its result. Absent where nothing was."""
     sql: NotRequired[str]
     """The query, where it was made without a model and its result alone is `computed`."""
-    outside: NotRequired[OutsideCall]
-    """Where the text is the result of a call, and of no document: then `document_id` is empty."""
     fitted: NotRequired[bool]
     """True of a source that was shown to a model: it keeps its place. Absent before."""
     cut: NotRequired[bool]
     """True where the text goes on beyond it, and was left out for want of room."""
-    text: str
-    start: int
-    end: int
-    page: int | None
     lines: list[TextLine]
-    score: float
-    """Relevance in 0-1 after rerank (after fusion where the mode does not rerank); the similarity where the search was
-    dense alone and nothing reranked."""
     dense: float | None
     lexical: float | None
 
@@ -463,36 +468,16 @@ class CitedPassage(TypedDict):
     text: str
 
 
-class Citation(TypedDict):
+class Citation(CitedPlace):
     """The place that supports a statement of the answer. `text` is what stands at `start`-`end` of the document; of a
-    whole chunk, a snippet of that: what the answer's statements rest on."""
+    whole chunk, a snippet of that: what the answer's statements rest on. What is cited is the file of `content_hash`,
+    whatever stands under the document's name by now."""
 
     marker: int
-    document_id: str
-    title: str
-    source: NotRequired[str]
-    """The document's path as ingested, or its address. Absent where it is not known."""
-    revision: NotRequired[int]
-    """The document's revision. With `updated_at` and `content_hash` absent where it is not known."""
-    updated_at: NotRequired[str]
-    """When that revision came, in ISO 8601."""
-    content_hash: NotRequired[str]
-    """SHA-256 of the file that the revision was read from, in hex: what is cited is this, whatever stands under the
-    document's name by now."""
     since: NotRequired[Since]
     """Told where a stored answer is read: what became of what it cites. Absent where that is still so."""
-    outside: NotRequired[OutsideCall]
-    """Where the text is the result of a call, and of no document: then `document_id` is empty."""
-    chunk_id: str
-    chunk_index: int
-    page: int | None
     boxes: NotRequired[list[PageBox]]
     """Where `text` stands, a box a line; empty where the document has no pages."""
-    heading_path: list[str]
-    start: int
-    end: int
-    text: str
-    score: float
     passages: NotRequired[list[CitedPassage]]
     """What each of its markers rests on, in their order in the finished answer. Absent where that is the same."""
 
