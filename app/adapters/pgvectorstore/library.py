@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import LiteralString
+from typing import Any, LiteralString
 from zlib import crc32
 
 from psycopg.rows import DictRow
@@ -61,19 +61,8 @@ class PgVectorStoreLibrary:
         return sorted(_read_matches(rows), key=lambda match: -match.score)
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
-        if self._table.mapping.words is None:
-            return []
-        rows = await self._table.fetch(
-            """
-            SELECT {match}, ts_rank_cd({words}, terms, 1 /* of two texts the shorter is the better */) AS score
-            FROM {table}, {asked} AS terms
-            WHERE {words} @@ terms AND {in_scope} ORDER BY score DESC, {id} LIMIT %(limit)s
-            """,
-            scope,
-            query=query.replace("\0", " "),
-            limit=limit,
-        )
-        return _read_matches(rows)
+        which: LiteralString = "{words} @@ terms AND {in_scope} ORDER BY score DESC, {id} LIMIT %(limit)s"
+        return await self._rank(scope, query, which, limit=limit)
 
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
         return []
@@ -96,17 +85,20 @@ class PgVectorStoreLibrary:
         return _read_matches(rows)
 
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        return await self._rank(scope, query, "{chosen}", chunk_ids=chunk_ids)
+
+    async def _rank(self, scope: Scope, query: str, which: LiteralString, **parameters: Any) -> list[Match]:
         if self._table.mapping.words is None:
             return []
         rows = await self._table.fetch(
-            """
-            SELECT {match}, ts_rank_cd({words}, terms, 1 /* of two texts the shorter is the better */) AS score
-            FROM {table}, {asked} AS terms
-            WHERE {chosen}
+            f"""
+            SELECT {{match}}, ts_rank_cd({{words}}, terms, 1 /* of two texts the shorter is the better */) AS score
+            FROM {{table}}, {{asked}} AS terms
+            WHERE {which}
             """,
             scope,
             query=query.replace("\0", " "),
-            chunk_ids=chunk_ids,
+            **parameters,
         )
         return _read_matches(rows)
 
