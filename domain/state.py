@@ -248,6 +248,17 @@ class PerQuestion(TypedDict):
     steps: list[ExecutedStep]
 
 
+class AnswerUpdate(TypedDict):
+    """The part of the state that a step writes with an answer, besides what the answer comes to and what it cites."""
+
+    answer: str
+    outcome_reasons: list[Reason]
+    framing: Framing
+    confidence: float
+    level: Level
+    turns: list[Turn]
+
+
 class AnswerState(TurnInput, PerQuestion):
     """The whole state. Only `turns` outlives the question."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 
 from langgraph.runtime import Runtime
-from typing_extensions import TypedDict
 
 from domain.documents import Citation, Source, name_place
 from domain.events import Sources
@@ -18,7 +17,7 @@ from domain.outcome import (
     Outcome,
     Reason,
 )
-from domain.state import ExecutedStep, Failure, Level, Turn
+from domain.state import AnswerUpdate, ExecutedStep, Failure
 from domain.text.blocks import read_blocks
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse, find_terms
@@ -47,18 +46,12 @@ class AbstainInput(AnsweringInput):
     failure: Failure | None
 
 
-class AbstainUpdate(TypedDict):
+class AbstainUpdate(AnswerUpdate):
     """The part of the state that abstain writes."""
 
-    answer: str
     outcome: Outcome
-    outcome_reasons: list[Reason]
-    framing: Framing
     citations: list[Citation]
-    confidence: float
-    level: Level
     failure: None
-    turns: list[Turn]
 
 
 async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:

@@ -7,11 +7,10 @@ words.
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
-from typing_extensions import TypedDict
 
 from domain.documents import Source, name_place
-from domain.outcome import Ambiguous, Choice, Framing, Outcome, Reason
-from domain.state import Level, Turn
+from domain.outcome import Ambiguous, Choice, Framing, Outcome
+from domain.state import AnswerUpdate
 from nodes.context import Context, profile_of
 from nodes.prompting.answerers import LOCAL
 from nodes.step import SPEAKS, Step
@@ -29,18 +28,12 @@ class AskBackInput(AnsweringInput):
     sources: list[Source]
 
 
-class AskBackUpdate(TypedDict):
+class AskBackUpdate(AnswerUpdate):
     """The part of the state that ask_back writes."""
 
-    answer: str
     outcome: Outcome
-    outcome_reasons: list[Reason]
-    framing: Framing
     answered_by: str
     choices: list[Choice]
-    confidence: float
-    level: Level
-    turns: list[Turn]
 
 
 async def ask_back(state: AskBackInput, runtime: Runtime[Context]) -> AskBackUpdate:

@@ -14,7 +14,7 @@ from domain.events import Sources
 from domain.library.citations import cite
 from domain.outcome import Choice, Framing, NothingFound, Outcome, Reason
 from domain.profile import CitationStyle
-from domain.state import Level, Task, Turn
+from domain.state import AnswerUpdate, Level, Task
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import render_marker, strip_markers
 from nodes.context import Context, profile_of, scope_of
@@ -58,22 +58,16 @@ class HandedOnUpdate(TypedDict):
     level: Level
 
 
-class DescribeUpdate(TypedDict):
+class DescribeUpdate(AnswerUpdate):
     """The part of the state that describe writes."""
 
-    answer: str
     outcome: Outcome | None
-    outcome_reasons: list[Reason]
-    framing: Framing
     answered_by: str
     citations: list[Citation]
     sources: list[Source]
-    confidence: float
-    level: Level
     choices: list[Choice]
     listed: list[str]
     failure: None
-    turns: list[Turn]
 
 
 async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeUpdate | HandedOnUpdate:

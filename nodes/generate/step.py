@@ -29,7 +29,7 @@ from domain.outcome import (
 from domain.ports.models import ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
-from domain.state import CUT, Degradation, Failure, Lack, Level, Task, Turn, WorkRound, level_of
+from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
 from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
@@ -142,21 +142,15 @@ class GenerateInput(AnsweringInput):
     outline: list[str]
 
 
-class GenerateUpdate(TypedDict):
+class GenerateUpdate(AnswerUpdate):
     """The part of the state that generate writes."""
 
-    answer: str
     outcome: Outcome
-    outcome_reasons: list[Reason]
-    framing: Framing
     answered_by: str
     citations: list[Citation]
     sources: list[Source]
-    confidence: float
-    level: Level
     lacks: Lack
     failure: None
-    turns: list[Turn]
 
 
 class LackingUpdate(TypedDict):

@@ -17,7 +17,7 @@ from domain.errors import UnsupportedAnswer
 from domain.outcome import ANSWERS, Framing, NothingSupported, Outcome, Reason, Withdrawn, judge_answer
 from domain.ports.models import ChatModel
 from domain.profile import CitationStyle
-from domain.state import Failure, Level, Turn, level_of
+from domain.state import AnswerUpdate, Failure, Level, level_of
 from domain.text.blocks import Span, read_blocks
 from domain.text.markers import find_markers, strip_markers
 from nodes.context import Context, profile_of
@@ -58,18 +58,12 @@ class ReconcileInput(AnsweringInput):
     graded: float
 
 
-class ReconcileUpdate(TypedDict):
+class ReconcileUpdate(AnswerUpdate):
     """The part of the state that reconcile writes."""
 
-    answer: str
     outcome: Outcome | None
-    outcome_reasons: list[Reason]
-    framing: Framing
     citations: list[Citation]
     verification: Verification
-    confidence: float
-    level: Level
-    turns: list[Turn]
 
 
 class WithdrawnUpdate(TypedDict):
