@@ -317,16 +317,6 @@ async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continue
     assert "14 months" in ended["answer"]
 
 
-async def test_steps_of_another_shape_are_shown(services: Services, answered: Done) -> None:
-    await services.runs.graph.aupdate_state(
-        {"configurable": {"thread_id": answered["thread_id"], "workspace_id": "default"}},
-        {"steps": [{"name": "x"}]},
-        as_node="reconcile",
-    )
-    steps = await read_history(services, answered["thread_id"])
-    assert steps[-1]["ms"] is None
-
-
 async def test_a_state_that_this_version_cannot_run_is_refused(services: Services, answered: Done) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"sources": [{"number": 1}]}, "sources.0.chunk_id"),
