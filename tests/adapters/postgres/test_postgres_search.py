@@ -226,8 +226,8 @@ async def test_lexical_scores_are_bm25(filled: PostgresLibrary) -> None:
         frequency = sum(term in count for count in counts)
         idf = math.log(1 + (40 - frequency + 0.5) / (frequency + 0.5))
         for text, count in zip(texts, counts, strict=True):
-            norm = bm25.K1 * (1 - bm25.B + bm25.B * count.total() / bm25.NOMINAL_LENGTH)
-            expected[text] += idf * count[term] * (bm25.K1 + 1) / (count[term] + norm)
+            norm = 1.2 * (1 - 0.75 + 0.75 * count.total() / bm25.NOMINAL_LENGTH)
+            expected[text] += idf * count[term] * (1.2 + 1) / (count[term] + norm)
     matches = await filled.search_lexical(Scope("a"), query, 10)
     passages = await filled.read_passages(Scope("a"), [m.chunk_id for m in matches])
     best = sorted(expected.items(), key=lambda item: -item[1])[:10]
