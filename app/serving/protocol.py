@@ -94,7 +94,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. Of several proxies the first, which the client reached, says by which scheme it did: uvicorn
+        """Take a header. Of several proxies the first says by what scheme the client came: uvicorn
         takes one word, where the connection comes from a proxy that is trusted."""
         if name.lower() == b"x-forwarded-proto":
             if any(known == b"x-forwarded-proto" for known, _ in self.headers):

@@ -104,7 +104,7 @@ async def list_all(
 @grouping.get("/figures", **answer_with(RunFigures, "The figures."))
 async def show_figures(log: RunLogDep, scope: CallerScope, wanted: FilterDep) -> RunFigures:
     """Sum up the runs that a list would show: their number, outcomes, times and cost, by hour or day; and who asked,
-    which models were called and which documents cited, for a filter to choose from."""
+    the models called and the documents cited, for a filter to choose from."""
     return await sum_up_runs(log, scope, wanted)
 
 

@@ -1,4 +1,4 @@
-"""The passages that a run found: which it read, which it left out, and which became a part of which source."""
+"""The passages that a run found: what it read, what it left out, and the sources that these became part of."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
