@@ -2,6 +2,7 @@
 
 import re
 from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import lru_cache
 from typing import Any
 
@@ -9,6 +10,9 @@ from app.ingest.readers.assembly import squeeze
 
 _PLACES = re.compile(r"(?P<whole>[#0?,]{0,99}[#0?])(?:\.(?P<places>[0?#]{1,99}))?(?P<thousands>,{0,9})")
 _PLACE = re.compile("[#0?]")
+_GENERAL = re.compile("General", re.IGNORECASE)
+_NEGATIVE = re.compile(r"\D*[-\u2212\u2013(]|.*[-\u2212\u2013]$")
+"""What says of itself that it is negative."""
 _IGNORED = re.compile(r'("[^"]*"|\\.)|\[(?!\$|[<>=])[^\]]{0,99}\]|_.|\*.')
 """Colours, spaces as wide as a character, characters that fill the cell."""
 _CONDITION = re.compile(r"\[(?P<sign>[<>]=?|<>|=)(?P<limit>-?\d{1,20}(?:\.\d{1,20})?)\]")
@@ -42,30 +46,32 @@ def show_value(value: Any, number_format: str) -> str:
 
 
 def show_number(value: float, number_format: str) -> str:
-    """Spell a number in a format of Excel: `#,##0.0,,"M"` shows 12345678 as 12.3M."""
-    if number_format == "General":
-        return _show_plainly(value)
+    """Spell a number in a format of Excel: `#,##0.0,,"M"` shows 12345678 as 12.3M. A negative number keeps its sign,
+    also where the format shows a colour instead."""
     sections = _split(number_format)
-    section, has_sign = _choose(value, sections)
-    if section == "General" or "E+" in section or "/" in section:
+    letters, text, places = _read_section(_choose(value, sections))
+    if general := _GENERAL.search(text):
+        digits = _GENERAL.sub(_show_plainly(abs(value)), text, count=1)
+    elif "E+" in text or "/" in text:
         return _show_plainly(value)
-    letters, text, places = _read_section(section)
-    if places is None:
+    elif places is None:
         if text and "@" not in text:
             return squeeze(_fill(text, letters))
         return "" if not text and len(sections) > 1 else _show_plainly(value)
-    scaled = (
-        abs(value)
-        * (100 if "%" in text else 1)
-        / 1000 ** (len(places["thousands"]) + len(places["whole"]) - len(places["whole"].rstrip(",")))
-    )
-    if _PLACE.search(text, places.end()):
-        digits = _mask(text, scaled)
     else:
-        digits = _show_digits(scaled, places["whole"], places["places"] or "")
-        digits = text[: places.start()] + digits + text[places.end() :]
-    minus = "-" if value < 0 and not has_sign and re.search("[1-9]", digits) else ""
-    return squeeze(minus + _fill(digits, letters))
+        whole = places["whole"]
+        thousands = len(places["thousands"]) + len(whole) - len(whole.rstrip(","))
+        # As Excel does: of the decimal number that it shows, halves away from zero.
+        with localcontext(rounding=ROUND_HALF_UP):
+            scaled = Decimal(f"{abs(value):.15g}").scaleb(2 * ("%" in text) - 3 * thousands)
+            if _PLACE.search(text, places.end()):
+                digits = _mask(text, scaled)
+            else:
+                digits = _show_digits(scaled, whole, places["places"] or "")
+                digits = text[: places.start()] + digits + text[places.end() :]
+    shown = squeeze(_fill(digits, letters))
+    is_said = len(sections) > 1 and _NEGATIVE.match(shown)
+    return f"-{shown}" if value < 0 and re.search("[1-9]", digits) and not is_said else shown
 
 
 @lru_cache(maxsize=256)
@@ -89,24 +95,24 @@ def _split(number_format: str) -> tuple[str, ...]:
     return tuple(sections)
 
 
-def _choose(value: float, sections: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the section for a value, and whether it says of itself that the value is negative."""
+def _choose(value: float, sections: tuple[str, ...]) -> str:
+    """Return the section for a value."""
     if any("[" in section for section in sections):
         conditions = [_CONDITION.match(section) for section in sections]
         for section, condition in zip(sections, conditions, strict=True):
             if condition is None or _holds(value, condition["sign"], float(condition["limit"])):
-                return section[condition.end() if condition else 0 :], False
-        return "General", False
+                return section[condition.end() if condition else 0 :]
+        return "General"
     if value < 0 and len(sections) > 1:
-        return sections[1] or sections[0], sections[1] != ""
-    return (sections[2] if value == 0 and len(sections) > 2 else sections[0]), False
+        return sections[1] or sections[0]
+    return sections[2] if value == 0 and len(sections) > 2 else sections[0]
 
 
 def _holds(value: float, sign: str, limit: float) -> bool:
     return ("<" in sign and value < limit) or (">" in sign and value > limit) or ("=" in sign and value == limit)
 
 
-def _show_digits(value: float, whole: str, places: str) -> str:
+def _show_digits(value: Decimal, whole: str, places: str) -> str:
     """Return the digits: as many as there are zeros at least, and of those after the point no needless ones."""
     before, _, after = f"{value:.{len(places)}f}".partition(".")
     before = before.zfill(whole.count("0"))
@@ -118,7 +124,7 @@ def _show_digits(value: float, whole: str, places: str) -> str:
     return f"{before}.{after}" if after else before
 
 
-def _mask(text: str, value: float) -> str:
+def _mask(text: str, value: Decimal) -> str:
     """Return a text whose places are for single digits, such as 000-00-0000."""
     digits = list(f"{value:.0f}".zfill(text.count("0")))
     shown: list[str] = []

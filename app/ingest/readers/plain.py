@@ -36,10 +36,11 @@ _COMMENT = re.compile(r"[ \t]*+#(?!#*+[ \t]*+$)")
 _SETTING = re.compile(r"\s*+(?:[$>\[{}<]\s*+\S|[\w.-]++[ \t]*+=)")
 _SETTING_ENDS = (";", "{", "}", "\\")
 _GRID_RULE = re.compile(r"(?=.*?(?:--|==))[-=+|: \t]+")
-_RULE = re.compile(r"\s*[+|]?[-=+|: \t]*(?:-{2}|={2})[-=+|: \t]*")
 _RULE = re.compile(r"[ \t]*([-=_*~+])\1{9,}[ \t]*")
 """What sets a block off from the text around it."""
-_PAGE_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,9}")
+_APART = re.compile(r"\S {3}|^ {3}|^[\W\d_]+$")
+"""Lines at the edge of a page with a number of the page: it stands alone, or is set at a margin."""
 
 
 def read_plain(source: str, data: bytes) -> ParsedDocument:
@@ -50,8 +51,8 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
     that only the margin broke are joined, and configuration and code are fenced, because lines beginning with # are no
     headings there. Manual pages as `man` prints them are read as such.
     """
-    text = clean(_join_pages(decode(data)))
     assembly = Assembly()
+    text = clean(_join_pages(assembly, decode(data)))
     lines = text.split("\n")
     if is_man_page(lines):
         # `col -b` writes eight spaces as a tab. Indents tell what belongs together.
@@ -157,16 +158,34 @@ def _read_grid(block: Sequence[str]) -> list[list[str]]:
     return [cells for lines in rows for cells in lines] if len(rows) == 2 else []
 
 
-def _join_pages(text: str) -> str:
-    """Return the text of pages, which form feeds part, without the lines at their beginnings and ends that all of them
-    have but for the number."""
+def _join_pages(assembly: Assembly, text: str) -> str:
+    """Return the text of pages, which form feeds part, without their numbers and what is set beside these. Other lines
+    that begin or end most of the pages are said once. What is left out is counted."""
     pages = [page.strip("\r\n").split("\n") for page in text.split("\f")]
+    letters = 0
     for edge in (0, -1):
-        lines = Counter(_PAGE_NUMBER.sub("", page[edge]).strip() for page in pages)
-        for page in pages:
-            if len(pages) > 2 and 2 * lines[_PAGE_NUMBER.sub("", page[edge]).strip()] > len(pages) and len(page) > 1:
-                del page[edge]
+        alike: dict[str, list[int]] = {}
+        for place, page in enumerate(pages):
+            alike.setdefault(_NUMBER.sub("", page[edge]).strip(), []).append(place)
+        places = max(alike.values(), key=len)
+        lines = [pages[place][edge] for place in places]
+        columns = [*zip(*(map(int, _NUMBER.findall(line)) for line in lines), strict=True)]
+        changing = [column for column in columns if len({*column}) > 1]
+        if len(places) > 2 and 2 * len(places) > len(pages) and any(map(str.strip, lines)):
+            if changing and not (_counts_pages(changing, places) and all(map(_APART.search, lines))):
+                continue
+            for place in places if changing else places[1:]:
+                letters += sum(map(str.isalnum, pages[place].pop(edge))) if len(pages[place]) > 1 else 0
+    assembly.skip("character", "at the edges of pages, which repeat them", letters)
     return "\n\n".join("\n".join(page).strip("\r\n") for page in pages) if len(pages) > 1 else text
+
+
+def _counts_pages(columns: Sequence[Sequence[int]], places: Sequence[int]) -> bool:
+    """Return True for numbers that go up with the pages, and that so few pages can have."""
+    return all(
+        column[0] <= places[0] + 1 and len({number - place for number, place in zip(column, places, strict=True)}) == 1
+        for column in columns
+    )
 
 
 def _find_title(lines: Sequence[str]) -> str | None:

@@ -531,10 +531,19 @@ def test_lines_of_plain_text_that_are_lines_stay_lines() -> None:
     ]
 
 
-def test_lines_at_the_edges_of_all_pages_are_left_out() -> None:
+def test_lines_at_the_edges_of_pages_are_left_out_where_they_number_them_and_said_once_where_they_repeat() -> None:
     pages = "\f".join(f"RFC 1   Rain   1997\n\nText {number} falls.\n\nAnn     [Page {number}]" for number in range(9))
-    text = read_document("rfc.txt", pages.encode()).text
-    assert text == "\n\n".join(f"Text {number} falls." for number in range(9))
+    document = read_document("rfc.txt", pages.encode())
+    texts = "\n\n".join(f"Text {number} falls." for number in range(9))
+    assert document.text == f"RFC 1   Rain   1997\n\n{texts}"
+    assert name_unread(document.unread) == "168 characters (at the edges of pages, which repeat them)"
+
+
+@pytest.mark.parametrize("first", [1, 1001])
+def test_numbers_at_the_edges_of_pages_that_count_what_is_on_them_are_kept(first: int) -> None:
+    invoices = [f"Invoice {first + place}\n\n{name} pays." for place, name in enumerate(("Weber", "Klein", "Braun"))]
+    text = read_document("a.txt", "\f".join(f"{each}\n\nThank you." for each in invoices).encode()).text
+    assert text == "\n\n".join((invoices[0], "Thank you.", *invoices[1:]))
 
 
 @pytest.mark.parametrize(
