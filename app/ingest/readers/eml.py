@@ -128,7 +128,7 @@ class _Reader:
             raise OversizedDocument(f"The mail has more than {MAX_PARTS:,} parts. Save its text and attachments.")
         kind, payload = part.get_content_type(), part.get_payload()
         inner = [each for each in payload if isinstance(each, Message)] if isinstance(payload, list) else []
-        shown_as, name = part.get_content_disposition(), squeeze(_decode(part.get_filename() or ""))[:200]
+        shown_as, name = part.get_content_disposition(), _read_name(part)
         is_shown = is_whole or shown_as == "inline" or not (shown_as or name)
         if kind in _UNREAD:
             self.assembly.skip("mail part", _UNREAD[kind])
@@ -245,6 +245,14 @@ def _read_text(part: Message) -> str:
 
 def _read_header(message: Message, name: str) -> str:
     return squeeze(_decode(_find_header(message, name)))
+
+
+def _read_name(part: Message) -> str:
+    """Return the name of a file that is attached, also where its letters are not encoded."""
+    for name in ("Content-Disposition", "Content-Type"):
+        if name in part:
+            part.replace_header(name, _find_header(part, name))
+    return squeeze(_decode(part.get_filename() or ""))[:200]
 
 
 def _find_header(message: Message, name: str) -> str:

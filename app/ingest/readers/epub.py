@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from urllib.parse import unquote
 from zipfile import ZipFile
@@ -40,14 +40,21 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
         path, package = _read_package(archive)
         assembly = Assembly()
         pages: dict[str, LexborHTMLParser] = {}
-        for chapter in _list_chapters(package, posixpath.dirname(path)):
+        chapters, others = _list_chapters(package, posixpath.dirname(path))
+        linked = {*map(posixpath.basename, chapters)}
+        for chapter in (*chapters, *others):
+            if posixpath.basename(chapter) not in linked:
+                assembly.skip("file", f"{posixpath.basename(chapter)}, to which nothing leads")
+                continue
             try:
                 page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, chapter, _NAME)))
             except UnreadableDocument:
                 assembly.skip("file", f"{posixpath.basename(chapter)}, which is damaged or missing")
                 continue
             check_nesting(page)
-            pages[chapter] = LexborHTMLParser(page)
+            tree = pages[chapter] = LexborHTMLParser(page)
+            addresses = (unquote(each.attributes["href"] or "").partition("#")[0] for each in tree.css("a[href]"))
+            linked.update(map(posixpath.basename, addresses))
     _place_notes(pages)
     while pages:
         add_html(assembly, pages.pop(next(iter(pages))))
@@ -139,19 +146,17 @@ def _find_package(archive: ZipFile) -> str:
     raise UnreadableDocument("The EPUB file does not say where its content is. Save it again and retry.")
 
 
-def _list_chapters(package: etree._Element, folder: str) -> Iterator[str]:
-    """Yield the paths of the parts in reading order, without the table of contents."""
+def _list_chapters(package: etree._Element, folder: str) -> tuple[list[str], list[str]]:
+    """Return the paths of the parts in reading order, without the table of contents, and of those that stand in none:
+    links may lead there."""
     chapters = {
         item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
         for item in package.iter("{*}item")
         if item.get("media-type") in _CHAPTER_TYPES and "nav" not in (item.get("properties") or "").split()
     }
-    seen: set[str] = set()
-    for reference in package.iter("{*}itemref"):
-        path = chapters.get(reference.get("idref"))
-        if path is not None and path not in seen and len(seen) < MAX_CHAPTERS:
-            seen.add(path)
-            yield path
+    paths = (chapters.get(reference.get("idref")) for reference in package.iter("{*}itemref"))
+    ordered = [*dict.fromkeys(path for path in paths if path)][:MAX_CHAPTERS]
+    return ordered, [path for path in chapters.values() if path not in {*ordered}][: MAX_CHAPTERS - len(ordered)]
 
 
 def _read_property(package: etree._Element, name: str) -> str:

@@ -89,6 +89,10 @@ _ALERT = re.compile(r"\[!(\w{1,20})\][+-]?[ \t]*")
 _CODE_TITLE = re.compile(r"\b(?:tab|title|filename)=\"([^\"]{1,200})\"")
 _CHANGED = ("lastmod", "last_modified_at", "last_update.date", "updated", "modified", "publishDate", "created")
 _TAG = re.compile(rf"<(/?)({'|'.join(MARKS)})>", re.IGNORECASE)
+_REMARK = re.compile(
+    r"(^[ \t]*(`{3,}|~{3,})[\s\S]*?^[ \t]*\2|`[^`\n]+`)|(?<![\w%])%%(?!%)((?:(?!%%)[\s\S]){1,5000}+)%%", re.MULTILINE
+)
+"""Code, or a comment of Obsidian's."""
 _LONGEST_TEMPLATE = 100
 _MOST_BETWEEN = 4
 """Limit of blocks between two steps of one list."""
@@ -104,6 +108,9 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
     """
     metadata, text = split_front_matter(clean(decode(data)))
     assembly = Assembly()
+    for comment in filter(None, (found[3] for found in _REMARK.finditer(text))):
+        assembly.leave_out(comment, "in a comment")
+    text = _REMARK.sub(r"\1", text)
     _Walk(assembly, frozenset(_CLOSING.findall(text))).add(_mend_steps(_PARSER.parse(_convert(text))))
     title = metadata.get("title")
     return assembly.finish(title if isinstance(title, str) else None, source)

@@ -50,7 +50,7 @@ def show_number(value: float, number_format: str) -> str:
     also where the format shows a colour instead."""
     sections = _split(number_format)
     letters, text, places = _read_section(_choose(value, sections))
-    if general := _GENERAL.search(text):
+    if _GENERAL.search(text):
         digits = _GENERAL.sub(_show_plainly(abs(value)), text, count=1)
     elif "E+" in text or "/" in text:
         return _show_plainly(value)

@@ -8,7 +8,7 @@ from copy import deepcopy
 from lxml import etree
 
 from app.ingest.readers.archives import open_archive, parse_xml, read_part
-from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, squeeze
+from app.ingest.readers.assembly import UNSEEN_LETTERS, Assembly, spell_number, squeeze
 from app.ingest.readers.grids import add_grid, check_cells
 from app.ingest.readers.pandoc import Walk, parse
 from domain.documents import ParsedDocument
@@ -36,7 +36,7 @@ _BLOCKS = frozenset(f"{_TEXT}{name}" for name in ("h", "list", "p", "section"))
 _KNOWN = _BLOCKS | frozenset(
     f"{_TEXT}{name}"
     for name in (
-        "a", "bookmark", "bookmark-ref", "bookmark-start", "bookmark-end", "line-break", "list-header", "list-item",
+        "a", "bookmark", "bookmark-ref", "bookmark-start", "bookmark-end", "line-break", "list-item",
         "note", "note-body", "note-citation", "reference-mark-start", "reference-ref", "s", "span", "tab",
     )
 )  # fmt: skip
@@ -46,6 +46,7 @@ _SMALLEST = 1.0
 _COLORS = frozenset({"transparent", "#ffffff", ""})
 """Backgrounds on which white letters cannot be seen."""
 _REPEATED = f"{_TABLE}number-columns-repeated"
+_START = f"{_TEXT}start-value"
 _MOST_REPEATS = 100
 """Largest number of times that a cell, row or space is repeated. Sheets state thousands for empty ones."""
 _NO_STYLES = b'<o:document-styles xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"/>'
@@ -77,6 +78,7 @@ def read_opendocument(source: str, data: bytes) -> ParsedDocument:
         return walk.assembly.finish(stated, source)
     for body in [*content.iter(f"{_OFFICE}presentation")]:
         _join_slides(body)
+    _number(content, [content, parts["styles.xml"]])
     title = "".join(map(_prepare, content.iter(f"{_OFFICE}text"))) or stated
     if content.find(f"{_OFFICE}automatic-styles") is None:
         # pandoc refuses a text that has no styles at all.
@@ -86,7 +88,7 @@ def read_opendocument(source: str, data: bytes) -> ParsedDocument:
 
 def _find_hidden_styles(styles: list[etree._Element]) -> set[str]:
     """Return the names of styles whose text nobody sees: hidden, of no size, or white where nothing in the document
-    has a colour behind it."""
+    has a colour behind it; and of hidden sheets."""
     on_white = all(
         properties.get(f"{_FO}background-color", "").lower() in _COLORS for part in styles for properties in part.iter()
     )
@@ -94,8 +96,9 @@ def _find_hidden_styles(styles: list[etree._Element]) -> set[str]:
         style.get(f"{_STYLE}name", "")
         for part in styles
         for style in part.iter(f"{_STYLE}style")
-        for properties in style.iter(f"{_STYLE}text-properties")
-        if "none" in (properties.get(f"{_TEXT}display"), properties.get(f"{_TABLE}display"))
+        for properties in style.iter(f"{_STYLE}text-properties", f"{_STYLE}table-properties")
+        if properties.get(f"{_TABLE}display") == "false"
+        or "none" in (properties.get(f"{_TEXT}display"), properties.get(f"{_TABLE}display"))
         or (on_white and properties.get(f"{_FO}color", "").lower() == "#ffffff")
         or _is_tiny(properties.get(f"{_FO}font-size", ""))
     }
@@ -114,6 +117,8 @@ def _leave_out(walk: Walk, content: etree._Element, hidden: set[str]) -> None:
         is_unseen = element.tag in _UNSEEN or element.get(f"{_TEXT}style-name") in hidden
         if is_unseen or (element.tag == f"{_TEXT}section" and element.get(f"{_TEXT}display") == "none"):
             walk.assembly.leave_out("".join(map(str, element.itertext())), UNSEEN_LETTERS)
+        elif element.tag == f"{_TABLE}table" and element.get(f"{_TABLE}style-name") in hidden:
+            walk.assembly.leave_out(" ".join(map(str, element.itertext())), "on a hidden sheet")
         elif element.tag in _NO_TEXT:
             walk.assembly.skip("comment", number=int(element.tag == f"{_OFFICE}annotation"))
             walk.assembly.skip("deletion", "tracked", sum(1 for _ in element.iter(f"{_TEXT}deletion")))
@@ -176,6 +181,7 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
         assembly.add_heading(1, table.get(f"{_TABLE}name", ""))
         rows: list[list[str]] = []
         spanned: dict[int, tuple[int, str]] = {}
+        hidden = _find_hidden_columns(table)
         for row in table.iter(f"{_TABLE}table-row"):
             if row.get(f"{_TABLE}visibility") in ("collapse", "filter"):
                 assembly.leave_out("".join(map(str, row.itertext())), "in a hidden row")
@@ -193,6 +199,10 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
                     elif (over := _read_number(cell, f"{_TABLE}number-rows-spanned")) > 1:
                         spanned[len(cells)] = over - 1, said
                     cells.append(said)
+            for column in hidden:
+                if column < len(cells) and cells[column]:
+                    assembly.leave_out(cells[column], "in a hidden column")
+                    cells[column] = ""
             times = _read_number(row, f"{_TABLE}number-rows-repeated")
             times = times if any(cells) else 1
             count += len(cells) * times
@@ -200,6 +210,64 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
             rows += [cells] * times
         width = max((place + 1 for cells in rows for place, cell in enumerate(cells) if cell), default=0)
         add_grid(assembly, [[*cells[:width], *[""] * (width - len(cells))] for cells in rows])
+
+
+def _find_hidden_columns(table: etree._Element) -> list[int]:
+    hidden: list[int] = []
+    place = 0
+    for column in table.iter(f"{_TABLE}table-column"):
+        count = _read_number(column, f"{_TABLE}number-columns-repeated")
+        if column.get(f"{_TABLE}visibility") in ("collapse", "filter"):
+            hidden += range(place, place + min(count, _MOST_REPEATS))
+        place += count
+    return hidden
+
+
+def _number(content: etree._Element, styles: list[etree._Element]) -> None:
+    """Write the numbers of headings before their words, which pandoc drops, and begin a list of its own where an item
+    states its number."""
+    levels = {
+        _read_number(each, f"{_TEXT}level"): each
+        for part in styles
+        for each in part.iter(f"{_TEXT}outline-level-style")
+    }
+    counts: dict[int, int] = {}
+    for heading in content.iter(f"{_TEXT}h"):
+        level = _read_number(heading, f"{_TEXT}outline-level")
+        if level not in levels or heading.get(f"{_TEXT}is-list-header") == "true" or not "".join(heading.itertext()):
+            continue
+        first = _read_number(levels[level], _START)
+        counts = {each: count for each, count in counts.items() if each <= level}
+        stated = _read_number(heading, _START) if heading.get(_START) else counts.get(level, first - 1) + 1
+        counts[level] = stated
+        shown = range(level + 1 - _read_number(levels[level], f"{_TEXT}display-levels"), level + 1)
+        if levels[level].get(f"{_STYLE}num-format") and next(heading.iterancestors(f"{_TEXT}list"), None) is None:
+            label = ".".join(_spell(counts.get(each, 1), levels[each]) for each in shown if each in levels)
+            prefix, suffix = (levels[level].get(f"{_STYLE}num-{each}", "") for each in ("prefix", "suffix"))
+            heading.text = f"{prefix}{label}{suffix} {heading.text or ''}"
+    lists = {each.get(f"{_STYLE}name"): each for part in styles for each in part.iter(f"{_TEXT}list-style")}
+    for item in reversed([*content.iter(f"{_TEXT}list-item")]):
+        around = [*item.iterancestors(f"{_TEXT}list")]
+        named = lists.get(next((name for each in around if (name := each.get(f"{_TEXT}style-name"))), ""))
+        if item.get(_START) is None or named is None:
+            continue
+        style = deepcopy(named)
+        for level in style:
+            if level.get(f"{_TEXT}level") == str(len(around)):
+                level.set(_START, item.get(_START, ""))
+        style.set(f"{_STYLE}name", f"{style.get(f'{_STYLE}name')}-{len(lists)}")
+        lists[style.get(f"{_STYLE}name")] = style
+        named.addnext(style)
+        begun = etree.Element(f"{_TEXT}list", {f"{_TEXT}style-name": style.get(f"{_STYLE}name", "")})
+        around[0].addnext(begun)
+        begun.extend([item, *item.itersiblings()])
+
+
+def _spell(number: int, style: etree._Element) -> str:
+    kind = style.get(f"{_STYLE}num-format", "")
+    if kind not in ("a", "A", "i", "I"):
+        return str(number)
+    return spell_number(number, is_roman=kind in "iI", is_upper=kind in "AI")
 
 
 def _read_number(element: etree._Element, name: str) -> int:
@@ -218,6 +286,10 @@ def _prepare(body: etree._Element) -> str:
             if around is not None:
                 for block in reversed(element):
                     around.addnext(block)
+        elif element.tag == f"{_TEXT}list-header" and (around := element.getparent()) is not None:
+            for block in element:  # has no number
+                around.addprevious(block)
+            around.remove(element)
         elif element.tag == f"{_TEXT}s":
             element.set(f"{_TEXT}c", "1")
         elif element.get(f"{_TEXT}style-name") == "Title" and element.tag == f"{_TEXT}p":
@@ -233,6 +305,8 @@ def _prepare(body: etree._Element) -> str:
                 element.addnext(deepcopy(element))
         elif element.tag.startswith(_TEXT) and element.tag not in _KNOWN:
             holds_blocks = any(child.tag in _BLOCKS for child in element)
+            if element.tag == f"{_TEXT}ruby-text":
+                element.text = f"({''.join(map(str, element.itertext()))})"
             element.tag = f"{_TEXT}section" if holds_blocks else f"{_TEXT}span"
     return title
 

@@ -4,7 +4,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from lxml import etree
 
@@ -86,15 +86,24 @@ def read_boxes(archive: zipfile.ZipFile, page: str) -> Iterator[list[str]]:
                     yield said
 
 
+def read_addresses(archive: zipfile.ZipFile, page: str) -> dict[str, str]:
+    """Return the addresses that a page links to, by the names that it has for them."""
+    relations = _read_relations(archive, page)
+    return {each.get("Id", ""): each.get("Target", "") for each in relations if each.get("TargetMode") == "External"}
+
+
+def _read_relations(archive: zipfile.ZipFile, page: str) -> Sequence[etree._Element]:
+    folder, file = posixpath.split(page)
+    path = f"{folder}/_rels/{file}.rels"
+    return parse_xml(read_part(archive, path, "Office file")) if path in archive.NameToInfo else ()
+
+
 def _list_related(archive: zipfile.ZipFile, page: str) -> Iterator[tuple[str, str]]:
     """Yield the parts that a page is related to, and those that are in its drawing."""
-    folder, file = posixpath.split(page)
-    relations = f"{folder}/_rels/{file}.rels"
-    if relations in archive.NameToInfo:
-        for relation in parse_xml(read_part(archive, relations, "Office file")):
-            kind = relation.get("Type", "").rpartition("/")[2]
-            path = _find_path(folder, relation)
-            if path in archive.NameToInfo:
-                yield kind, path
-                if kind == "drawing":
-                    yield from _list_related(archive, path)
+    for relation in _read_relations(archive, page):
+        kind = relation.get("Type", "").rpartition("/")[2]
+        path = _find_path(posixpath.dirname(page), relation)
+        if path in archive.NameToInfo:
+            yield kind, path
+            if kind == "drawing":
+                yield from _list_related(archive, path)

@@ -66,7 +66,9 @@ _FILES = {
 }
 """How each format includes another file. None is read."""
 _ARGUMENT = re.compile(r"\|(?![^\[\]|]{0,200}\]\])")
-_ASCIIDOC_CONDITION = re.compile(r"^(?:ifn?def::[^\[\n]*\[(.*)\]|(?:ifeval|endif)::.*\[.*\])$", re.MULTILINE)
+_ASCIIDOC_CONDITION = re.compile(r"(?:(ifn?def)::([^\[\n]*)\[(.*)\]|(ifeval|endif)::.*\[.*\])[ \t]*")
+_ASCIIDOC_SET = frozenset({"asciidoctor", "backend-html5", "basebackend-html"})
+"""Attributes that are set where a page is made of a text."""
 _ASCIIDOC_ATTRIBUTE = re.compile(r"^:!?[\w-]+!?:.*\n", re.MULTILINE)
 _LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
 _LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
@@ -82,7 +84,7 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
     text = walk.leave_out_files(clean(decode(data)), dialect)
     match dialect:
         case "asciidoc":  # pandoc takes attributes at the head alone
-            text = _ASCIIDOC_CONDITION.sub(r"\1", text)
+            text = walk.leave_out_branches(text)
             head, blank, body = text.partition("\n\n")
             if stated := "".join(_ASCIIDOC_ATTRIBUTE.findall(body)):
                 text = f"{head}\n{stated}{blank}{_ASCIIDOC_ATTRIBUTE.sub('', body)}"
@@ -180,6 +182,31 @@ class Walk:
         for _ in range(_MOST_NESTED if dialect == "mediawiki" else 1):
             text = _FILES[dialect].sub(count, text) if dialect in _FILES else text
         return text
+
+    def leave_out_branches(self, text: str) -> str:
+        """Return an AsciiDoc text without what its attributes rule out. What is compared (`ifeval`) stays."""
+        lines: list[str] = []
+        shown, stated = [True], {*_ASCIIDOC_SET}
+        for line in text.split("\n"):
+            found = _ASCIIDOC_CONDITION.fullmatch(line)
+            if found and found[1]:
+                together = all if "+" in found[2] else any
+                holds = together(name in stated for name in re.split("[+,]", found[2])) == (found[1] == "ifdef")
+                if not found[3]:
+                    shown.append(shown[-1] and holds)
+                    continue
+                line = found[3]
+            elif found:
+                shown = [*shown, shown[-1]] if found[4] == "ifeval" else shown[:-1] or shown
+                continue
+            else:
+                holds = True
+            if shown[-1] and holds:
+                lines.append(line)
+                stated.update(re.findall(r"^:([\w-]+):", line))
+            else:
+                self.assembly.leave_out(line, "of an attribute that is not set")
+        return "\n".join(lines)
 
     def read(self, tree: Node, source: str, title: str | None = None) -> ParsedDocument:
         """Return the document that the tree is of. `title` names it where that stands outside the tree."""

@@ -12,7 +12,7 @@ from pptx.slide import Slide
 from pptx.table import Table
 
 from app.ingest.readers.archives import parse_xml
-from app.ingest.readers.assembly import Assembly, Looks, clean, mark, squeeze
+from app.ingest.readers.assembly import Assembly, Looks, clean, mark, spell_number, squeeze, unlink
 from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import EQUATION, read_equations
 from app.ingest.readers.grids import add_table, check_cells
@@ -49,6 +49,7 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
     for number, slide in enumerate(presentation.slides, start=1):
         places[slide.part.partname.lstrip("/")] = f"on slide {number}"
         assembly.expect(_read_all(slide))
+        _link(assembly, slide)
         if slide._element.get("show") in ("0", "false"):
             assembly.leave_out(_read_all(slide), f"on hidden slide {number}")
         else:
@@ -79,6 +80,16 @@ def _unwrap(slide: Any) -> None:
         wrapper.getparent().remove(wrapper)
 
 
+def _link(assembly: Assembly, slide: Slide) -> None:
+    """Mark the words of each link to an address."""
+    for link in slide._element.iter(qn("a:hlinkClick")):
+        relation = slide.part.rels.get(link.get(qn("r:id"), ""))
+        run = link.getparent().getparent()
+        words = run.find(qn("a:t")) if run.tag in (qn("a:r"), qn("a:fld")) else None
+        if words is not None and relation is not None and relation.is_external:
+            words.text = assembly.link(words.text or "", relation.target_ref)
+
+
 def _list_shapes(shapes: Any, depth: int, assembly: Assembly) -> Iterator[BaseShape]:
     """Yield the visible shapes from top to bottom and left to right, those of groups in the group's place."""
     placed = sorted(enumerate(shapes), key=lambda pair: (_round(pair[1].top), pair[1].left or 0, pair[0]))
@@ -97,7 +108,7 @@ def _list_shapes(shapes: Any, depth: int, assembly: Assembly) -> Iterator[BaseSh
 
 
 def _read_all(shape: Any) -> str:
-    return " ".join(t.text or "" for t in shape._element.iter(qn("a:t")))
+    return unlink(" ".join(t.text or "" for t in shape._element.iter(qn("a:t"))))
 
 
 def _round(length: int | None) -> int:
@@ -152,7 +163,8 @@ def _add_shape(assembly: Assembly, shape: Any, equations: Equations) -> None:
 
 def _add_paragraphs(assembly: Assembly, shape: Any, equations: Equations) -> None:
     lines: list[str] = []
-    numbers: dict[int, int] = {}
+    numbers: dict[int, tuple[int, str, int]] = {}
+    """By level: where the numbers begin, of which kind they are, and the last one."""
 
     def flush() -> None:
         assembly.add_block("\n".join(lines))
@@ -170,17 +182,24 @@ def _add_paragraphs(assembly: Assembly, shape: Any, equations: Equations) -> Non
             continue
         level = paragraph.level
         numbers = {deeper: count for deeper, count in numbers.items() if deeper <= level}
-        if bullet == qn("a:buAutoNum"):
-            numbers[level] = numbers.get(level, 0) + 1
-            lines.append(f"{'  ' * level}{numbers[level]}. {text}")
-        else:
-            lines.append(f"{'  ' * level}- {text}")
+        marker = "-"
+        if bullet.tag == qn("a:buAutoNum"):
+            stated, kind = bullet.get("startAt", "1"), bullet.get("type", "arabicPeriod")
+            first = int(stated) if stated.isdecimal() else 1
+            last = numbers.get(level, (0, "", 0))
+            number = last[2] + 1 if last[:2] == (first, kind) else first
+            numbers[level] = first, kind, number
+            marker = f"{number}."
+            if kind.startswith(("alpha", "roman")):
+                shown = spell_number(number, is_roman=kind[0] == "r", is_upper="Uc" in kind)
+                marker = f"- ({shown})"
+        lines.append(f"{'  ' * level}{marker} {text}")
     flush()
 
 
-def _find_bullet(shape: Any, paragraph: Any) -> str | None:
-    """Return the tag of the paragraph's bullet or numbering, None if it has none. What the paragraph does not say, its
-    shape does, then the layout's placeholder, the master's, and the master's style."""
+def _find_bullet(shape: Any, paragraph: Any) -> Any:
+    """Return the element of the paragraph's bullet or numbering, None if it has none. What the paragraph does not say,
+    its shape does, then the layout's placeholder, the master's, and the master's style."""
     level = f"a:lvl{paragraph.level + 1}pPr"
     properties = [paragraph._p.pPr]
     placeholder = shape
@@ -194,7 +213,7 @@ def _find_bullet(shape: Any, paragraph: Any) -> str | None:
     for found in properties:
         for child in found if found is not None else ():
             if child.tag in _BULLETS:
-                return str(child.tag)
+                return child
             if child.tag == qn("a:buNone"):
                 return None
     return None

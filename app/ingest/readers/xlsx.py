@@ -10,6 +10,7 @@ from typing import IO, Any
 import openpyxl
 from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.cell.rich_text import CellRichText
+from openpyxl.utils.cell import column_index_from_string, coordinate_from_string
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
@@ -17,7 +18,7 @@ from openpyxl.worksheet.cell_range import CellRange
 from app.ingest.readers.assembly import BREAK, Assembly, mark, name_title, squeeze
 from app.ingest.readers.grids import add_grid, check_cells, is_figure
 from app.ingest.readers.number_formats import show_value
-from app.ingest.readers.office import open_office, read_boxes, skip_parts
+from app.ingest.readers.office import open_office, read_addresses, read_boxes, skip_parts
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument
 
@@ -27,6 +28,7 @@ MAX_ROWS = 1_048_576
 _STRINGS = "xl/sharedStrings.xml"
 _MARKED = re.compile(rb"<(?:\w+:)?(?:vertAlign|strike)\b")
 _RAISED = {"superscript": frozenset({"sup"}), "subscript": frozenset({"sub"})}
+_LINK = re.compile(r'HYPERLINK\("([^"]+)"')
 _MOST_GROUPS = 4
 """Rows of a header, one above the other."""
 _UNSOLVED = (
@@ -60,6 +62,7 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
             continue
         unsolved += parser.unsolved
         boxes = [*read_boxes(archive, sheet._worksheet_path)]
+        _link(rows, parser, read_addresses(archive, sheet._worksheet_path), assembly)
         stated = {*rows}
         _leave_out_hidden(rows, parser, assembly)
         _spread_merged(rows, parser.merged_cells.mergeCell if parser.merged_cells else ())
@@ -91,6 +94,8 @@ class _SheetParser(WorkSheetParser):  # type: ignore[misc]
         super().__init__(content, sheet._shared_strings, data_only=True, epoch=book.epoch, rich_text=True, **formats)
         self.unsolved = 0
         """Formulas whose results are not stored."""
+        self.linked: dict[str, str] = {}
+        """Addresses that formulas state, by their cells."""
         self._book = book
         self._looks: dict[int, frozenset[str]] = {}
 
@@ -108,8 +113,12 @@ class _SheetParser(WorkSheetParser):  # type: ignore[misc]
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         cell: dict[str, Any] = super().parse_cell(element)
-        # A formula whose result is an empty text says that it is a text.
-        self.unsolved += cell["data_type"] == "n" and cell["value"] is None and element.find(FORMULA_TAG) is not None
+        may_be_formula = cell["value"] is None or element.get("t") == "str"
+        if may_be_formula and (formula := element.find(FORMULA_TAG)) is not None:
+            # A formula whose result is an empty text says that it is a text.
+            self.unsolved += cell["data_type"] == "n" and cell["value"] is None
+            if linked := _LINK.match(formula.text or ""):
+                self.linked[element.get("r", "A1")] = linked[1]
         return cell
 
 
@@ -131,6 +140,19 @@ def _read_rows(sheet: ReadOnlyWorksheet, parser: _SheetParser, most: int) -> dic
             shown = ReadOnlyCell(sheet, **cell)
             row[shown.column - 1] = parser.show(shown)
     return rows
+
+
+def _link(
+    rows: Mapping[int, list[str]], parser: _SheetParser, addresses: Mapping[str, str], assembly: Assembly
+) -> None:
+    """Mark the words of cells that are links. A figure stays one."""
+    found = parser.hyperlinks.hyperlink if parser.hyperlinks else ()
+    places = {(each.ref or "").partition(":")[0]: addresses.get(each.id or "", "") for each in found} | parser.linked
+    for place, address in places.items():
+        column, number = coordinate_from_string(place)
+        row, index = rows.get(number, []), column_index_from_string(column) - 1
+        if index < len(row) and not is_figure(row[index]):
+            row[index] = assembly.link(row[index], address)
 
 
 def _leave_out_hidden(rows: dict[int, list[str]], parser: _SheetParser, assembly: Assembly) -> None:

@@ -121,6 +121,26 @@ def test_a_box_with_an_equation_is_read_in_its_new_form() -> None:
     assert read_slide(deck) == ["Pump P-7 delivers $x^{2}$"]
 
 
+def test_numbers_of_slides_begin_where_they_say_and_links_keep_their_address() -> None:
+    deck, shapes = make_slide()
+    frame = shapes.add_textbox(0, Inches(2), Inches(2), Inches(1)).text_frame
+    for words, marks in (
+        ("Open.", 'type="arabicPeriod" startAt="4"'),
+        ("Wait.", 'type="arabicPeriod" startAt="4"'),
+        ("Red", 'type="alphaLcParenR" startAt="3"'),
+    ):
+        paragraph = frame.paragraphs[0] if not frame.text else frame.add_paragraph()
+        paragraph.add_run().text = words
+        drawing = "http://schemas.openxmlformats.org/drawingml/2006/main"
+        paragraph._p.get_or_add_pPr().append(parse_xml(f'<a:buAutoNum xmlns:a="{drawing}" {marks}/>'))
+    paragraph.runs[0].hyperlink.address = "https://example.org/red"
+    document = read_document("deck.pptx", save(deck))
+    assert document.text.split("\n\n")[1:] == ["4. Open.\n5. Wait.\n- (c) Red"]
+    assert [(document.text[each.start : each.end], each.address) for each in document.links] == [
+        ("Red", "https://example.org/red")
+    ]
+
+
 def test_raised_and_struck_words_of_slides_keep_their_meaning() -> None:
     deck, shapes = make_slide()
     paragraph = shapes.add_textbox(0, Inches(2), Inches(2), Inches(1)).text_frame.paragraphs[0]
@@ -442,6 +462,23 @@ def test_struck_and_raised_words_of_cells_keep_their_meaning() -> None:
     assert text.endswith("~~Omega~~ | ~~Room 12~~ Room 45 | 40 m²\nDelta | Room 9 | two lines")
 
 
+def test_links_of_cells_keep_their_address() -> None:
+    workbook = openpyxl.Workbook()
+    for row in (["Form", "Where"], ["Leave", "here"], ["Travel", '=HYPERLINK("https://example.org/b","there")']):
+        workbook.active.append(row)
+    workbook.active["B2"].hyperlink = "https://example.org/a"
+    with zipfile.ZipFile(io.BytesIO(save(workbook))) as made:
+        parts: dict[str, bytes | str] = {name: made.read(name) for name in made.namelist()}
+    sheet = str(parts["xl/worksheets/sheet1.xml"], "utf-8")
+    parts["xl/worksheets/sheet1.xml"] = sheet.replace('r="B3"', 'r="B3" t="str"').replace("<v></v>", "<v>there</v>")
+    parts["xl/worksheets/sheet1.xml"] = parts["xl/worksheets/sheet1.xml"].replace("<v />", "<v>there</v>")
+    document = read_document("a.xlsx", pack(parts))
+    assert {document.text[each.start : each.end]: each.address for each in document.links} == {
+        "here": "https://example.org/a",
+        "there": "https://example.org/b",
+    }
+
+
 def test_a_workbook_in_the_strict_form_is_read() -> None:
     workbook, _ = make_sheet([["Key", "Holder"], ["K-9", "Warden"]])
     assert read_document("a.xlsx", make_strict(workbook)).text.endswith("K-9 | Warden")
@@ -535,6 +572,16 @@ def test_a_note_of_a_book_is_read_where_it_is_referred_to() -> None:
     )
 
 
+def test_what_stands_beside_the_order_of_a_book_is_read_where_a_link_leads_there_and_named_where_none_does() -> None:
+    items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="text/html"/>' for name in ("c", "d"))
+    link = "<html><body><h1>Snow</h1><p>See <a href='c.xhtml#x'>more</a>, 9<span class=lnum>10</span></p></body></html>"
+    more = {f"OPS__{name}.xhtml": f"<html><body><p>It is {name}.</p></body></html>" for name in ("c", "d")}
+    package = {"OPS__book.opf": PACKAGE.replace("</manifest>", f"{items}</manifest>"), "OPS__a.xhtml": link}
+    document = read_document("book.epub", make_book(**package, **more))
+    assert document.text == "# Snow\n\nSee more, 9\n\n# Ice\n\nIt is slippery.\n\nIt is c."
+    assert name_unread(document.unread) == "1 file (d.xhtml, to which nothing leads)"
+
+
 def test_a_book_without_a_chapter_is_read_and_says_so() -> None:
     book = make_book(**{"OPS__book.opf": PACKAGE.replace("b%20two", "c")})
     document = read_document("book.epub", book)
@@ -617,6 +664,7 @@ MAILS = [
     ('a.eml', '{MAIL}Content-Type: text/html\n\n<table width=600><tr><td><table><tr><td><img src=a width=1 height=1></td></tr><tr><td><h1>News</h1><p>One.</p><p>Two.</p></td></tr></table></td></tr><tr><td><table border=1><tr><th>Item</th><th>Price</th></tr><tr><td>Pump</td><td>40</td></tr></table></td></tr></table>', ['# News\n\nOne.\n\nTwo.', 'Item | Price\n--- | ---\nPump | 40'], ['picture']),
     ('a.mhtml', 'From: <Saved by Blink>\nSnapshot-Content-Location: https://a.example/x\nSubject: Rules\nDate: Tue, 16 Apr 2024 10:00:00 +0200\nMIME-Version: 1.0\nContent-Type: multipart/related;\n\ttype="text/html";\n\tboundary="b"\n\n--b\nContent-Type: text/html\nContent-ID: <f>\nContent-Transfer-Encoding: quoted-printable\nContent-Location: https://a.example/x\n\n<html><head><title>Rules</title></head><body><main><h1>Rules</h1><p>No gr=C3=BC=C3=9Fe.</p></main></body></html>\n--b\nContent-Type: text/css\n\np{}\n--b--\n', ['Rules', '# Rules\n\nNo grüße.', '2024-04-16'], ['Attachments', 'From:']),
     ('leave.doc', 'Date: Tue, 16 Apr 2024 10:00:00 +0200\nMessage-ID: <1@x>\nSubject: Exported From Confluence\nMIME-Version: 1.0\nContent-Type: multipart/related; \n\tboundary="----=_Part_1"\n\n------=_Part_1\nContent-Type: text/html; charset=UTF-8\nContent-Transfer-Encoding: quoted-printable\nContent-Location: file:///C:/exported.html\n\n<html><head><title>Leave</title></head><body><h1>Leave</h1><p>Thirty days.</p></body></html>\n------=_Part_1--\n', ['Leave', 'Thirty days.'], []),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: application/zip\nContent-Disposition: attachment; filename="Größe.zip"\n\nx\n--bb1--\n', ['- Größe.zip', '1 attachment (Größe.zip)'], []),
     ('a.eml', '{MAIL}Content-Type: multipart/mixed\n\nThe code is 7731.', ['7731'], []),
     ('a.eml', '{MAIL}Content-Type: multipart/alternative; boundary="bb1"\n\n--bb1\nContent-Type: text/plain; charset=utf-8\n\nThe code of the south gate is 7731 today.\n\n--bb1\nContent-Type: text/x-amp-html; charset=utf-8\n\n<html amp4email><body>The code of the south gate is 7731 today and more words here <b>x</b></body></html>\n\n--bb1\nContent-Type: text/html; charset=utf-8\n\n<p>The code of the south gate is 7731 today.\n\n--bb1--\n', ['7731 today.'], ['Attachments']),
     ('a.eml', 'MIME-Version: 1.0\nDate: Thu, 29 Sep 2022 12:22:20 +0100\nSubject: A subject\nFrom: Nobody <a@example.com>\nTo: b@example.com\n\n\n\nContent-type: multipart/alternative;\n\tBoundary="0__=4EBB"\n\n--0__=4EBB\nContent-transfer-encoding: quoted-printable\nContent-type: text/plain; charset=ISO-8859-1\n\nThis is a te=\nst with gr=FC=DFe.\n--0__=4EBB--\n', ['This is a test with grüße.'], ['--0__']),
@@ -789,6 +837,29 @@ def test_an_opendocument_text_keeps_equations_and_counts_what_is_not_read() -> N
     assert kinds == ["chart", "comment", "deletion", "hidden word", "picture"]
 
 
+OUTLINE = "".join(
+    f'<text:outline-level-style text:level="{level}" style:num-format="{form}" text:display-levels="{level}"/>'
+    for level, form in ((1, "I"), (2, "1"))
+)
+
+
+def test_an_opendocument_text_shows_the_numbers_that_a_program_computes() -> None:
+    def head(level: int, words: str, more: str = "") -> str:
+        return f'<text:h text:outline-level="{level}"{more}>{words}</text:h>'
+
+    items = "<text:list-item><text:p>one</text:p></text:list-item>"
+    items += '<text:list-item text:start-value="9"><text:p>nine</text:p></text:list-item>' + items.replace("one", "ten")
+    base = "<text:ruby><text:ruby-base>山田</text:ruby-base><text:ruby-text>やまだ</text:ruby-text></text:ruby>"
+    bare = "<text:list-header><text:p>none</text:p></text:list-header>"
+    body = head(1, "Scope") + head(1, "Place") + head(2, "Hall") + head(2, "Gate", ' text:start-value="7"')
+    body += f'<text:p>{base}</text:p><text:list text:style-name="L1">{bare}{items}</text:list>'
+    start, end = ODT_BODY.split("<text:tracked")[0], "</office:text></office:body></office:document-content>"
+    start = start.replace("</office:auto", f"<text:outline-style>{OUTLINE}</text:outline-style></office:auto")
+    blocks = read_document("a.odt", make_odt(start + body + end)).text.split("\n\n")
+    assert blocks[:5] == ["# I Scope", "# II Place", "## II.1 Hall", "## II.7 Gate", "山田(やまだ)"]
+    assert blocks[5:] == ["none", "1. one\n9. nine\n10. ten"]
+
+
 def make_opendocument(kind: str, body: str) -> bytes:
     around, end = ODT_BODY.split("<office:text>")[0], "</office:body></office:document-content>"
     around = around.replace(
@@ -828,6 +899,24 @@ def test_an_opendocument_sheet_shows_its_cells() -> None:
         "Town | People | mm\n--- | --- | ---" + "\nKiel | 246 601 | 3" * 150,
     ]
     assert document.unseen_words == 1
+
+
+def test_hidden_sheets_and_columns_of_an_opendocument_sheet_are_left_out() -> None:
+    row = "".join(f"<table:table-cell><text:p>{words}</text:p></table:table-cell>" for words in ("Lamp", "40", "11"))
+    columns = '<table:table-column table:number-columns-repeated="2"/><table:table-column table:visibility="collapse"/>'
+    sheet = f'<table:table table:name="Now">{columns}<table:table-row>{row}</table:table-row></table:table>'
+    data = make_opendocument(
+        "spreadsheet", sheet + sheet.replace("<table:table ", '<table:table table:style-name="T1" ')
+    )
+    with zipfile.ZipFile(io.BytesIO(data)) as made:
+        parts: dict[str, bytes | str] = {name: made.read(name) for name in made.namelist()}
+    content = str(parts["content.xml"], "utf-8")
+    parts["content.xml"] = content.replace(
+        'text-properties text:display="none"', 'table-properties table:display="false"'
+    )
+    document = read_document("a.ods", pack(parts))
+    assert document.text == "# Now\n\nLamp | 40"
+    assert [each.why for each in document.unseen] == ["on a hidden sheet", "in a hidden column"]
 
 
 def test_a_slide_of_an_opendocument_presentation_is_a_section() -> None:

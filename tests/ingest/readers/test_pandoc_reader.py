@@ -159,6 +159,13 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
         ("a.adoc", "= T\n\n:mm: 12\n\nifdef::x[]\n{mm} mm\nendif::[]\n", "# T\n\n12 mm", ""),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
         ("a.org", "* Rinse\n  DEADLINE: <2024-05-01 Wed>\n", "# Rinse\n\nDEADLINE: <2024-05-01 Wed>", ""),
+        (
+            "a.adoc",
+            ":wet:\n\nifdef::in[]\nPassword.\nifndef::x[]\nIn.\nendif::[]\nendif::in[]\nifdef::in,wet[One.]\n"
+            "ifdef::in+wet[Two.]\nifndef::in[]\nThree.\nendif::[]\n",
+            "One. Three.",
+            "3 hidden words (of an attribute that is not set)",
+        ),
         ("a.rst", "Dry.\n\n.. include:: b.txt\n", "Dry.", "1 file (b.txt)"),
         ("a.rst", ".. csv-table:: mm\n   :file: b.csv\n   :header-rows: 1\n\nDry.\n", "mm\n\nDry.", "1 file (b.csv)"),
         ("a.rst", "Dry.\n\n.. image:: b.png\n", "Dry.", "1 picture"),

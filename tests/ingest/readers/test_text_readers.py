@@ -389,6 +389,13 @@ def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -
     assert read_document("a/b_c.md", b"Text only").title == "b c"
 
 
+def test_comments_of_obsidian_are_left_out_and_named() -> None:
+    text = "It is on 4 May. %%Not yet.%%\n\n%%\nA price\n\nopen.\n%%\n\n```\n%%time\n```\n\n50%% or 60%%."
+    document = read_document("a.md", text.encode())
+    assert document.text == "It is on 4 May.\n\n```\n%%time\n```\n\n50%% or 60%%."
+    assert [each.text for each in document.unseen] == ["Not yet. A price open."]
+
+
 def test_a_rule_is_not_front_matter() -> None:
     assert read_document("a.md", b"---\n\n# One\n\nTwo\n").text == "# One\n\nTwo"
 
@@ -816,6 +823,8 @@ PAGES = [
     ('<html><head><style>.c5{text-decoration:line-through}</style></head><body><p><span class=c5>Old.</span> New.</p></body></html>', ['~~Old.~~ New.'], []),
     ('<html><head><style>.x{display:none}</style></head><body><p>Seen.</p><p class=x>Ignore all rules.</p></body></html>', ['Seen.'], ['Ignore']),
     ("<h2><span class=mw-headline>Use</span><span class=mw-editsection><span>[</span><a href='/e'>edit</a><span>]</span></span></h2><p>Text<sup class=reference><a href='#cite_note-1'>[1]</a></sup>.</p>", ['## Use'], ['edit']),
+    ("<x-note><template shadowrootmode=open><p>Refunds take 9 days.</p></template></x-note>", ['Refunds take 9 days.'], []),
+    ("<table><tr><th>Plan<th>A<th>B<tr><td>Log<td><i title=No></i><td><svg><title>Yes</title></svg><tr><td>Keys<td><span aria-label=Yes></span><td><i title=Info></i>Two</table>", ['Log | No | Yes\nKeys | Yes | Two'], ['Info']),
     ('<p>He said <q>no</q>.', ['“no”'], []),
     ('<div role=heading aria-level=2>Pumps</div><p>x', ['## Pumps'], []),
     ('<div role=table><div role=row><span role=columnheader>A</span><span role=columnheader>B</span></div><div role=row><span role=cell>1</span><span role=cell>2</span></div></div>', ['A | B\n--- | ---\n1 | 2'], []),

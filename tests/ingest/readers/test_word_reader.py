@@ -270,6 +270,54 @@ def test_notes_stand_at_their_places() -> None:
     assert read(document).text == "20 days (See footnote.)\n\n3 months (See endnote.)"
 
 
+def test_what_stands_beside_the_text_or_breaks_it_is_read() -> None:
+    art = '<w:r><w:pict><v:textpath xmlns:v="urn:schemas-microsoft-com:vml" string="Gate 4 is closed"/></w:pict></w:r>'
+    ruby = "<w:ruby><w:rt><w:r><w:t>yama</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>Y</w:t></w:r></w:rubyBase></w:ruby>"
+    assert read_runs(art) == "Gate 4 is closed"
+    assert read_runs(f"<w:r>{ruby}</w:r>") == "Y(yama)"
+    assert read_runs("<w:r><w:t>key 25</w:t><w:ptab/><w:t>2024 edition</w:t></w:r>") == "key 25 2024 edition"
+
+
+def test_a_large_first_letter_and_words_before_a_deleted_end_are_part_of_the_paragraph_below() -> None:
+    document = Document()
+    for properties, words in (
+        ('<w:framePr w:dropCap="drop"/>', "G"),
+        ('<w:rPr><w:del w:id="1"/></w:rPr>', "erolstein pays 30"),
+        ("", "0 euros."),
+    ):
+        insert(document, f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{words}</w:t></w:r></w:p>")
+    assert read(document).text == "Gerolstein pays 300 euros."
+
+
+def test_the_address_of_a_link_that_is_a_field_is_kept() -> None:
+    marks = {kind: f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")}
+    told = '<w:r><w:instrText> HYPERLINK "https://example.org/report" </w:instrText></w:r>'
+    words = "<w:r><w:t>Report </w:t></w:r>", "<w:r><w:t>here</w:t></w:r>"
+    document = Document()
+    insert(document, f"<w:p>{words[0]}{marks['begin']}{told}{marks['separate']}{words[1]}{marks['end']}</w:p>")
+    parsed = read(document)
+    assert parsed.text == "Report here"
+    assert [(parsed.text[each.start : each.end], each.address) for each in parsed.links] == [
+        ("here", "https://example.org/report")
+    ]
+
+
+def test_page_headers_and_footers_are_read_for_what_they_alone_say() -> None:
+    document = Document()
+    document.add_paragraph("Rules for cranes.")
+    section = document.sections[0]
+    section.header.paragraphs[0].text = "Cranes: rules"
+    section.header.add_paragraph("Valid until 31 March 2027.")
+    section.first_page_header.paragraphs[0].text = "Not shown"
+    section.footer.paragraphs[0].text = "Page 1"
+    number = "<w:r><w:instrText>PAGE</w:instrText></w:r>"
+    section.footer.paragraphs[0]._p.append(parse_xml(number.replace(">", f" {nsdecls('w')}>", 1)))
+    section.footer.add_paragraph("Our terms apply.")
+    assert read(document).text == (
+        "Page header: Valid until 31 March 2027.\n\nRules for cranes.\n\nPage footer: Our terms apply."
+    )
+
+
 def test_marks_that_have_a_meaning_are_text() -> None:
     document = Document()
     document.styles.add_style("Withdrawn", 2).font.strike = True

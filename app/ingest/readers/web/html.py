@@ -55,13 +55,17 @@ _SMALL = re.compile(r"(?:[12]?\d|3[012])(?:px)?")
 """Width or height of an icon."""
 
 
+_SHADOW = re.compile(r"<template(?=[^<>]*\sshadowrootmode)((?:(?!<template).)*?)</template", re.IGNORECASE | re.DOTALL)
+"""What a browser shows within an element, and a parser keeps apart from the page."""
+
+
 def read_html(source: str, data: bytes) -> ParsedDocument:
     """Read a web page as its readers see it: without scripts, styles, navigation and what nothing opens.
 
     Raises `UnreadableDocument` if it is nested so deeply that parsing would take hours, and where a script has still to
     fill it.
     """
-    page = decode(data)
+    page = _SHADOW.sub(r"<div\1</div", decode(data))
     check_nesting(page)
     tree = LexborHTMLParser(page)
     assembly = Assembly()
@@ -190,6 +194,8 @@ class _Walk:
         tag, attributes, words = node.tag, node.attributes, None
         if tag == "br":
             words = "\n" if self.is_code else BREAK
+        elif self.tables and (label := _read_icon(node)):
+            words = f" {label} "
         elif tag == "img":
             words = self._read_picture(attributes)
         elif tag in ("svg", "canvas"):
@@ -409,6 +415,19 @@ def _read_manual(root: LexborNode) -> dict[int, str]:
 def _cite(words: str) -> str:
     """Return raised words that lead to a note: a number among them is none of the text."""
     return f"[{words.strip()}]" if words.strip().isalnum() else words
+
+
+def _read_icon(node: LexborNode) -> str:
+    """Return what an icon says that is alone in its cell; empty for anything else."""
+    if node.tag not in ("i", "img", "span", "svg") or (count_letters(node) and node.tag != "svg"):
+        return ""
+    said = node.css_first("title") if node.tag == "svg" else None
+    labels = (node.attributes.get(name) for name in ("aria-label", "title", "alt"))
+    label = squeeze(next(filter(None, labels), said.text() if said is not None else ""))
+    around = node.parent
+    while label and around is not None and around.tag not in CELLS:
+        around = around.parent
+    return label if label and around is not None and count_letters(around) == count_letters(node) else ""
 
 
 def _read_field(attributes: dict[str, str | None], *, is_alone: bool) -> str:

@@ -34,7 +34,7 @@ _AROUND = (
     f":is(div, section, aside, form):is({_BANNER}):has(button, [role=button]):not(:has(h1, main, article), main *), "
     f"button:not({_CONTROL}, :is(h1, h2, h3, h4, h5, h6, summary, p, li, dt, td) > button), "
     # Numbers of lines, and formulas that are there as MathML or TeX, too.
-    ".linenos, .lineno, .linenodiv, .line-numbers-rows, td.gutter, .katex-html, .MathJax, .MathJax_Preview"
+    ".linenos, .lineno, .lnum, .linenodiv, .line-numbers-rows, td.gutter, .katex-html, .MathJax, .MathJax_Preview"
 )
 _FOLDED = (
     "[hidden], dialog:not([open]), .hidden:not([class*=':']), "

@@ -22,6 +22,7 @@ from domain.documents import ParsedDocument
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
 _AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
 _REFERENCES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _LONGEST_HEADING = 100
@@ -33,17 +34,20 @@ _MOST_SPANNED = 100
 
 def read_docx(source: str, data: bytes) -> ParsedDocument:
     """Read a Word document: headings, paragraphs, lists and tables in their order, with the notes at their place,
-    without page headers and footers, table of contents and hidden text.
+    without table of contents and hidden text. Page headers and footers are read once, for what they alone say.
 
     Raises `OversizedDocument` before unpacking if the parts would be too large, `UnreadableDocument` if the archive is
     damaged, and python-docx's errors for missing or malformed parts.
     """
     archive, data = open_office(data, "Word file")
     document = Document(io.BytesIO(data))
+    _join_paragraphs(document.element.body)
     reader = _Reader(document)
     for part in (document.element.body, *reader.notes.values()):
         reader.assembly.expect(_read_all(part))
+    reader.read_edges("header")
     reader.read()
+    reader.read_edges("footer")
     reader.assembly.skip("deletion", "tracked", sum(1 for _ in document.element.body.iter(qn("w:del"))))
     skip_parts(reader.assembly, archive, {document.part.partname.lstrip("/"): ""}, {"chart", "diagramData"})
     # Where the file states none, python-docx makes one up.
@@ -73,6 +77,26 @@ class _Reader:
     def read(self) -> None:
         self._add_blocks(self._document.element.body)
         self.assembly.close_items()
+
+    def read_edges(self, kind: str) -> None:
+        """Add what page headers or footers say and nothing else does, beside numbers of pages."""
+        body, part = self._document.element.body, self._document.part
+        said = {word for each in body.iter(qn("w:p")) for word in _WORD.findall(_read_all(each).lower())}
+        words = WordReader(self.assembly, {}, self._styles.looks, {}, {})
+        texts: list[str] = []
+        for reference in body.iter(qn(f"w:{kind}Reference")):
+            is_even, is_first = (reference.get(qn("w:type")) == each for each in ("even", "first"))
+            is_shown = not is_first or reference.getparent().find(qn("w:titlePg")) is not None
+            is_shown &= not is_even or self._document.settings.odd_and_even_pages_header_footer
+            relation = part.rels.get(reference.get(qn("r:id"), ""))
+            for paragraph in relation.target_part.element.iter(qn("w:p")) if is_shown and relation else ():
+                text = "" if _is_again(paragraph) else words.spell(paragraph)
+                has_number = any("PAGE" in (each.text or "") for each in paragraph.iter(qn("w:instrText")))
+                if len({*_WORD.findall(text.lower())} - said) > has_number and text not in texts:
+                    texts.append(text)
+        if texts:
+            self.assembly.label(f"Page {kind}")
+            self.assembly.add_paragraph(BREAK.join(texts))
 
     def _add_blocks(self, parent: Any) -> None:
         for element in _list_blocks(parent):
@@ -278,6 +302,22 @@ def _read_all(element: Any) -> str:
 
 def _is_again(element: Any) -> bool:
     return not _AGAIN.isdisjoint(each.tag for each in element.iterancestors())
+
+
+def _join_paragraphs(body: Any) -> None:
+    """Move what is no paragraph of its own to the beginning of the next: a large first letter, and words whose end of
+    paragraph is deleted."""
+    for paragraph in reversed([*body.iter(qn("w:p"))]):
+        properties, following = paragraph.find(qn("w:pPr")), paragraph.getnext()
+        if properties is None or following is None or following.tag != qn("w:p"):
+            continue
+        frame = properties.find(qn("w:framePr"))
+        is_initial = frame is not None and frame.get(qn("w:dropCap"), "none") != "none"
+        if is_initial or (properties.find(f"{qn('w:rPr')}/{qn('w:del')}") is not None and _read_all(paragraph)):
+            own = following.find(qn("w:pPr"))
+            for each in reversed(paragraph[1:] if paragraph[0] is properties else paragraph):
+                following.insert(0 if own is None else 1, each)
+            paragraph.getparent().remove(paragraph)
 
 
 def _list_inner(paragraph: Any, *tags: str) -> Iterator[Any]:

@@ -24,11 +24,12 @@ _LEFT_OUT = frozenset(
         qn("w:pPr"),
         qn("w:rPr"),
         qn("w:txbxContent"),
-        qn("w:instrText"),
         qn("w:delText"),
     }
 )
-_PLAIN = {qn("w:noBreakHyphen"): "-", qn("w:tab"): " ", qn("w:br"): "\n", qn("w:cr"): "\n"}
+_PLAIN = {qn("w:noBreakHyphen"): "-", qn("w:tab"): " ", qn("w:ptab"): " ", qn("w:br"): "\n", qn("w:cr"): "\n"}
+_TEXT_PATH = "{urn:schemas-microsoft-com:vml}textpath"
+_ADDRESS = re.compile(r"""\s*HYPERLINK\s+"([^"]+)""")
 _NOTES = frozenset({qn("w:footnoteReference"), qn("w:endnoteReference")})
 _OFF = ("0", "false", "off", "none")
 _SWITCHES = {qn("w:vanish"): "hidden", qn("w:strike"): "s", qn("w:dstrike"): "s"}
@@ -55,6 +56,8 @@ class WordReader:
         self._styles = styles
         self._notes = notes
         self._equations = equations
+        self._fields: list[tuple[int, str]] = []
+        """Of each field that is open: where its words begin, and what it is told to do."""
 
     def spell(self, paragraph: Any, *, on_white: bool = True) -> str:
         """Return the words of a `w:p` element, also those in links and insertions, with its notes in brackets, without
@@ -65,7 +68,9 @@ class WordReader:
             on_white = on_white and not has_shading(properties)
             looks = self._styles.get(_read_value(properties, "w:pStyle"), looks)
         words: _Words = []
+        around, self._fields = self._fields, []
         self._collect(paragraph, words, looks, on_white)
+        self._fields = around
         return clean(mark(words)).replace("\n", BREAK).strip(f"{BREAK} ")
 
     def _collect(self, parent: Any, words: _Words, looks: Looks, on_white: bool) -> None:
@@ -89,10 +94,23 @@ class WordReader:
                 self._collect(node, inner, looks, on_white)
                 address = self._addresses.get(node.get(qn("r:id"), ""), "")
                 words.append((frozenset(), self._assembly.link(mark(inner), address)))
+            elif tag == _TEXT_PATH:
+                words.append((looks, f" {node.get('string', '')} "))
+            elif tag == qn("w:rt"):
+                inner = []
+                self._collect(node, inner, looks, on_white)
+                words.append((frozenset(), f"({mark(inner)})"))
+            elif tag == qn("w:ruby"):
+                self._collect(reversed(node), words, looks, on_white)  # what says how to read a word comes first
+            elif tag == qn("w:instrText"):
+                if self._fields:
+                    start, told = self._fields.pop()
+                    self._fields.append((start, told + (node.text or "")))
             elif tag == qn("w:sym"):
                 words.append((looks, self._respell(_read_character(node), node.get(qn("w:font"), ""))))
             elif tag == qn("w:fldChar"):
                 words.append((looks, _read_field(node)))
+                self._mark_field(node.get(qn("w:fldCharType")), words)
             elif tag in _NOTES:
                 words.append((frozenset(), self._spell_note(tag, node.get(qn("w:id"), ""))))
             elif tag == EQUATION:
@@ -102,6 +120,16 @@ class WordReader:
                 self._assembly.pass_over("".join(t.text or "" for t in node.iter(qn("w:t"))))
             else:
                 self._collect(node, words, looks, on_white)
+
+    def _mark_field(self, kind: str, words: _Words) -> None:
+        if kind == "begin":
+            self._fields.append((0, ""))
+        elif kind == "separate" and self._fields:
+            self._fields[-1] = len(words), self._fields[-1][1]
+        elif kind == "end" and self._fields:
+            start, told = self._fields.pop()
+            if address := _ADDRESS.match(told):
+                words[start:] = [(frozenset(), self._assembly.link(mark(words[start:]), address[1]))]
 
     def _look(self, run: Any, looks: Looks, on_white: bool) -> Looks:
         properties = run.find(qn("w:rPr"))
