@@ -156,7 +156,7 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
     ("name", "written", "read", "unread"),
     [
         ("a.adoc", "= T\n\ninclude::b.adoc[]\n\nDry.\n", "# T\n\nDry.", "1 file (b.adoc)"),
-        ("a.adoc", "= T\n\n:mm: 12\n\nifdef::x[]\n{mm} mm\nendif::[]\n", "# T\n\n12 mm", ""),
+        ("a.adoc", "= T\n\n:mm: 12\n\nifdef::mm[]\n{mm} mm\nendif::[]\n", "# T\n\n12 mm", ""),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
         ("a.org", "* Rinse\n  DEADLINE: <2024-05-01 Wed>\n", "# Rinse\n\nDEADLINE: <2024-05-01 Wed>", ""),
         (

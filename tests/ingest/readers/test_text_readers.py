@@ -1018,17 +1018,6 @@ def test_code_in_a_manual_page_keeps_its_lines() -> None:
     )
 
 
-def test_an_entry_of_a_manual_page_may_have_a_bullet() -> None:
-    entry = "EXIT VALUES\n       ○   --arg name value:\n\n           Binds a name.\n\n"
-    text = read_document("sync.1.txt", MAN_PAGE.replace("EXIT VALUES\n", entry).encode()).text
-    assert "--arg name value\n: Binds a name." in text
-
-
-def test_a_word_that_a_manual_page_in_ascii_has_cut_is_joined() -> None:
-    page = MAN_PAGE.replace("dif‐\n       fer.", "dif-\n       fer. They differ in pre-\n       fixes.")
-    assert "that differ. They differ in pre- fixes." in read_document("sync.1.txt", page.encode()).text
-
-
 def test_tabs_of_a_manual_page_stand_for_eight_columns() -> None:
     def set_tabs(line: str) -> str:
         stretches = [line[place : place + 8] for place in range(0, len(line), 8)]

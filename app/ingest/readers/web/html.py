@@ -150,6 +150,8 @@ class _Walk:
         """In `pre`; in another element whose lines are lines."""
         self.language = ""
         self.tables = 0
+        self.icons: list[str] = []
+        """What the icons of a cell say."""
         self.table = Rows()
         self.formulas = _read_formulas(assembly, root)
         self.manual = _read_manual(root)
@@ -195,7 +197,8 @@ class _Walk:
         if tag == "br":
             words = "\n" if self.is_code else BREAK
         elif self.tables and (label := _read_icon(node)):
-            words = f" {label} "
+            words = " "
+            self.icons.append(label)
         elif tag == "img":
             words = self._read_picture(attributes)
         elif tag in ("svg", "canvas"):
@@ -324,7 +327,8 @@ class _Walk:
         rows, columns = (_read_whole(node.attributes.get(each), 1) for each in ("rowspan", "colspan"))
         # Only rows at the top are looked at: many tables mark their header by bold letters alone.
         is_header = name == "th" or (not self.table.rows and _is_bold(node))
-        return (lambda: self.table.add_cell(self._take(), rows, columns, is_header=is_header),)
+        self.icons.clear()
+        return (lambda: self.table.add_cell(self._take() or " ".join(self.icons), rows, columns, is_header=is_header),)
 
     def _open_item(self, node: LexborNode) -> _Ends:
         numbers = self.lists[-1] if self.lists else _Numbers()
@@ -418,16 +422,15 @@ def _cite(words: str) -> str:
 
 
 def _read_icon(node: LexborNode) -> str:
-    """Return what an icon says that is alone in its cell; empty for anything else."""
-    if node.tag not in ("i", "img", "span", "svg") or (count_letters(node) and node.tag != "svg"):
+    """Return what an icon says; empty for anything else."""
+    shown = squeeze(node.text()) if node.tag == "svg" else ""
+    said = node.css_first("title") if shown else None
+    if node.tag not in ("i", "img", "span", "svg") or (node.tag != "svg" and node.child is not None):
         return ""
-    said = node.css_first("title") if node.tag == "svg" else None
-    labels = (node.attributes.get(name) for name in ("aria-label", "title", "alt"))
-    label = squeeze(next(filter(None, labels), said.text() if said is not None else ""))
-    around = node.parent
-    while label and around is not None and around.tag not in CELLS:
-        around = around.parent
-    return label if label and around is not None and count_letters(around) == count_letters(node) else ""
+    stated = (node.attributes.get(name) for name in ("aria-label", "title", "alt"))
+    label = squeeze(next(filter(None, stated), shown))
+    is_more = describes(label) if node.tag == "img" else shown and (said is None or squeeze(said.text()) != shown)
+    return "" if is_more else label
 
 
 def _read_field(attributes: dict[str, str | None], *, is_alone: bool) -> str:
