@@ -242,7 +242,7 @@ def _number(content: etree._Element, styles: list[etree._Element]) -> None:
         counts[level] = stated
         shown = range(level + 1 - _read_number(levels[level], f"{_TEXT}display-levels"), level + 1)
         if levels[level].get(f"{_STYLE}num-format") and next(heading.iterancestors(f"{_TEXT}list"), None) is None:
-            label = ".".join(_spell(counts.get(each, 1), levels[each]) for each in shown if each in levels)
+            label = ".".join(_spell(counts.get(each, 1), levels[each]) for each in sorted(levels) if each in shown)
             prefix, suffix = (levels[level].get(f"{_STYLE}num-{each}", "") for each in ("prefix", "suffix"))
             heading.text = f"{prefix}{label}{suffix} {heading.text or ''}"
     lists = {each.get(f"{_STYLE}name"): each for part in styles for each in part.iter(f"{_TEXT}list-style")}

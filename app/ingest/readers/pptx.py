@@ -185,7 +185,7 @@ def _add_paragraphs(assembly: Assembly, shape: Any, equations: Equations) -> Non
         marker = "-"
         if bullet.tag == qn("a:buAutoNum"):
             stated, kind = bullet.get("startAt", "1"), bullet.get("type", "arabicPeriod")
-            first = int(stated) if stated.isdecimal() else 1
+            first = int(stated[:9]) if stated.isdecimal() else 1
             last = numbers.get(level, (0, "", 0))
             number = last[2] + 1 if last[:2] == (first, kind) else first
             numbers[level] = first, kind, number

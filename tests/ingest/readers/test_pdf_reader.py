@@ -358,6 +358,13 @@ def test_the_further_lines_of_a_cell_belong_to_its_row() -> None:
     ]
 
 
+def test_a_large_first_letter_belongs_to_its_word() -> None:
+    lines = ["ealized with much care and patience by", "few people, the tunnel was opened early", "in the year 1931."]
+    steps = [write(88, 100 + 14 * place, line) for place, line in enumerate(lines)]
+    document = read_page(write(56, 128, "R", size=40), *steps)
+    assert document.text.startswith("Realized with much care and patience by few people, the tunnel")
+
+
 def test_lines_set_tightly_stay_apart() -> None:
     steps = [
         write(60, 100 + 9 * n, text)

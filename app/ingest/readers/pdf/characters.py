@@ -152,6 +152,21 @@ def read_runs(
     return runs
 
 
+def join_initials(runs: Sequence[Run]) -> list[Run]:
+    """Put a large first letter, which stands beside several lines, before the word that it begins."""
+    joined: list[Run] = []
+    for run in runs:
+        letter = joined[-1] if joined else run
+        is_beside = (
+            letter.top < run.bottom < letter.bottom - run.height / 2 and abs(run.left - letter.right) < run.height
+        )
+        if len(letter.text) == 1 and letter.text.isupper() and run.text[0].islower() and is_beside:
+            run.text = joined.pop().text + run.text
+            run.pieces[0] = run.pieces[0]._replace(text=letter.text + run.pieces[0].text)
+        joined.append(run)
+    return joined
+
+
 def _measure_word(word: re.Match[str], measure: Callable[[int], Piece | None]) -> Iterator[tuple[int, Piece]]:
     """Yield the word, or the parts of it that are as high each, with their places. The first and last characters
     enclose it; asking for every box would take twice as long."""

@@ -16,7 +16,7 @@ from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold, qn
+from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold, qn, read_value
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
@@ -160,14 +160,14 @@ class _Reader:
             return None  # deleted
         own = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
         stated = [("", own), *self._styles.find_numbers(style)]
-        lists = [(key, _read_value(each, "w:numId")) for key, each in stated if each is not None]
-        levels = [_read_value(each, "w:ilvl") for _, each in stated if each is not None]
+        lists = [(key, read_value(each, "w:numId")) for key, each in stated if each is not None]
+        levels = [read_value(each, "w:ilvl") for _, each in stated if each is not None]
         holder, number_id = next(((key, found) for key, found in lists if found), ("", ""))
         if number_id == "0":
             return None
         if number_id:
             level = int(next((found for found in levels if found.isdecimal()), "0"))
-            if holder and (own is None or not _read_value(own, "w:ilvl")):
+            if holder and (own is None or not read_value(own, "w:ilvl")):
                 linked = self._numbering.find_level(number_id, [key for key, _ in stated])
                 level = level if linked is None else linked
             return self._numbering.count(number_id, level) or Number(0, "")
@@ -248,8 +248,8 @@ class _Styles:
         runs: dict[str, Any] = {}
         for style in document.styles.element.iterchildren(qn("w:style")):
             key = style.get(qn("w:styleId"), "")
-            self.names[key] = _read_value(style, "w:name")
-            self._parents[key] = _read_value(style, "w:basedOn")
+            self.names[key] = read_value(style, "w:name")
+            self._parents[key] = read_value(style, "w:basedOn")
             self._properties[key] = style.find(qn("w:pPr"))
             if style.get(qn("w:default")) == "1" and style.get(qn("w:type")) == "paragraph":
                 self._default = key
@@ -264,7 +264,7 @@ class _Styles:
     def find(self, paragraph: Any) -> str:
         """Return the id of the paragraph's style."""
         properties = paragraph.find(qn("w:pPr"))
-        return (_read_value(properties, "w:pStyle") if properties is not None else "") or self._default
+        return (read_value(properties, "w:pStyle") if properties is not None else "") or self._default
 
     def find_level(self, paragraph: Any, style: str) -> int:
         """Return the level of a heading, by its style, by a style that this is based on, or by its outline level; 0 for
@@ -276,7 +276,7 @@ class _Styles:
             if found := _HEADING.match(self.names.get(key, "")):
                 return int(found[1])
             properties = self._properties.get(key)
-            level = _read_value(properties, "w:outlineLvl") if properties is not None else ""
+            level = read_value(properties, "w:outlineLvl") if properties is not None else ""
             if level.isdecimal():
                 return (int(level) + 1) % 10
         return 0
@@ -369,7 +369,7 @@ def _read_span(properties: Any) -> int:
 
 def _read_number(properties: Any, name: str) -> int:
     """Return a number of columns, at most as many as a cell may span; 0 where none is stated."""
-    number = _read_value(properties, name)
+    number = read_value(properties, name)
     return min(int(number), _MOST_SPANNED) if number.isdecimal() else 0
 
 
@@ -385,7 +385,7 @@ def _is_set_off(row: Any) -> bool:
 def _has_styled_header(table: Any) -> bool:
     """Return True if a style other than plain lines sets off the table's first row."""
     properties = table.find(qn("w:tblPr"))
-    style = "" if properties is None else _read_value(properties, "w:tblStyle")
+    style = "" if properties is None else read_value(properties, "w:tblStyle")
     look = None if properties is None else properties.find(qn("w:tblLook"))
     return style not in ("", "TableGrid", "TableNormal") and look is not None and _has_first_row(look)
 
@@ -396,8 +396,3 @@ def _has_first_row(look: Any) -> bool:
         return flag in ("1", "true", "on")
     bits = look.get(qn("w:val"), "0")
     return bool(int(bits, 16) & 0x20) if re.fullmatch(r"[0-9A-Fa-f]{1,8}", bits) else False
-
-
-def _read_value(element: Any, name: str) -> str:
-    found = element.find(qn(name))
-    return "" if found is None else str(found.get(qn("w:val"), ""))

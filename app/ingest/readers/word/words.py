@@ -66,7 +66,7 @@ class WordReader:
         looks: Looks = frozenset()
         if properties is not None:
             on_white = on_white and not has_shading(properties)
-            looks = self._styles.get(_read_value(properties, "w:pStyle"), looks)
+            looks = self._styles.get(read_value(properties, "w:pStyle"), looks)
         words: _Words = []
         around, self._fields = self._fields, []
         self._collect(paragraph, words, looks, on_white)
@@ -135,10 +135,10 @@ class WordReader:
         properties = run.find(qn("w:rPr"))
         if properties is None:
             return looks
-        looks = find_looks(properties, looks | self._styles.get(_read_value(properties, "w:rStyle"), frozenset()))
-        size = _read_value(properties, "w:sz")
+        looks = find_looks(properties, looks | self._styles.get(read_value(properties, "w:rStyle"), frozenset()))
+        size = read_value(properties, "w:sz")
         is_tiny = re.fullmatch(r"\d{1,4}", size) is not None and int(size) < _SMALLEST
-        is_white = _read_value(properties, "w:color").upper() == "FFFFFF"
+        is_white = read_value(properties, "w:color").upper() == "FFFFFF"
         is_set_off = not on_white or has_shading(properties) or properties.find(qn("w:highlight")) is not None
         return looks | {"hidden"} if is_tiny or (is_white and not is_set_off) else looks
 
@@ -191,7 +191,7 @@ def _read_field(begin: Any) -> str:
     if choices is None:
         return ""
     entries = [each.get(qn("w:val"), "") for each in choices.iter(qn("w:listEntry"))]
-    chosen = _read_value(choices, "w:result") or _read_value(choices, "w:default") or "0"
+    chosen = read_value(choices, "w:result") or read_value(choices, "w:default") or "0"
     return entries[int(chosen)] if chosen.isdecimal() and int(chosen) < len(entries) else ""
 
 
@@ -209,6 +209,7 @@ def _is_on(switch: Any) -> bool:
     return switch is not None and str(switch.get(qn("w:val"), "1")).lower() not in _OFF
 
 
-def _read_value(properties: Any, name: str) -> str:
+def read_value(properties: Any, name: str) -> str:
+    """Return what an element states by a child of that name; empty where it does not."""
     found = properties.find(qn(name))
     return "" if found is None else str(found.get(qn("w:val"), ""))
