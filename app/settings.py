@@ -119,6 +119,8 @@ class Settings(BaseSettings):
     """The address of the server that commands ask in place of what is on this machine."""
     api_key: SecretStr | None = None
     """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
+    keys_from: str = ""
+    """A line at the page's sign-in that says who gives keys, such as `Ask Ann for a key: ann@example.com`."""
     oidc_issuer: str | None = None
     """The OpenID Connect provider whose tokens callers may send in place of a key: its address, as tokens name it."""
     oidc_audience: str | None = None

@@ -16,11 +16,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_reader_signs_in_asks_and_signs_out(page: Page, house: Site) -> None:
+    house.services.settings.keys_from = "Ask Ann for a key: ann@example.com"
     await house.add("station.md", STATION, "legal")
     _, key = await make_key(house.services.keys, ApiKey("", "reader", frozenset({"ask"}), frozenset({"legal"})))
     await page.goto(house.address)
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     await expect(page.get_by_label("Question", exact=True)).to_be_hidden()
+    await expect(page.locator(".sign-in")).to_contain_text("Ask Ann for a key: ann@example.com")
 
     field, button = page.get_by_label("Your key"), page.get_by_role("button", name="Sign in")
     await field.fill("ask_wrong")

@@ -9,6 +9,7 @@ from app.api.dependencies import (
     ModesDep,
     PartsDep,
     RunManagerDep,
+    SettingsDep,
     SignInDep,
 )
 from app.api.schema.openapi import fail_with, respond_with
@@ -38,6 +39,7 @@ async def readyz(
     admission: AdmissionDep,
     manager: RunManagerDep,
     sign_in: SignInDep,
+    settings: SettingsDep,
 ) -> JSONResponse:
     """Check every part, and write to the database. 200 while questions can be answered, which needs the database, but
     neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are, and
@@ -69,5 +71,6 @@ async def readyz(
         "parts": dict(parts),
         "modes": list(modes),
         "sign_in": sign_in is not None,
+        "keys_from": settings.keys_from,
     }
     return JSONResponse(body, 503 if problem else 200)

@@ -232,5 +232,7 @@ class HealthBody(TypedDict):
     """Empty without the right `debug`."""
     modes: list[str]
     """The names of the modes."""
+    keys_from: str
+    """Who gives keys, in the operator's words; empty: nothing is said of it."""
     sign_in: bool
     """True where people can sign in at an identity provider."""

@@ -1,12 +1,13 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { attempt, fetchJson, request, sending } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
+import { visible } from "../lib/text.js";
 
 /** Asks for a key. The server keeps it in a cookie that no script can read. */
 export function SignIn() {
   const [refused, setRefused] = useState("");
-  const [hasProvider, setHasProvider] = useState(false);
-  useEffect(() => void fetchJson("/readyz").catch((error) => error.body ?? {}).then((health) => setHasProvider(Boolean(health.sign_in))), []);
+  const [health, setHealth] = useState(/** @type {{sign_in?: boolean, keys_from?: string}} */ ({}));
+  useEffect(() => void fetchJson("/readyz").catch((error) => error.body ?? {}).then(setHealth), []);
   const signIn = async (event) => {
     event.preventDefault();
     const key = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("key");
@@ -24,7 +25,8 @@ export function SignIn() {
         <input id="key" name="key" type="password" autocomplete="current-password" required autofocus />
         <button class="main" type="submit">${phrase("sign_in.title")}</button>
       </form>
-      ${hasProvider && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>${phrase("sign_in.account")}</a></p>`}
+      ${health.keys_from && html`<p class="soft"><bdi>${visible(health.keys_from)}</bdi></p>`}
+      ${health.sign_in && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>${phrase("sign_in.account")}</a></p>`}
       <p role="alert" class="wrong">${refused}</p>
     </section>`;
 }
