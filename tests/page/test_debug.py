@@ -268,6 +268,30 @@ async def test_a_change_is_tried_on_the_runs_that_are_listed(page: Page, asked: 
     await expect(report.locator(".side")).not_to_have_count(0)
 
 
+async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) -> None:
+    first = await asked.send("Which part of the Sturm wind gauge is cleaned with vinegar?")
+    await asked.send("And which is made of brass?", thread_id=first["thread_id"])
+    await page.goto(asked.at(f"/debug/runs/{first['run_id']}"))
+    await page.get_by_text("Question 1 of 2 in its conversation").click()
+    await page.get_by_role("link", name="And which is made of brass?").click()
+    await expect(page.locator(".summary h1")).to_contain_text("And which")
+    await page.get_by_text("Question 2 of 2 in its conversation").click()
+    await page.get_by_role("link", name="All of them").click()
+    entries = page.locator(".runs a")
+    await expect(entries).to_have_count(2)
+    await expect(page.locator(".charts")).to_contain_text("2 runs")
+    # What is looked at often is kept under a name.
+    await page.get_by_label("Name of this view").fill("Vinegar")
+    await page.get_by_role("button", name="Keep this view").click()
+    await page.goto(asked.at("/debug"))
+    await page.get_by_role("link", name="Vinegar").click()
+    await expect(entries).to_have_count(2)
+    await page.get_by_role("button", name="Remove the view Vinegar").click()
+    await page.reload()
+    await expect(entries).to_have_count(2)
+    await expect(page.get_by_role("link", name="Vinegar")).to_have_count(0)
+
+
 async def test_an_address_that_names_no_run_says_so(page: Page, asked: Asked) -> None:
     await page.goto(f"{asked.site}/debug/runs/%25")
     await expect(page.get_by_role("alert").filter(has_text="There is no run")).to_be_visible()

@@ -5,6 +5,7 @@ import { useStore } from "../../lib/store.js";
 import { ago, count, percent, short, visible } from "../../lib/text.js";
 import { Charts, OUTCOMES, day } from "./charts.js";
 import { Fleet } from "./fleet.js";
+import { Views } from "./views.js";
 
 /** The times that can be chosen, in days before today's midnight. @type {Record<string, [string, number]>} */
 const SINCE = { today: ["today", 0], yesterday: ["yesterday", 1], "7d": ["the last 7 days", 6], "30d": ["the last 30 days", 29], "365d": ["the last year", 364], dates: ["dates…", 6] };
@@ -104,6 +105,7 @@ export function Runs() {
   return html`
     <h1 class="title">Runs</h1>
     <${Filter} filters=${filters} figures=${figures} choose=${choose} />
+    <${Views} filters=${filters} />
     <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
     ${figures?.total.runs > 0 && html`<${Charts} figures=${figures} outcome=${filters.outcome} choose=${choose} />`}
     <${Fleet} since=${span.since} until=${span.until} text=${text} where=${where} />

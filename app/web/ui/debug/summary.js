@@ -2,6 +2,7 @@ import { html } from "../../vendor/preact-htm.js";
 import { address } from "../../lib/api.js";
 import { ending, money, time, tone } from "../../lib/figures.js";
 import { count, percent, visible } from "../../lib/text.js";
+import { Thread } from "./thread.js";
 
 /** What was asked, and how it ended. @param {{trace: any, status: any, again: () => void}} props */
 export function Summary({ trace, status, again }) {
@@ -32,6 +33,7 @@ export function Summary({ trace, status, again }) {
       ${outdated.length > 0 && html`<p class="note">Answered from a document that has changed since: ${outdated.map(({ title, since }) => `“${visible(title)}” was ${since}`).join(", ")}. <button type="button" onClick=${again}>Ask again with today's documents</button></p>`}
       ${trace.degraded.map((message, place) => html`<p class="note" key=${place}>Fell back: ${visible(message)}</p>`)}
       <dl class="facts-row">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+      <${Thread} trace=${trace} />
       <p class="links">
         <a href=${address(`/t/${encodeURIComponent(trace.thread_id)}`)}>Conversation</a>
         ${trace.forked_from?.run_id && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.forked_from.run_id)}`)}>The run that it continues</a>`}
