@@ -5,7 +5,7 @@ import re
 
 import httpx
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from app.chosen_models import ChosenModels
 from app.serving.application import make_app
@@ -211,6 +211,22 @@ async def test_a_service_that_others_reach_says_how_its_first_key_is_made(page: 
         await expect(page.locator(".secret")).to_contain_text("askgraph keys create")
         await expect(page.get_by_role("button", name="Make your own key")).to_have_count(0)
         assert await look(page) == {}
+
+
+async def test_documents_beyond_the_first_are_reached(page: Page, house: Site) -> None:
+    async def list_many(route: Route) -> None:
+        many = [{"id": str(number), "title": f"Paper {number}", "source": "", "groups": []} for number in range(120)]
+        await route.fulfill(json={"documents": many})
+
+    await page.route("**/api/documents?*", list_many)
+    await page.goto(f"{house.address}/settings")
+    await page.get_by_role("button", name="Who may read default").click()
+    rows = page.get_by_role("group", name="Who may read the documents of default").locator("tbody tr")
+    for shown in (50, 100, 120):
+        await expect(rows).to_have_count(shown)
+        if shown < 120:
+            await page.get_by_role("button", name="Show more").click()
+    await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
 
 
 async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: Site) -> None:

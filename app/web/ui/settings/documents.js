@@ -4,7 +4,7 @@ import { language, phrase } from "../../lib/language.js";
 import { fileName, short } from "../../lib/text.js";
 import { Groups } from "../groups.js";
 
-/** So many documents are shown; words find the others. */
+/** So many documents are shown at once. */
 const SHOWN = 50;
 
 /** Who may read the documents of a workspace: all of one group, or with some words, are changed together.
@@ -12,6 +12,7 @@ const SHOWN = 50;
 export function DocumentReaders({ workspace }) {
   const [documents, setDocuments] = useState(/** @type {LibraryDocument[]} */ ([]));
   const [words, setWords] = useState("");
+  const [most, setMost] = useState(SHOWN);
   const [edited, setEdited] = useState(/** @type {LibraryDocument[]} */ ([]));
   const [progress, setProgress] = useState("");
   const query = `?${new URLSearchParams({ workspace })}`;
@@ -46,11 +47,11 @@ export function DocumentReaders({ workspace }) {
         <li key=${name}><button type="button" class="chip" onClick=${() => setWords(name)}><bdi>${name}</bdi> <span class="soft">${count.toLocaleString(language)}</span></button></li>`)}</ul>`}
     <div class="table" tabindex="0" role="group" aria-label=${phrase("readers.library", { name: workspace })}><table>
       <thead><tr><th scope="col">${phrase("evidence.document")}</th><th scope="col">${phrase("keys.groups")}</th><td></td></tr></thead>
-      <tbody>${found.slice(0, SHOWN).map((each) => html`
+      <tbody>${found.slice(0, most).map((each) => html`
         <tr key=${each.id}><th scope="row"><bdi>${short(each.title || fileName(each.source), 100)}</bdi><br /><span class="soft"><bdi>${short(each.source, 120)}</bdi></span></th>
           <td><bdi>${each.groups?.length ? short(each.groups.join(", "), 200) : phrase("readers.everybody")}</bdi></td>
           <td><button type="button" class="quiet" aria-label="${phrase("keys.change")} ${short(each.title, 60)}" onClick=${() => setEdited([each])}>${phrase("keys.change")}</button></td></tr>`)}</tbody>
     </table></div>
-    ${found.length > SHOWN && html`<p class="soft">${phrase("readers.more", { count: found.length - SHOWN })}</p>`}
+    ${found.length > most && html`<p><button type="button" onClick=${() => setMost(most + SHOWN)}>${phrase("show_more")}</button> <span class="soft">${phrase("readers.more", { count: found.length - most })}</span></p>`}
     ${edited.length > 0 && html`<${Groups} title=${title} groups=${shared ?? []} save=${save} close=${() => setEdited([])} progress=${progress} />`}`;
 }
