@@ -16,6 +16,7 @@ from playwright.async_api import Browser, Page, Route, expect
 from app.settings import Settings
 from app.workbench.replay.bundle import read_bundle
 from tests.page.scripted import ask
+from tests.page.test_page_access import look
 from tests.wire.openai import OpenAIServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -128,6 +129,7 @@ async def test_passages_of_one_source_stand_together_without_marks(page: Page, a
     await group.locator("summary").click()
     await expect(group.locator(".candidate").first).to_be_visible()
     assert await group.locator(".candidate .badge").count() == 0
+    assert await look(page) == {}
     assert "##" not in await page.locator(".middle-pane").inner_text()
 
 
@@ -276,6 +278,7 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await page.get_by_role("link", name="And which is made of brass?").click()
     await expect(page.locator(".summary h1")).to_contain_text("And which")
     await page.get_by_text("Question 2 of 2 in its conversation").click()
+    assert await look(page) == {}
     await page.get_by_role("link", name="All of them").click()
     entries = page.locator(".runs a")
     await expect(entries).to_have_count(2)
@@ -285,6 +288,7 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await page.get_by_role("button", name="Keep this view").click()
     await page.goto(asked.at("/debug"))
     await page.get_by_role("link", name="Vinegar").click()
+    assert await look(page) == {}
     await expect(entries).to_have_count(2)
     await page.get_by_role("button", name="Remove the view Vinegar").click()
     await page.reload()
