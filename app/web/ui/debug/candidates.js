@@ -22,10 +22,12 @@ export const groupBySource = (candidates) => [...Map.groupBy(candidates, ({ sour
 function Candidate({ candidate, others = [], isPart = false }) {
   const { title, snippet, dense, lexical, fused, rerank, moved, dropped } = candidate;
   const [kind, word] = judge(candidate);
+  // The last heading tells passages of one document apart.
+  const places = title?.split(" › ") ?? ["Passage whose title is not on the tape"];
   const way = moved > 0 ? `, up ${moved}` : moved < 0 ? `, down ${-moved}` : "";
   return html`
     <li class="candidate ${kind}">
-      <div class="heading"><b><bdi>${title === null ? "Passage whose title is not on the tape" : short(title, 140)}</bdi></b>
+      <div class="heading"><span><b><bdi>${short(places.at(-1), 140)}</bdi></b>${places.length > 1 && html` <bdi class="soft">${short(places.slice(0, -1).join(" › "), 140)}</bdi>`}</span>
         ${word && !isPart && html`<span class="badge ${kind}">${word}</span>`}</div>
       ${dropped && kind === "bad" && html`<p class="dropped">${visible(dropped)}</p>`}
       <ul class="legs">
@@ -41,7 +43,7 @@ function Candidate({ candidate, others = [], isPart = false }) {
 /** @param {any} candidate @returns {[string, string]} */
 export function judge({ cited, source, dropped }) {
   if (cited) return ["good", source === null ? "cited" : `cited as ${source}`];
-  if (source !== null) return ["warn", `read as ${source}, not cited`];
+  if (source !== null) return ["warn", `read as ${source}`];
   return dropped ? ["bad", "dropped"] : ["", ""];
 }
 

@@ -23,17 +23,17 @@ export function Compare({ trace, other, difference, close }) {
     ${!difference && html`<p class="soft" role="status">Comparing…</p>`}
     ${difference && html`
       <p>${compared.flipped.length ? html`Different: <b>${compared.flipped.join(", ")}</b>.` : "Outcome, answer, citations and verdict are the same."}</p>
+      <div class="sides">
+        <${Side} title="This run" side=${difference.one} other=${difference.other} mark="del" />
+        <${Side} title="The second" side=${difference.other} other=${difference.one} mark="ins" />
+      </div>
       ${given.length > 0 && html`<${Changes} changed=${given} title="The second was given" />`}
       <h3>Where they part</h3>
       ${first ? html`
         <p class="parts-here"><b>${visible(first.text)}</b>${same_steps ? `, after ${count(same_steps, "step")} that both took alike` : ""}.</p>
         ${first.changed.length > 0 && html`<${Changes} changed=${first.changed} title="What the second came to" />`}
         ${first.call && html`<details><summary>${visible(first.call.port)} ${visible(first.call.method)}: ${first.call.kind === "only" ? "one of them alone called it" : `another ${first.call.kind}`}</summary>
-          <pre tabindex="0">${visible(first.call.lines.join("\n"))}</pre></details>`}` : html`<p>Nowhere: every step came to the same.</p>`}
-      <div class="sides">
-        <${Side} title="This run" side=${difference.one} other=${difference.other} mark="del" />
-        <${Side} title="The second" side=${difference.other} other=${difference.one} mark="ins" />
-      </div>`}
+          <pre tabindex="0">${visible(first.call.lines.join("\n"))}</pre></details>`}` : html`<p>Nowhere: every step came to the same.</p>`}`}
     ${second && html`
       <h3>Passages</h3>
       <div class="sides">
