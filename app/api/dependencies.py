@@ -42,6 +42,7 @@ from domain.ports.identities import SignIn
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.keys import KeyStore
 from domain.ports.originals import OriginalStore
+from domain.ports.retention import Retention
 from domain.ports.runs import RunLog
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
@@ -288,6 +289,7 @@ SignInDep = Annotated[SignIn | None, Depends(_pick(lambda services: services.ide
 WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
 ModelChooserDep = Annotated[ModelChooser, Depends(_pick(lambda services: ModelChooser(services.settings)))]
+RetentionDep = Annotated[Retention, Depends(_pick(lambda services: services.runs.retention))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]
 
 

@@ -38,9 +38,19 @@ async def prune(
     return pruned
 
 
-def read_policy(settings: Settings) -> Policy:
-    """Return the deployment's retention policy."""
-    return replace(settings.retention, steps_for=settings.keep_steps)
+async def read_policy(settings: Settings, retention: Retention) -> Policy:
+    """Return the deployment's retention policy. Raises `DatabaseUnavailable`."""
+    return apply_settings(settings, await retention.read_policy())
+
+
+def apply_settings(settings: Settings, chosen: Policy | None) -> Policy:
+    """Return the policy that was chosen, with what the environment says in its place, or else with the defaults."""
+    said = replace(settings.retention, steps_for=settings.keep_steps)
+    if chosen is None:
+        return said
+    fixed = settings.model_fields_set
+    steps_for = (said if "keep_steps" in fixed else chosen).steps_for
+    return replace(said if "retention" in fixed else chosen, steps_for=steps_for)
 
 
 def override_policy(policy: Policy, older_than: str | None, workspace_id: str | None) -> Policy:

@@ -182,7 +182,7 @@ def _make_housekeeping(settings: Settings, pool: Pool, retention: Retention, aud
         return keep_house if await take_turn(pool) else None
 
     async def keep_house() -> None:
-        await prune(retention, read_policy(settings))
+        await prune(retention, await read_policy(settings, retention))
         await audit.delete_before(datetime.now(UTC) - timedelta(days=settings.audit_days))
 
     return Task("housekeeping", 1, take, poll_seconds=60.0)

@@ -56,10 +56,32 @@ class Policy:
                 older_than = read
         return cls(older_than, by_workspace)
 
+    @classmethod
+    def of_days(cls, days: float | None, by_workspace: Mapping[str, float | None], steps_days: float | None) -> Self:
+        """Make a policy of spans in days; None: for ever."""
+        own = {name: _read_days(span) for name, span in by_workspace.items()}
+        return cls(_read_days(days), own, _read_days(steps_days))
+
+    def as_days(self) -> dict[str, Any]:
+        """Return what `of_days` takes."""
+        return {
+            "days": _count_days(self.older_than),
+            "by_workspace": {name: _count_days(span) for name, span in self.by_workspace.items()},
+            "steps_days": _count_days(self.steps_for),
+        }
+
     def cut(self, now: datetime, workspace_id: str | None = None) -> Cuts:
         """Return the cut-off times of the policy at `now`."""
         by_workspace = {name: _go_back(now, span) for name, span in self.by_workspace.items()}
         return Cuts(_go_back(now, self.older_than), by_workspace, workspace_id, _go_back(now, self.steps_for))
+
+
+def _read_days(days: float | None) -> timedelta | None:
+    return None if days is None else timedelta(days=days)
+
+
+def _count_days(span: timedelta | None) -> float | None:
+    return None if span is None else span / timedelta(days=1)
 
 
 def _go_back(now: datetime, span: timedelta | None) -> datetime | None:

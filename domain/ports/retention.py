@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from domain.history.retention import Cuts, Pruned, SavedState
+from domain.history.retention import Cuts, Policy, Pruned, SavedState
 
 
 class Retention(Protocol):
@@ -11,6 +11,12 @@ class Retention(Protocol):
 
     With `dry_run` nothing is deleted, and the counts are those of what would have been. Raises `DatabaseUnavailable`.
     """
+
+    async def read_policy(self) -> Policy | None:
+        """Return the policy that was chosen; None where none was."""
+
+    async def keep_policy(self, policy: Policy) -> None:
+        """Keep a policy for all processes, in place of the one before."""
 
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         """Delete a batch of the threads past their cut in which no run goes on: their states, runs and tapes. What

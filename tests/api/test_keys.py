@@ -325,6 +325,11 @@ async def test_keys_are_made_changed_and_revoked_by_administrators_of_everything
             sent = {"name": "Me", "rights": ["admin"]} if method in ("POST", "PUT") else None
             assert (await client.request(method, where, headers=header, json=sent)).status_code == 403
         assert (await client.get("/api/retention", headers=header)).status_code == 403
+        wanted = {"days": 7, "steps_days": None}
+        assert (await client.put("/api/retention", headers=header, json=wanted)).status_code == 403
+    for wrong in (0, -1, 1e9, "x"):
+        wanted = {"days": wrong, "steps_days": None}
+        assert (await client.put("/api/retention", headers=mine, json=wanted)).status_code == 422
     assert (await client.get("/api/retention", headers=mine)).json()["steps_days"] == 30
     assert (await client.delete(path, headers=mine)).status_code == 204
     assert (await client.get("/api/session", headers=theirs)).status_code == 401

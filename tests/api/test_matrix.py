@@ -222,6 +222,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "put /api/keys/{key_id}": Endpoint("admin", {"json": {"name": "Ann"}}),
     "delete /api/keys/{key_id}": Endpoint("admin"),
     "get /api/retention": Endpoint("admin"),
+    "put /api/retention": Endpoint("admin", {"json": {"days": 90, "steps_days": 30, "dry_run": True}}),
     "get /api/models": Endpoint("admin"),
     "post /api/models": Endpoint("admin", {"json": {"name": "x", "address": "http://127.0.0.1:9/v1"}}),
 }

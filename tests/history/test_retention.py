@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from app.adapters.postgres import retention
 from app.answering.requests import collect
 from app.history.costs import parse_since, read_costs
-from app.history.retention import override_policy, prune, read_policy
+from app.history.retention import apply_settings, override_policy, prune, read_policy
 from app.settings import read_settings
 from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
@@ -218,12 +218,21 @@ async def test_a_branch_outlives_what_it_was_forked_from(
     assert again["answer"] == ended["answer"]
 
 
+async def test_a_policy_that_was_chosen_holds_for_every_process(services: Services) -> None:
+    chosen = Policy(timedelta(days=90), {"acme": timedelta(hours=12), "legal": None}, None)
+    await services.runs.retention.keep_policy(chosen)
+    assert await read_policy(services.settings, services.runs.retention) == chosen
+
+
 def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_policy(read_settings()) == Policy(None, {}, timedelta(days=30))
+    assert apply_settings(read_settings(), None) == Policy(None, {}, timedelta(days=30))
+    chosen = Policy(timedelta(days=7), {"acme": None}, None)
+    assert apply_settings(read_settings(), chosen) == chosen
     monkeypatch.setenv("ASKGRAPH_RETENTION", "90d, acme=12h,legal=keep")
     monkeypatch.setenv("ASKGRAPH_KEEP_STEPS", "keep")
     own = {"acme": timedelta(hours=12), "legal": None}
-    assert read_policy(read_settings()) == Policy(timedelta(days=90), own)
+    # Of two that say how long, the environment does.
+    assert apply_settings(read_settings(), Policy(timedelta(days=7))) == Policy(timedelta(days=90), own)
     monkeypatch.setenv("ASKGRAPH_KEEP_STEPS", "3m")
     with pytest.raises(ConfigurationError, match="'3m' is no span in h, d or w, nor keep"):
         read_settings()

@@ -2,16 +2,19 @@
 
 import asyncio
 import re
+from datetime import timedelta
 
 import httpx
 import pytest
 from playwright.async_api import Page, Route, expect
 
 from app.chosen_models import ChosenModels
+from app.history.retention import read_policy
 from app.serving.application import make_app
 from domain.assistants import Draft
 from domain.people.access import OWNER
 from domain.scope import Scope
+from tests.history.test_retention import age
 from tests.http_client import run_app
 from tests.page.conftest import Site
 from tests.page.scripted import ask
@@ -227,6 +230,35 @@ async def test_documents_beyond_the_first_are_reached(page: Page, house: Site) -
         if shown < 120:
             await page.get_by_role("button", name="Show more").click()
     await expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+
+
+async def test_how_long_conversations_are_kept_is_changed_where_it_is_shown(page: Page, house: Site) -> None:
+    async with httpx.AsyncClient(base_url=house.address, timeout=60) as client:
+        old = (await client.post("/api/chat?stream=false", json={"question": "How are trains booked?"})).json()
+    url = house.services.settings.database_url
+    assert url is not None
+    await age(url.get_secret_value(), old["thread_id"], days=10)
+    kept = page.get_by_label("Conversations, from their last question on")
+    said = page.locator(".retention").get_by_role("alert")
+    await page.goto(f"{house.address}/settings")
+    await expect(kept).to_have_value("")
+    # What goes is said first, and can be taken back.
+    await kept.select_option("7")
+    await expect(said).to_contain_text("1 conversation and the steps of up to 1 answer are deleted")
+    assert await look(page) == {}
+    await said.get_by_role("button", name="Cancel").click()
+    await expect(kept).to_have_value("")
+    await kept.select_option("90")
+    await page.get_by_label("Another time for").select_option("default")
+    await page.get_by_label("In default").select_option("365")
+    await expect(said).to_contain_text("0 conversations")
+    await said.get_by_role("button", name="Keep them so").click()
+    await expect(said).to_be_empty()
+    await page.reload()
+    await expect(kept).to_have_value("90")
+    await expect(page.get_by_label("In default")).to_have_value("365")
+    policy = await read_policy(house.services.settings, house.services.runs.retention)
+    assert (policy.older_than, policy.by_workspace) == (timedelta(days=90), {"default": timedelta(days=365)})
 
 
 async def test_a_model_is_tried_and_kept_on_the_page(page: Page, house: Site) -> None:

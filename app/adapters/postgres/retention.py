@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any, LiteralString, NamedTuple
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.documents.originals import DROP_UNNEEDED, LOCK_UNNEEDED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
-from domain.history.retention import Cuts, Pruned
+from domain.history.retention import Cuts, Policy, Pruned
 from domain.ports.originals import OriginalStore
 
 BATCH = 200
@@ -169,6 +170,15 @@ class PostgresRetention:
     def __init__(self, pool: Pool, originals: OriginalStore) -> None:
         self._pool = pool
         self._originals = originals
+
+    async def read_policy(self) -> Policy | None:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            row = await session.fetch_one("SELECT policy FROM housekeeping")
+        return Policy.of_days(**row["policy"]) if row and row["policy"] else None
+
+    async def keep_policy(self, policy: Policy) -> None:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
+            await session.execute("UPDATE housekeeping SET policy = %(policy)s", policy=Jsonb(policy.as_days()))
 
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None

@@ -1,19 +1,20 @@
 """Keys and retention, for administrators of the whole deployment."""
 
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from app.access.keys import check_name, make_key, read_expiry
-from app.api.dependencies import KeysDep, SettingsDep, administrate_all, needs
+from app.api.dependencies import KeysDep, RetentionDep, SettingsDep, administrate_all, needs
 from app.api.schema.openapi import answer_with, fail_with, list_of
 from app.api.schema.responses import NewKeyBody, RetentionBody
-from app.api.schema.schemas import KeyRequest, NewKeyRequest
-from app.history.retention import read_policy
+from app.api.schema.schemas import KeyRequest, NewKeyRequest, RetentionRequest
+from app.history.retention import apply_settings, prune, read_policy
+from app.settings import Settings
 from domain.errors import UnknownKey
+from domain.history.retention import Policy, Pruned
 from domain.people.access import ApiKey
 
 router = APIRouter(prefix="/api", tags=["keys"], route_class=needs("admin"), dependencies=[Depends(administrate_all)])
@@ -62,15 +63,27 @@ async def revoke_key(key_id: str, keys: KeysDep) -> Response:
 
 
 @router.get("/retention", **answer_with(RetentionBody, "The policy."))
-async def get_retention(settings: SettingsDep) -> dict[str, Any]:
-    """Say how long conversations are kept, which the settings determine."""
-    policy = read_policy(settings)
+async def get_retention(settings: SettingsDep, retention: RetentionDep) -> dict[str, Any]:
+    """Say how long conversations are kept."""
+    return _describe(settings, await read_policy(settings, retention))
+
+
+@router.put("/retention", **answer_with(RetentionBody, "The policy."))
+async def set_retention(body: RetentionRequest, settings: SettingsDep, retention: RetentionDep) -> dict[str, Any]:
+    """Choose how long conversations are kept, and say what is deleted for it at the next full hour. What the
+    environment says stays."""
+    chosen = Policy.of_days(body.days, body.by_workspace, body.steps_days)
+    policy = apply_settings(settings, chosen)
+    pruned = await prune(retention, policy, dry_run=True)
+    if not body.dry_run:
+        await retention.keep_policy(chosen)
+    return _describe(settings, policy, pruned)
+
+
+def _describe(settings: Settings, policy: Policy, pruned: Pruned | None = None) -> dict[str, Any]:
+    fixed = {"retention": "days", "keep_steps": "steps_days"}
     return {
-        "days": _count_days(policy.older_than),
-        "by_workspace": {name: _count_days(span) for name, span in policy.by_workspace.items()},
-        "steps_days": _count_days(policy.steps_for),
+        **policy.as_days(),
+        "fixed": [name for setting, name in fixed.items() if setting in settings.model_fields_set],
+        "deletes": None if pruned is None else {"conversations": pruned.threads, "steps": pruned.tapes},
     }
-
-
-def _count_days(span: timedelta | None) -> float | None:
-    return None if span is None else span / timedelta(days=1)

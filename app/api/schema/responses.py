@@ -162,6 +162,14 @@ class NewKeyBody(TypedDict):
     """The secret, which is shown this once."""
 
 
+class PrunedBody(TypedDict):
+    """Numbers of what is too old to be kept."""
+
+    conversations: int
+    steps: int
+    """Answers whose steps go, at most: some may be those of these conversations."""
+
+
 class RetentionBody(TypedDict):
     """How long conversations are kept after their last question, in days; null: for ever."""
 
@@ -171,6 +179,10 @@ class RetentionBody(TypedDict):
     """In workspaces that have one."""
     steps_days: float | None
     """For how long the steps of a question are kept."""
+    fixed: list[Literal["days", "steps_days"]]
+    """What the environment says, whatever is chosen: `days` stands for all conversations."""
+    deletes: PrunedBody | None
+    """After a choice: what is deleted for it at the next full hour."""
 
 
 class CacheCountsBody(TypedDict):

@@ -136,6 +136,22 @@ class ModelRequest(Body):
     """If true, a model that writes is used from the next start on."""
 
 
+KeptDays = Annotated[float, Field(gt=0, le=100_000, strict=False)] | None
+"""Null: for ever."""
+
+
+class RetentionRequest(Body):
+    """How long conversations are to be kept after their last question, in days."""
+
+    days: KeptDays
+    by_workspace: dict[WorkspaceId, KeptDays] = Field(default={}, max_length=1_000)
+    """Workspaces with a span of their own."""
+    steps_days: KeptDays
+    """For how long the steps of a question are kept."""
+    dry_run: bool = False
+    """If true, nothing is changed; the response says what would be deleted."""
+
+
 class KeyRequest(Body):
     """A key that is to be, or what becomes of one."""
 

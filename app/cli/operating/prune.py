@@ -22,7 +22,7 @@ async def prune(
     older_than: Annotated[
         str | None,
         typer.Option(
-            help="Delete threads whose last run began longer ago than this: 30d, 12h, 8w. [default: ASKGRAPH_RETENTION]"
+            help="Delete threads whose last run began longer ago than this: 30d, 12h, 8w. [default: the policy]"
         ),
     ] = None,
     workspace: AnyWorkspaceOption = None,
@@ -36,8 +36,8 @@ async def prune(
     ASKGRAPH_RETENTION keep at least that. Threads with an unfinished run stay. Questions can be asked meanwhile.
     """
     settings = read_settings()
-    policy = override_policy(read_policy(settings), older_than, workspace)
     async with open_stores(settings) as stores:
+        policy = override_policy(await read_policy(settings, stores.retention), older_than, workspace)
         pruned = await delete_old(stores.retention, policy, workspace_id=workspace, dry_run=dry_run)
         printer = partial(print_pruned, dry_run=dry_run)
         return print_result(printer, pruned, as_json=as_json, describe=lambda it: asdict(it) | {"dry_run": dry_run})

@@ -49,5 +49,5 @@ function Sections({ caller }) {
     <${Models} />
     <${WorkspaceTable} workspaces=${workspaces} load=${loadWorkspaces} />
     <${Usage} workspaces=${workspaces} names=${names} />
-    <${RetentionPolicy} />`;
+    <${RetentionPolicy} workspaces=${workspaces} />`;
 }

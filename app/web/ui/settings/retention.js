@@ -1,23 +1,57 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
-import { attempt, fetchJson } from "../../lib/api.js";
+import { attempt, fetchJson, sending } from "../../lib/api.js";
 import { phrase } from "../../lib/language.js";
+import { say } from "../../lib/store.js";
 import { short } from "../../lib/text.js";
 
-/** How long conversations are kept. The settings of the service say so, not this page. */
-export function RetentionPolicy() {
+const DAYS = [7, 30, 90, 365, null];
+const SETTINGS = { days: "ASKGRAPH_RETENTION", steps_days: "ASKGRAPH_KEEP_STEPS" };
+
+/** How long conversations are kept. What a choice deletes is said before it holds. @param {{workspaces: {id: string}[]}} props */
+export function RetentionPolicy({ workspaces }) {
   const [policy, setPolicy] = useState(/** @type {any} */ (null));
+  /** What a change would delete; null: nothing is changed. */
+  const [deletes, setDeletes] = useState(/** @type {any} */ (null));
   useEffect(() => void attempt(async () => setPolicy(await fetchJson("/api/retention"))), []);
   if (!policy) return null;
-  /** @param {number | null} days */
-  const span = (days) => (days === null ? phrase("retention.ever") : phrase("retention.days", { count: days }));
+  const { fixed, deletes: _, ...chosen } = policy;
+  /** @param {any} wanted @param {boolean} dry_run */
+  const send = (wanted, dry_run) => attempt(async () => {
+    const answered = await fetchJson("/api/retention", sending("PUT", { ...wanted, dry_run }));
+    setPolicy(answered);
+    setDeletes(dry_run ? answered.deletes : null);
+    if (!dry_run) say(phrase("retention.title"));
+  });
+  /** @param {string | null} name of a workspace; null: none @param {string} value */
+  const choose = (name, value) => {
+    const { [name ?? ""]: was, ...others } = chosen.by_workspace;
+    send({ ...chosen, by_workspace: value === "all" ? others : { ...others, [name ?? ""]: value === "" ? null : Number(value) } }, true);
+  };
+  const others = workspaces.filter(({ id }) => !(id in chosen.by_workspace));
+  const isFixed = fixed.includes("days");
   return html`
-    <section>
+    <section class="retention">
       <h2>${phrase("retention.title")}</h2>
-      <ul>
-        <li>${phrase("retention.conversations", { span: span(policy.days) })}</li>
-        ${Object.entries(policy.by_workspace).map(([name, days]) => html`<li key=${name}>${phrase("retention.of", { name: short(name, 64), span: span(days) })}</li>`)}
-        <li>${phrase("retention.steps", { span: span(policy.steps_days) })}</li>
-      </ul>
-      <p class="soft">${phrase("retention.how")}</p>
+      <${Span} label=${phrase("retention.conversations")} days=${policy.days} disabled=${isFixed} choose=${(value) => send({ ...chosen, days: value === "" ? null : Number(value) }, true)} />
+      ${Object.entries(policy.by_workspace).map(([name, days]) => html`
+        <${Span} key=${name} label=${phrase("retention.of", { name: short(name, 64) })} days=${days} disabled=${isFixed} asAll=${true} choose=${(value) => choose(name, value)} />`)}
+      ${others.length > 0 && !isFixed && html`
+        <label>${phrase("retention.own")}<select value="" onChange=${(event) => choose(event.currentTarget.value, String(policy.days ?? ""))}>
+          <option value="">…</option>${others.map(({ id }) => html`<option key=${id} value=${id}>${id}</option>`)}</select></label>`}
+      <${Span} label=${phrase("retention.steps")} days=${policy.steps_days} disabled=${fixed.includes("steps_days")} choose=${(value) => send({ ...chosen, steps_days: value === "" ? null : Number(value) }, true)} />
+      ${fixed.length > 0 && html`<p class="soft">${phrase("retention.fixed", { names: fixed.map((name) => SETTINGS[name]).join(", ") })}</p>`}
+      <div role="alert">${deletes && html`
+        <p class="note">${phrase("retention.deletes", { conversations: phrase("workspaces.conversations", { count: deletes.conversations }), answers: phrase("retention.answers", { count: deletes.steps }) })}</p>
+        <p class="row"><button type="button" class="main" onClick=${() => send(chosen, false)}>${phrase("retention.keep")}</button>
+          <button type="button" onClick=${() => attempt(async () => { setPolicy(await fetchJson("/api/retention")); setDeletes(null); })}>${phrase("cancel")}</button></p>`}</div>
     </section>`;
+}
+
+/** @param {{label: string, days: number | null, disabled: boolean, asAll?: boolean, choose: (value: string) => void}} props */
+function Span({ label, days, disabled, asAll = false, choose }) {
+  const offered = DAYS.includes(days) ? DAYS : [days, ...DAYS];
+  return html`
+    <label>${label}<select disabled=${disabled} value=${days ?? ""} onChange=${(event) => choose(event.currentTarget.value)}>
+      ${offered.map((each) => html`<option key=${each} value=${each ?? ""} selected=${each === days}>${each === null ? phrase("retention.ever") : phrase("retention.days", { count: each })}</option>`)}
+      ${asAll && html`<option value="all">${phrase("retention.as_all")}</option>`}</select></label>`;
 }
