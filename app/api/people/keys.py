@@ -70,8 +70,8 @@ async def get_retention(settings: SettingsDep, retention: RetentionDep) -> dict[
 
 @router.put("/retention", **answer_with(RetentionBody, "The policy."))
 async def set_retention(body: RetentionRequest, settings: SettingsDep, retention: RetentionDep) -> dict[str, Any]:
-    """Choose how long conversations are kept, and say what is deleted for it at the next full hour. What the
-    environment says stays."""
+    """Choose how long conversations are kept, and say what is deleted for it within the hour. What the environment
+    says stays."""
     chosen = Policy.of_days(body.days, body.by_workspace, body.steps_days)
     policy = apply_settings(settings, chosen)
     pruned = await prune(retention, policy, dry_run=True)

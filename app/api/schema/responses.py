@@ -182,7 +182,7 @@ class RetentionBody(TypedDict):
     fixed: list[Literal["days", "steps_days"]]
     """What the environment says, whatever is chosen: `days` stands for all conversations."""
     deletes: PrunedBody | None
-    """After a choice: what is deleted for it at the next full hour."""
+    """After a choice: what is deleted for it within the hour."""
 
 
 class CacheCountsBody(TypedDict):

@@ -41,8 +41,8 @@ export function RetentionPolicy({ workspaces }) {
       <${Span} label=${phrase("retention.steps")} days=${policy.steps_days} disabled=${fixed.includes("steps_days")} choose=${(value) => send({ ...chosen, steps_days: value === "" ? null : Number(value) }, true)} />
       ${fixed.length > 0 && html`<p class="soft">${phrase("retention.fixed", { names: fixed.map((name) => SETTINGS[name]).join(", ") })}</p>`}
       <div role="alert">${deletes && html`
-        <p class="note">${phrase("retention.deletes", { conversations: phrase("workspaces.conversations", { count: deletes.conversations }), answers: phrase("retention.answers", { count: deletes.steps }) })}</p>
-        <p class="row"><button type="button" class="main" onClick=${() => send(chosen, false)}>${phrase("retention.keep")}</button>
+        ${deletes.conversations + deletes.steps > 0 && html`<p class="note">${phrase("retention.deletes", { conversations: phrase("workspaces.conversations", { count: deletes.conversations }), answers: phrase("retention.answers", { count: deletes.steps }) })}</p>`}
+        <p><button type="button" class="main" onClick=${() => send(chosen, false)}>${phrase("retention.keep")}</button>
           <button type="button" onClick=${() => attempt(async () => { setPolicy(await fetchJson("/api/retention")); setDeletes(null); })}>${phrase("cancel")}</button></p>`}</div>
     </section>`;
 }
