@@ -22,8 +22,7 @@ export const groupBySource = (candidates) => [...Map.groupBy(candidates, ({ sour
 function Candidate({ candidate, others = [], isPart = false }) {
   const { title, snippet, dense, lexical, fused, rerank, moved, dropped } = candidate;
   const [kind, word] = judge(candidate);
-  // The last heading tells passages of one document apart.
-  const places = title?.split(" › ") ?? ["Passage whose title is not on the tape"];
+  const places = listPlaces(title);
   const way = moved > 0 ? `, up ${moved}` : moved < 0 ? `, down ${-moved}` : "";
   return html`
     <li class="candidate ${kind}">
@@ -39,6 +38,9 @@ function Candidate({ candidate, others = [], isPart = false }) {
         <ol class="candidates">${others.map((each) => html`<${Candidate} key=${each.chunk_id} candidate=${each} isPart=${true} />`)}</ol></details>`}
     </li>`;
 }
+
+/** Title and headings; the last ones tell passages of one document apart. @param {string | null} title @returns {string[]} */
+export const listPlaces = (title) => (title ?? "Passage whose title is not on the tape").split(" › ");
 
 /** @param {any} candidate @returns {[string, string]} */
 export function judge({ cited, source, dropped }) {

@@ -4,7 +4,7 @@ import { ending, money, time, tone } from "../../lib/figures.js";
 import { count, percent, short, visible } from "../../lib/text.js";
 import { renderReplaced } from "../../lib/passages.js";
 import { NOTATION } from "../notation.js";
-import { groupBySource, judge } from "./candidates.js";
+import { groupBySource, judge, listPlaces } from "./candidates.js";
 import { Changes } from "./step.js";
 
 /** Two runs side by side: where they part, their answers, their passages.
@@ -56,9 +56,6 @@ function Side({ title, side, other, mark }) {
     </section>`;
 }
 
-/** The last two parts of a place, which tell passages of one document apart. @param {string | null} title */
-const nameShortly = (title) => (title ?? "Passage whose title is not on the tape").split(" › ").slice(-2).join(" › ");
-
 /** @param {any} trace */
 const listRanked = (trace) => (trace.steps.findLast(({ node }) => node === "rerank") ?? trace.steps.findLast(({ candidates }) => candidates.length))?.candidates ?? [];
 
@@ -73,7 +70,7 @@ function Passages({ title, trace, against }) {
         const [each] = group;
         const [kind, word] = judge(each);
         return html`<li key=${each.chunk_id} class=${others.size && others.get(each.chunk_id) !== word ? "differs" : ""}>
-          <span><bdi>${short(nameShortly(each.title), 90)}</bdi>${group.length > 1 && html` <span class="soft">and ${group.length - 1} more</span>`}</span> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
+          <span><bdi>${short(listPlaces(each.title).slice(-2).join(" › "), 90)}</bdi>${group.length > 1 && html` <span class="soft">and ${group.length - 1} more</span>`}</span> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
       })}
     </ol></section>`;
 }

@@ -3,13 +3,11 @@ import { address, fetchJson } from "../../lib/api.js";
 import { ending, tone } from "../../lib/figures.js";
 import { short, visible } from "../../lib/text.js";
 
-const ALWAYS = "2000-01-01";
-
 /** The other questions of the run's conversation, in their order; nothing where there is only this one. @param {{trace: any}} props */
 export function Thread({ trace: { thread_id, run_id } }) {
   const [runs, setRuns] = useState(/** @type {any[]} */ ([]));
   const where = `thread_id == ${JSON.stringify(thread_id)}`;
-  useEffect(() => void fetchJson(address("/api/runs", { since: ALWAYS, limit: 200, where })).then((found) => setRuns(found.runs.reverse()), () => {}), [thread_id]);
+  useEffect(() => void fetchJson(address("/api/runs", { since: "2000-01-01", limit: 200, where })).then((found) => setRuns(found.runs.reverse()), () => {}), [thread_id]);
   if (runs.every((each) => each.run_id === run_id)) return null;
   // One that has not ended is not on the list.
   const place = runs.findIndex((each) => each.run_id === run_id) + 1 || runs.length + 1;

@@ -1,7 +1,6 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { attempt, fetchJson, sending } from "../../lib/api.js";
 import { phrase } from "../../lib/language.js";
-import { say } from "../../lib/store.js";
 import { short } from "../../lib/text.js";
 
 const DAYS = [7, 30, 90, 365, null];
@@ -20,7 +19,6 @@ export function RetentionPolicy({ workspaces }) {
     const answered = await fetchJson("/api/retention", sending("PUT", { ...wanted, dry_run }));
     setPolicy(answered);
     setDeletes(dry_run ? answered.deletes : null);
-    if (!dry_run) say(phrase("retention.title"));
   });
   /** @param {string | null} name of a workspace; null: none @param {string} value */
   const choose = (name, value) => {
