@@ -296,6 +296,17 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await expect(page.get_by_role("link", name="Vinegar")).to_have_count(0)
 
 
+async def test_an_answer_from_the_cache_leads_to_the_run_that_made_it(page: Page, asked: Asked) -> None:
+    question = "Which part of the Sturm wind gauge comes from a foundry in Bergen?"
+    made, again = await asked.send(question), await asked.send(question)
+    assert again["cached"]
+    await page.goto(asked.at(f"/debug/runs/{again['run_id']}"))
+    await expect(page.locator(".tools-pane")).to_contain_text("No step of this run is saved")
+    await expect(page.get_by_role("button", name="Replay strictly")).to_have_count(0)
+    await page.get_by_role("link", name="The run that made this answer").click()
+    await expect(page).to_have_url(re.compile(made["run_id"]))
+
+
 async def test_an_address_that_names_no_run_says_so(page: Page, asked: Asked) -> None:
     await page.goto(f"{asked.site}/debug/runs/%25")
     await expect(page.get_by_role("alert").filter(has_text="There is no run")).to_be_visible()

@@ -196,6 +196,8 @@ class Trace(TypedDict):
     running: bool
     """True for a run that has not ended: what follows its last step is not known yet, and neither are its calls."""
     cached: bool
+    made_by: str | None
+    """The run that made an answer from the cache; None where that is not known or not yours to read."""
     cost: float | None
     ms: float | None
     forked_from: dict[str, Any] | None
@@ -238,6 +240,7 @@ def trace(run: SavedRun, feedback: Feedback | None = None) -> Trace:
         first_token_ms=record.timings.get(FIRST_TOKEN),
         running=run.running,
         cached=record.cached,
+        made_by=run.origin and run.origin.record.run_id,
         cost=record.cost,
         ms=record.timings.get("total"),
         forked_from=record.forked_from,

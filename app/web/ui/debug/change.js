@@ -50,7 +50,6 @@ export function Change({ trace, step, wish, done }) {
   const values = useMemo(() => (state ? flatten(state.values) : {}), [state]);
   /** @param {string} key */
   const describe = (key) => settable.find((each) => each.name === key)?.text;
-  if (!ran.length) return html`<div class="card"><h2>Change and run on</h2><p class="soft">No step of this run is saved that could be run again.</p></div>`;
 
   const [[key, value]] = rows.length ? rows : [["", ""]];
   // Over many runs knobs and modes can be changed, and the search be made anew.

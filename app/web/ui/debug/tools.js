@@ -11,9 +11,11 @@ export function Tools({ trace, step, wish, setWish, compare }) {
   if (trace.running) return html`<section class="tools-pane" aria-label="Tools"><p class="card soft">When the run has ended it can be changed, proved and exported here.</p></section>`;
   return html`
     <section class="tools-pane" aria-label="Tools">
-      <${Change} key=${wish ? JSON.stringify(wish) : ""} trace=${trace} step=${step} wish=${wish} done=${compare} />
-      <${Prove} trace=${trace} />
-      <${WhatIf} runId=${trace.run_id} cost=${trace.cost} wish=${setWish} />
+      ${trace.steps.some(({ ms }) => ms !== null) ? html`
+        <${Change} key=${wish ? JSON.stringify(wish) : ""} trace=${trace} step=${step} wish=${wish} done=${compare} />
+        <${Prove} trace=${trace} />
+        <${WhatIf} runId=${trace.run_id} cost=${trace.cost} wish=${setWish} />`
+        : html`<p class="card soft">No step of this run is saved that could be run again.</p>`}
       <${TestCase} trace=${trace} />
       <${Export} runId=${trace.run_id} />
     </section>`;

@@ -17,7 +17,6 @@ function read() {
 export function Views({ filters }) {
   const [views, setViews] = useState(read());
   const { workspace, ...kept } = filters;
-  /** @param {Record<string, Record<string, string>>} changed */
   const keep = (changed) => {
     localStorage.setItem(KEY, JSON.stringify(changed));
     setViews(changed);

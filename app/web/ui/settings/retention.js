@@ -14,16 +14,14 @@ export function RetentionPolicy({ workspaces }) {
   useEffect(() => void attempt(async () => setPolicy(await fetchJson("/api/retention"))), []);
   if (!policy) return null;
   const { fixed, deletes: _, ...chosen } = policy;
-  /** @param {any} wanted @param {boolean} dry_run */
   const send = (wanted, dry_run) => attempt(async () => {
     const answered = await fetchJson("/api/retention", sending("PUT", { ...wanted, dry_run }));
     setPolicy(answered);
     setDeletes(dry_run ? answered.deletes : null);
   });
-  /** @param {string | null} name of a workspace; null: none @param {string} value */
   const choose = (name, value) => {
-    const { [name ?? ""]: was, ...others } = chosen.by_workspace;
-    send({ ...chosen, by_workspace: value === "all" ? others : { ...others, [name ?? ""]: value === "" ? null : Number(value) } }, true);
+    const { [name]: was, ...others } = chosen.by_workspace;
+    send({ ...chosen, by_workspace: value === "all" ? others : { ...others, [name]: value === "" ? null : Number(value) } }, true);
   };
   const others = workspaces.filter(({ id }) => !(id in chosen.by_workspace));
   const isFixed = fixed.includes("days");
