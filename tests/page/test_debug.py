@@ -287,13 +287,13 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await page.get_by_label("Name of this view").fill("Vinegar")
     await page.get_by_role("button", name="Keep this view").click()
     await page.goto(asked.at("/debug"))
-    await page.get_by_role("link", name="Vinegar").click()
+    await page.get_by_role("link", name="Vinegar", exact=True).click()
     assert await look(page) == {}
     await expect(entries).to_have_count(2)
     await page.get_by_role("button", name="Remove the view Vinegar").click()
     await page.reload()
     await expect(entries).to_have_count(2)
-    await expect(page.get_by_role("link", name="Vinegar")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Vinegar", exact=True)).to_have_count(0)
 
 
 async def test_an_answer_from_the_cache_leads_to_the_run_that_made_it(page: Page, asked: Asked) -> None:

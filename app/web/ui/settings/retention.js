@@ -1,6 +1,7 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { attempt, fetchJson, sending } from "../../lib/api.js";
 import { phrase } from "../../lib/language.js";
+import { setState } from "../../lib/store.js";
 import { short } from "../../lib/text.js";
 
 const DAYS = [7, 30, 90, 365, null];
@@ -9,15 +10,20 @@ const SETTINGS = { days: "ASKGRAPH_RETENTION", steps_days: "ASKGRAPH_KEEP_STEPS"
 /** How long conversations are kept. What a choice deletes is said before it holds. @param {{workspaces: {id: string}[]}} props */
 export function RetentionPolicy({ workspaces }) {
   const [policy, setPolicy] = useState(/** @type {any} */ (null));
-  /** What a change would delete; null: nothing is changed. */
-  const [deletes, setDeletes] = useState(/** @type {any} */ (null));
-  useEffect(() => void attempt(async () => setPolicy(await fetchJson("/api/retention"))), []);
+  const load = () => attempt(async () => setPolicy(await fetchJson("/api/retention")));
+  useEffect(() => void load(), []);
   if (!policy) return null;
-  const { fixed, deletes: _, ...chosen } = policy;
+  /** `deletes`: what a change would delete; null: nothing is changed. */
+  const { fixed, deletes, ...chosen } = policy;
   const send = (wanted, dry_run) => attempt(async () => {
+    // What is chosen meanwhile is chosen besides.
+    const mine = { ...wanted, fixed, deletes: null };
+    setPolicy(mine);
     const answered = await fetchJson("/api/retention", sending("PUT", { ...wanted, dry_run }));
-    setPolicy(answered);
-    setDeletes(dry_run ? answered.deletes : null);
+    setPolicy((now) => (now !== mine ? now : dry_run ? answered : { ...answered, deletes: null }));
+  }, (trouble) => {
+    setState({ trouble });
+    load();
   });
   const choose = (name, value) => {
     const { [name]: was, ...others } = chosen.by_workspace;
@@ -39,7 +45,7 @@ export function RetentionPolicy({ workspaces }) {
       <div role="alert">${deletes && html`
         ${deletes.conversations + deletes.steps > 0 && html`<p class="note">${phrase("retention.deletes", { conversations: phrase("workspaces.conversations", { count: deletes.conversations }), answers: phrase("retention.answers", { count: deletes.steps }) })}</p>`}
         <p><button type="button" class="main" onClick=${() => send(chosen, false)}>${phrase("retention.keep")}</button>
-          <button type="button" onClick=${() => attempt(async () => { setPolicy(await fetchJson("/api/retention")); setDeletes(null); })}>${phrase("cancel")}</button></p>`}</div>
+          <button type="button" onClick=${load}>${phrase("cancel")}</button></p>`}</div>
     </section>`;
 }
 
