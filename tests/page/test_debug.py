@@ -147,8 +147,10 @@ async def test_a_value_of_a_saved_state_is_changed_where_it_stands(page: Page, a
     await page.get_by_text("The whole state after this step").click()
     await page.get_by_role("button", name="Change confidence").click()
     await expect(page.get_by_label("Begin with")).to_have_value("after grade")
+    # It goes on there at once, without another click.
+    await expect(page.get_by_label("New value")).to_be_focused()
     await page.get_by_label("New value").fill("0")
-    await page.get_by_role("button", name="Run on").click()
+    await page.keyboard.press("Enter")
     await expect(page.get_by_label("The second", exact=True)).to_contain_text("confidence 0 %")
     # A step that does not read what is proposed for another proposes nothing of it.
     await page.goto(asked.at(f"/debug/runs/{run_id}"))

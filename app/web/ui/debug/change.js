@@ -36,9 +36,9 @@ export function Change({ trace, step, wish, done }) {
   const rows = changed ?? [[first, ""]];
   const [, name] = from.split(" ");
   const form = useRef(/** @type {HTMLElement | null} */ (null));
-  // Whoever asked for a change sees where it is made.
+  // Whoever asked for a change goes on where it is made.
   useEffect(() => {
-    if (wish) form.current?.scrollIntoView({ block: "nearest" });
+    if (wish) /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector("[aria-label='New value'], .main"))?.focus();
   }, []);
   useEffect(() => {
     if (!name) return;
