@@ -166,6 +166,7 @@ class PrunedBody(TypedDict):
     """Numbers of what is too old to be kept."""
 
     conversations: int
+    """Those that go as a whole."""
     steps: int
     """Answers whose steps go, at most: some may be those of these conversations."""
 

@@ -144,8 +144,9 @@ class RetentionRequest(Body):
     """How long conversations are to be kept after their last question, in days."""
 
     days: KeptDays
+    """In workspaces without a span of their own."""
     by_workspace: dict[WorkspaceId, KeptDays] = Field(default={}, max_length=1_000)
-    """Workspaces with a span of their own."""
+    """In these workspaces."""
     steps_days: KeptDays
     """For how long the steps of a question are kept."""
     dry_run: bool = False
