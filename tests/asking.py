@@ -101,6 +101,7 @@ async def read_health(services: Services) -> dict[str, Any]:
         services.admission,
         services.make_run_manager(),
         services.identities.sign_in,
+        services.settings,
     )
     return cast(dict[str, Any], json.loads(bytes(response.body)))
 

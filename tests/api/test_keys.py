@@ -327,8 +327,8 @@ async def test_keys_are_made_changed_and_revoked_by_administrators_of_everything
         assert (await client.get("/api/retention", headers=header)).status_code == 403
         wanted = {"days": 7, "steps_days": None}
         assert (await client.put("/api/retention", headers=header, json=wanted)).status_code == 403
-    for wrong in (0, -1, 1e9, "x"):
-        wanted = {"days": wrong, "steps_days": None}
+    for days in (0, -1, 1e9, "x"):
+        wanted = {"days": days, "steps_days": None}
         assert (await client.put("/api/retention", headers=mine, json=wanted)).status_code == 422
     assert (await client.get("/api/retention", headers=mine)).json()["steps_days"] == 30
     assert (await client.delete(path, headers=mine)).status_code == 204
