@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,13 +18,6 @@ from starlette.responses import Response
 from domain.text.languages import FOLDER, LANGUAGES, Language, read_file
 
 WEB = Path(__file__).parents[1] / "web"
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
-)
-"""The pages' Content-Security-Policy: no script but ours, and no text that becomes markup."""
 
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
@@ -46,6 +40,9 @@ _COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILIN
 _TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
 _IMPORT = re.compile(rb'^import [^"]*"(\.[^"]+)";$', re.MULTILINE)
+_SOON = re.compile(rb'^import\("\.(/[^"]+)"\);$', re.MULTILINE)
+_STYLE = b'<link rel="stylesheet" href="/web/base.css">'
+"""In its place stands the style itself: the first paint does not wait for another answer."""
 _SCRIPTS = b"<!-- scripts -->"
 """The line of a page in whose place stands what its browser fetches at once: else it would find one script after the
 other by what they import."""
@@ -91,9 +88,15 @@ def _read_files() -> tuple[str, dict[str, WebFile]]:
             files[path.relative_to(WEB).as_posix()] = content if path.parent.name == "vendor" else _shorten(content)
     version = sha256(b"".join([*files.values(), *(file.content for file in TEXTS.values())])).hexdigest()[:12]
     for page in [name for name in files if name.endswith(".html")]:
-        needed = sorted(_follow_imports(files, page.replace(".html", ".js")))
-        links = (f'<link rel="modulepreload" href="/web/{script}">' for script in needed)
-        shown = files[page].replace(_SCRIPTS, "\n".join(links).encode())
+        script = page.replace(".html", ".js")
+        needed = _follow_imports(files, script)
+        soon = [_follow_imports(files, each[1:].decode()) - needed for each in _SOON.findall(files[script])]
+        links = [f'<link rel="modulepreload" href="/web/{each}">' for each in sorted(needed)]
+        links += [
+            f'<link rel="modulepreload" fetchpriority="low" href="/web/{each}">' for each in sorted(set().union(*soon))
+        ]
+        shown = files[page].replace(_STYLE, b"<style>%b</style>" % files["base.css"])
+        shown = shown.replace(_SCRIPTS, "\n".join(links).encode())
         files[page] = shown.replace(b'"/web/', f'"/web/{version}/'.encode())
     return version, {name: _pack(_TYPES[PurePath(name).suffix], content) for name, content in files.items()}
 
@@ -112,6 +115,14 @@ def _follow_imports(files: Mapping[str, bytes], script: str) -> set[str]:
 VERSION, FILES = _read_files()
 """What the addresses of all files begin with, below `/web/`: other files are another version. And every file that a
 browser may ask for, by its path."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    f"style-src 'self' 'sha256-{b64encode(sha256(FILES['base.css'].content).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The pages' Content-Security-Policy: no script but ours, and no text that becomes markup."""
 
 
 @router.get("/")

@@ -41,6 +41,8 @@ const known = loadSteps();
 if (thread) known.then(() => showThread(thread));
 else showThread(thread);
 start();
+// Fetched at once, but after what the page begins with: the first question draws it.
+import("./ui/turns.js");
 
 function refresh() {
   listThreads();

@@ -203,8 +203,8 @@ async def test_what_opens_stands_beside_what_opened_it(page: Page, script: Scrip
     script.documents, script.blocks = DOCUMENTS, BLOCKS
     await page.set_viewport_size({"width": width, "height": 800})
     # Newer browsers take no button for the anchor of what it opens unless the style says so.
-    newer = f":where(*) {{ position-anchor: none; }}\n{FILES['base.css'].content.decode()}"
-    await page.route("**/base.css", lambda route: route.fulfill(body=newer, content_type="text/css"))
+    newer = FILES["ask.html"].content.decode().replace("<style>", "<style>:where(*) { position-anchor: none; }\n")
+    await page.route("**/", lambda route: route.fulfill(body=newer, content_type="text/html"))
     await page.goto(await script([done(f"One [1].\n\n{'More. ' * 400}\n\nTwo [2].", [citation(1), citation(2)])]))
     near = {"inside": True, "over": False}
 

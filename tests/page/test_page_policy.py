@@ -48,9 +48,13 @@ def test_the_files_of_others_are_those_that_were_taken() -> None:
 def test_a_browser_fetches_every_script_at_once_and_no_more_than_it_may(name: str, most: int) -> None:
     """Otherwise it would find one by one what they import."""
     page, needed = FILES[f"{name}.html"].content.decode(), follow_imports(f"{name}.js")
-    assert set(re.findall(rf'rel="modulepreload" href="/web/{VERSION}/(.*?)"', page)) == needed
+    soon = set[str]().union(*map(follow_imports, re.findall(r'^import\("\./(.*?)"\);$', OURS[f"{name}.js"], re.M)))
+    preload = rf'rel="modulepreload" {{}}href="/web/{VERSION}/(.*?)"'
+    assert set(re.findall(preload.format(""), page)) == needed
+    # What the first question needs comes after what the page begins with.
+    assert set(re.findall(preload.format('fetchpriority="low" '), page)) == soon - needed
     styles = re.findall(rf'rel="stylesheet" href="/web/{VERSION}/(.*?)"', page)
-    assert sum(len(FILES[path].compressed) for path in (*needed, f"{name}.html", *styles)) <= most
+    assert sum(len(FILES[path].compressed) for path in (*(needed | soon), f"{name}.html", *styles)) <= most
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -10,10 +10,10 @@ import { lazy } from "./lazy.js";
 import { Left, startNew } from "./left.js";
 import { SignIn } from "./sign-in.js";
 import { Tip } from "./tip.js";
-import { Turns } from "./turns.js";
-import { Starters } from "./welcome.js";
+import { Starters, Welcome } from "./welcome.js";
 
 const AssistantDialog = lazy(() => import("./assistant-dialog.js").then((module) => module.AssistantDialog));
+const Turns = lazy(() => import("./turns.js").then((module) => module.Turns));
 const Evidence = lazy(() => import("./evidence/evidence.js").then((module) => module.Evidence));
 
 /** The page: conversations and library on the left, the conversation in the middle, its evidence on the right. */
@@ -34,7 +34,7 @@ export function App() {
       <main class="middle ${isNew ? "fresh" : ""}">
         <${Bar} />
         <${Notices} />
-        <${Turns} />
+        ${isNew ? html`<div class="turns"><div class="column"><${Welcome} /></div></div>` : html`<${Turns} />`}
         <${Composer} />
         ${isNew && html`<${Starters} />`}
         <${Tip} />

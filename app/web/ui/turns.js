@@ -4,7 +4,6 @@ import { phrase } from "../lib/language.js";
 import { useStore } from "../lib/store.js";
 import { icon } from "./icon.js";
 import { Turn } from "./turn/turn.js";
-import { Welcome } from "./welcome.js";
 
 /** The conversation. */
 export function Turns() {
@@ -34,7 +33,6 @@ export function Turns() {
         ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>${phrase("try_again")}</button></p>`}
         ${thread?.earlier && html`<button type="button" class="earlier" onClick=${() => loadEarlier(20)}>${phrase("conversations.earlier")}</button>
           <p class="only-print">${phrase("conversations.not_printed")}</p>`}
-        ${thread && !turns.length && !thread.loading && !thread.trouble && html`<${Welcome} />`}
         ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} last=${turn.key === last} />`)}
       </div>
       ${working > 0 && isCut && html`<button type="button" class="to-end icon" aria-label=${phrase("turn.to_end")} title=${phrase("turn.to_end")} onClick=${() => end()?.scrollIntoView({ block: "end" })}>${icon("end")}</button>`}
