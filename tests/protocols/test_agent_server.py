@@ -188,7 +188,8 @@ async def test_threads_are_listed_in_the_order_that_the_client_wants(served: Ser
 
 
 async def test_the_events_of_a_run_tell_its_steps_and_its_text(served: Served) -> None:
-    stream = served.client.runs.stream(None, "fast", input=say(f"{QUESTION} Tell me."), stream_mode="events")
+    both: Any = ["events", "tools"]
+    stream = served.client.runs.stream(None, "fast", input=say(f"{QUESTION} Tell me."), stream_mode=both)
     told: list[Any] = [part.data async for part in stream if part.event == "events"]
     steps = [each["name"] for each in told if each["event"] == "on_chain_start"]
     assert (steps[:2], steps[-1]) == (["fast", "route"], "generate")

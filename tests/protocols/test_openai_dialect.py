@@ -139,6 +139,9 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served) ->
         ({"metadata": {"thread_id": "a\x00b"}}, "metadata.thread_id: String should match"),
         ({"metadata": {"workspace": ""}}, "metadata.workspace: String should match"),
         ({"n": 2}, "n: Input should be 1"),
+        ({"response_format": {"type": "json_object"}}, "An answer is text"),
+        ({"tool_choice": "required"}, "No tool of the client is called"),
+        ({"tool_choice": {"type": "function", "function": {"name": "title"}}}, "No tool of the client is called"),
     ]
     for options, says in cases:
         wanted: Any = {"model": "fast", "messages": [{"role": "user", "content": QUESTION}]} | options
@@ -146,6 +149,11 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served) ->
             await served.client.chat.completions.create(**wanted)
         assert caught.value.type == "invalid_request_error"
         assert caught.value.code
+
+
+async def test_a_form_that_an_answer_has_anyway_may_be_asked_for(served: Served) -> None:
+    kept: dict[str, Any] = {"response_format": {"type": "text"}, "tool_choice": "auto"}
+    assert "36 months" in (await send(served, QUESTION, **kept)).text
 
 
 async def test_what_is_not_there_is_refused(served: Served) -> None:

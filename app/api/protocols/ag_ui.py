@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run
-from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last
+from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last, read_texts
 from app.api.protocols.refusing import refuse_in, refuse_plainly
 from app.api.protocols.translating import encode_data, spell_result
 from app.api.schema.schemas import WorkspaceId
@@ -50,7 +50,7 @@ async def run_agent(
 ) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
     # A message without text holds nothing but calls of tools.
-    said = [(each.role, each.read_text()) for each in body.messages if each.role in SIDES and each.content]
+    said = read_texts(each for each in body.messages if each.role in SIDES and each.content)
     asked = await ask_last(request, conversations, said, mode, workspace)
     return respond_with_frames(Translation(body, asked).stream(), locate(asked.run))
 

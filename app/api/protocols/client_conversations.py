@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fastapi import Request
 from pydantic import BaseModel, model_validator
@@ -166,17 +166,35 @@ class Message(ClientModel):
         heard = not isinstance(given, dict) or given.get("role") in SIDES
         return given if heard else {"role": given.get("role")}
 
-    def read_text(self) -> str:
-        """Return the message's text. Raises `InputError` where it holds anything else."""
-        return join_text(self.content, ("text",), "\n") if isinstance(self.content, list) else self.content or ""
+    def read_text(self, *, asks: bool = True) -> str:
+        """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""
+        parts = self.content
+        return join_text(parts, ("text",), "\n", asks=asks) if isinstance(parts, list) else parts or ""
 
 
-def join_text(parts: Iterable[Part], kinds: Collection[str], between: str) -> str:
-    """Return the text of a message. Raises `InputError` where a part is of another kind."""
+class Readable(Protocol):
+    """A message of any protocol."""
+
+    @property
+    def role(self) -> str | None: ...
+
+    def read_text(self, *, asks: bool = True) -> str: ...
+
+
+def read_texts(messages: Iterable[Readable]) -> list[tuple[str, str]]:
+    """Return the role and text of each message. Raises `InputError` where the last one, which asks, holds anything
+    else. Earlier ones cannot be taken back, and may be answers of other models."""
+    heard = list(messages)
+    return [(str(each.role), each.read_text(asks=each is heard[-1])) for each in heard]
+
+
+def join_text(parts: Iterable[Part], kinds: Collection[str], between: str, *, asks: bool) -> str:
+    """Return the text of a message. Raises `InputError` where a part of one that `asks` is of another kind."""
     parts = list(parts)
-    if other := next((part.type for part in parts if part.type not in kinds), None):
+    other = next((part.type for part in parts if part.type not in kinds), None)
+    if asks and other is not None:
         raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
-    return between.join(part.text for part in parts)
+    return between.join(part.text for part in parts if part.type in kinds)
 
 
 def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], str]:
@@ -190,6 +208,6 @@ def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str,
     exchanges = [
         (text, answer)
         for (role, text), (following, answer) in pairwise(said)
-        if role == "user" and following == "assistant"
+        if role == "user" and following == "assistant" and text
     ]
     return exchanges, said[-1][1]

@@ -1,5 +1,6 @@
 """The Model Context Protocol's server, by its own package. Imported only where the protocol is spoken."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -51,6 +52,7 @@ from app.api.protocols.mcp_tools import (
     WhyArguments,
 )
 from app.api.schema.openapi import list_of
+from app.support.cancelling import end_tasks
 from askgraph import models
 from domain.documents import Document
 from domain.errors import AskgraphError
@@ -99,6 +101,11 @@ TOOLS = {
 }
 
 
+SILENCE = 5.0
+"""Seconds after which the step that still works is reported again: clients give up on what reports nothing, some after
+ten seconds."""
+
+
 async def serve_request(tools: Tools, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one HTTP request of a client. A client that leaves stops what it has asked for."""
     body = make_json_storable((await Request(scope, receive).body()).decode("utf-8", "replace")).encode()
@@ -126,13 +133,19 @@ def make_server(tools: Tools) -> Server[Any]:
         return await perform(tool, context, given.arguments or {})
 
     async def perform(tool: _Tool, context: ServerRequestContext, arguments: dict[str, Any]) -> CallToolResult:
-        steps = 0
+        steps, working = 0, ""
 
         async def report(step: str) -> None:
-            nonlocal steps
-            steps += 1
-            await context.session.report_progress(steps, message=step)
+            nonlocal steps, working
+            steps, working = steps + 1, step
+            await context.session.report_progress(steps, message=step or None)
 
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(SILENCE)
+                await report(working)
+
+        repeating = asyncio.create_task(repeat())
         try:
             tools.caller.require(tool.right)
             said = await tool.perform(tools, tool.arguments.model_validate(arguments), report)
@@ -145,6 +158,8 @@ def make_server(tools: Tools) -> Server[Any]:
             return _refuse(_explain(error))
         except Exception as error:
             raise _hide(error) from error
+        finally:
+            await end_tasks(repeating)
         return CallToolResult(content=[TextContent(text=said.text)], structured_content=said.data)
 
     async def list_resources(

@@ -31,7 +31,7 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last
+from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last, read_texts
 from app.api.protocols.refusing import InvalidRequest, refuse_in
 from app.api.protocols.translating import END, encode_data, list_url_citations, locate_evidence, read_finish
 from app.api.schema.schemas import ThreadId, WorkspaceId
@@ -93,6 +93,9 @@ class CompletionRequest(ClientModel):
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
     metadata: Metadata | None = None
+    response_format: dict[str, Any] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    function_call: str | dict[str, Any] | None = None
 
 
 class EmbeddingRequest(ClientModel):
@@ -128,7 +131,8 @@ async def get_model(name: str, modes: WorkspaceModesDep, scope: CallerScope) -> 
 @begins_run
 async def complete(body: CompletionRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    said = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]
+    refuse_form(body.response_format, body.tool_choice or body.function_call)
+    said = read_texts(message for message in body.messages if message.role in SIDES)
     metadata = body.metadata or Metadata()
     asked = await ask_last(request, conversations, said, body.model, metadata.workspace, metadata.thread_id)
     completion = Completion(body.model, str(request.base_url), asked)
@@ -169,6 +173,15 @@ async def embed(body: EmbeddingRequest, request: Request) -> Any:
     ]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
+
+
+def refuse_form(form: dict[str, Any] | None, choice: str | dict[str, Any] | None) -> None:
+    """Raise `InputError` for an answer in another form than text, which its client could not read."""
+    if form and form.get("type", "text") != "text":
+        raise InputError(f"An answer is text: the format {form['type']!r} cannot be kept. Leave it out.")
+    mode = choice.get("mode", "one tool") if isinstance(choice, dict) else choice
+    if mode not in (None, "auto", "none"):
+        raise InputError("No tool of the client is called: tool_choice can only be 'auto' or 'none'.")
 
 
 async def answer_whole(

@@ -17,8 +17,17 @@ from app.answering.manager import RunManager
 from app.api.asking.streams import locate, respond_with_frames
 from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Part, Told, ask_last, join_text
-from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens
+from app.api.protocols.client_conversations import (
+    SIDES,
+    Asked,
+    ClientModel,
+    Part,
+    Told,
+    ask_last,
+    join_text,
+    read_texts,
+)
+from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_form
 from app.api.protocols.translating import encode_named, list_url_citations, read_finish, spell_result
 from domain.errors import InputError, UnknownRun
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
@@ -55,11 +64,11 @@ class Item(ClientModel):
         is_message = not isinstance(given, dict) or given.get("type", "message") == "message"
         return given if is_message else {name: given[name] for name in ("type", "id") if name in given}
 
-    def read_text(self) -> str:
-        """Return the message's text. Raises `InputError` where it holds anything else."""
+    def read_text(self, *, asks: bool = True) -> str:
+        """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""
         if isinstance(self.content, str):
             return self.content
-        return join_text(self.content, ("input_text", "output_text"), "\n")
+        return join_text(self.content, ("input_text", "output_text"), "\n", asks=asks)
 
 
 class ResponseRequest(ClientModel):
@@ -74,17 +83,19 @@ class ResponseRequest(ClientModel):
     previous_response_id: str | None = None
     """Go on after this response."""
     metadata: Metadata | None = None
+    text: dict[str, Any] | None = None
+    tool_choice: str | dict[str, Any] | None = None
 
     def read_conversation(self, told: Mapping[str, str]) -> list[tuple[str, str]]:
         """Return who has said what. `told` has the answers that are only referred to, by the ids of their messages.
         Raises `InputError`."""
         if isinstance(self.input, str):
             return [("user", self.input)]
-        return [
-            ("assistant", told[item.id]) if item.id in told else (str(item.role), item.read_text())
+        return read_texts(
+            Item(role="assistant", content=told[item.id]) if item.id in told else item
             for item in self.input
             if item.id in told or item.role in SIDES
-        ]
+        )
 
     def list_referred(self) -> list[str]:
         """Return the ids of our messages that the input only refers to. Raises `InputError`."""
@@ -98,6 +109,7 @@ class ResponseRequest(ClientModel):
 @begins_run
 async def respond(body: ResponseRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
+    refuse_form((body.text or {}).get("format"), body.tool_choice)
     metadata, referred = body.metadata or Metadata(), body.list_referred()
     thread_id, is_whole = metadata.thread_id, body.previous_response_id is None
     told: dict[str, str] = {}

@@ -23,7 +23,16 @@ from app.api.dependencies import (
     get_caller,
     read_services,
 )
-from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Part, Told, ask_last, join_text
+from app.api.protocols.client_conversations import (
+    SIDES,
+    Asked,
+    ClientModel,
+    Part,
+    Told,
+    ask_last,
+    join_text,
+    read_texts,
+)
 from app.api.protocols.refusing import refuse_in, refuse_plainly
 from app.api.protocols.translating import END, encode_data, locate_evidence, read_finish
 from app.api.schema.schemas import WorkspaceId
@@ -47,10 +56,9 @@ class Message(ClientModel):
     role: Literal["system", "user", "assistant"]
     parts: list[Part]
 
-    def read_text(self) -> str:
-        """Return the message's text. Raises `InputError` where a user sends anything else."""
-        sent = self.parts if self.role == "user" else (part for part in self.parts if part.type == "text")
-        return join_text(sent, ("text",), "")
+    def read_text(self, *, asks: bool = True) -> str:
+        """Return the message's text. Raises `InputError` where a user who `asks` sends anything else."""
+        return join_text(self.parts, ("text",), "", asks=asks and self.role == "user")
 
 
 class ChatRequest(ClientModel):
@@ -68,7 +76,7 @@ class ChatRequest(ClientModel):
 @begins_run
 async def chat(body: ChatRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a chat."""
-    said = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]
+    said = read_texts(message for message in body.messages if message.role in SIDES)
     asked = await ask_last(request, conversations, said, body.mode, body.workspace)
     run = asked.run
     # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.

@@ -42,6 +42,7 @@ async def test_a_server_of_other_habits_serves_as_well(habit: Habit) -> None:
             said = await call(model, "stream", sink)
             assert "six weeks [1]." in said
             assert said.startswith("The notice")
+            assert said.count("[1].") == 1
             assert said.rstrip().endswith("[1].")
             assert "told" not in said
         assert len(server.requests) == 4, "what was learnt is kept"
@@ -117,6 +118,14 @@ async def test_marks_of_templates_are_words_where_code_speaks_of_them() -> None:
     spoken = "Write `<|im_end|>` at the end, and:\n```\n<think>\n<|eot_id|>\n```\nThat is all [1]."
     async with PROVIDER.open(3, habit=Habit("code", "", "", text=lambda text: spoken)) as (_, _, model):
         assert await call(model, "stream") == spoken
+
+
+async def test_a_refusal_within_a_stream_is_learnt() -> None:
+    [refusing] = [habit for habit in HABITS if habit.name == "no-system-200"]
+    async with PROVIDER.open(3, habit=refusing) as (server, _, model):
+        for _ in range(2):
+            assert await call(model, "stream") == WORDS
+        assert len(server.requests) == 3
 
 
 async def test_thoughts_without_signs_that_never_end_are_no_reply() -> None:

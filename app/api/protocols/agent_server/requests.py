@@ -98,14 +98,12 @@ class GivenMessage(BaseModel):
         """Return who says it, `user` or `assistant`; None where it is not heard."""
         return _SIDES.get(self.type)
 
-    def read_text(self) -> str:
-        """Return the message's text. Raises `InputError` where a user sends anything else."""
+    def read_text(self, *, asks: bool = True) -> str:
+        """Return the message's text. Raises `InputError` where a user who `asks` sends anything else."""
         if isinstance(self.content, str):
             return self.content
         parts = [Part(type="text", text=part) if isinstance(part, str) else part for part in self.content]
-        if self.side == "assistant":
-            parts = [part for part in parts if part.type == "text"]
-        return join_text(parts, ("text",), "\n")
+        return join_text(parts, ("text",), "\n", asks=asks and self.side == "user")
 
     def show(self) -> Message:
         """Return the message in the protocol's form, as it was sent."""
@@ -138,7 +136,8 @@ class RunInput(BaseModel):
         if any(each.type in ("system", "developer") and each.read_text().strip() for each in said):
             raise InputError("Instructions to the model belong into a mode or an assistant: send no system messages.")
         said = [*map(GivenMessage.model_validate, before), *said]
-        heard = [(str(each.side), each.read_text(), each) for each in said if each.side is not None]
+        sides = [each for each in said if each.side is not None]
+        heard = [(str(each.side), each.read_text(asks=each is sides[-1]), each) for each in sides]
         # An answer without text is what an agent has looked up.
         heard = [each for each in heard if each[0] == "user" or each[1].strip()]
         exchanges, question = split_conversation([(side, text) for side, text, _ in heard])

@@ -25,9 +25,9 @@ from domain.events import RESTART, Done, Event, ToolCalled, ToolReturned
 from domain.runs import ToolUse
 
 StreamMode = Literal[
-    "values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints", "events"
+    "values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints", "events", "tools"
 ]  # fmt: skip
-
+"""`tools`, which LangGraph's hooks for pages ask for, stays empty: `messages` and `custom` tell of tools."""
 
 _ATTEMPT = {"created_by": "system", "run_attempt": 1}
 
