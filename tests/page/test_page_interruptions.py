@@ -86,7 +86,7 @@ async def test_a_model_that_says_nothing_is_waited_for_with_a_word(
     note = page.locator(".turn .note")
     await expect(note).to_have_count(1)
     for said in (
-        "The language model did not answer",
+        "The language model's server reported an error",
         "routed without the language model.",
         "quoted from the documents",
     ):
