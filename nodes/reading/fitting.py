@@ -117,9 +117,13 @@ def _read_columns(wanted: frozenset[str], row: Unit, language: Language) -> str:
 def _is_about_another(asked: str, quoted: Sequence[Unit], units: Sequence[Unit], language: Language) -> bool:
     """Return True where a word of the question stands neither in the quote nor in headings over it, but in the title of
     the document and in the heading of another section: that is what it is about."""
-    unit = quoted[0]
+    unit, title = quoted[0], quoted[0].source["title"]
     above = (unit.source["text"][slice(*span)] for span in unit.above)
-    told = find_terms("\n".join((*(each.whole for each in quoted), *above, unit.section)), language)
-    title = find_terms(unit.source["title"], language)
+    headings = (each for each in above if each.lstrip("# ") != title)
+    told = find_terms("\n".join((*(each.whole for each in quoted), *headings, unit.section)), language)
     sections = {each.section for each in units if each.source["document_id"] == unit.source["document_id"]}
-    return bool(find_terms(asked, language) & title & find_terms("\n".join(sorted(sections)), language) - told)
+    return bool(
+        find_terms(asked, language)
+        & find_terms(title, language)
+        & find_terms("\n".join(sorted(sections)), language) - told
+    )

@@ -218,8 +218,8 @@ def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question
         ("What are all keys of the gate?", "The gate has a red key.", ""),
         (
             "What of tolls and taxes?",
-            "# Times\n\nTolls are due.\n\n# Taxes\n\nDue.",
-            "# Taxes\n\nTolls and taxes are due.",
+            "# Tolls and taxes\n\n## Times\n\nTolls are due.\n\n## Taxes\n\nDue.",
+            "# Tolls and taxes\n\nTolls and taxes are due.",
         ),
     ],
 )
