@@ -76,6 +76,8 @@ async def test_bad_requests_are_refused_in_the_protocols_form(client: AsyncOpenA
         ({"metadata": {"thread_id": "a\x00b"}}, openai.BadRequestError, "metadata.thread_id: String should match"),
         ({"background": True}, openai.BadRequestError, "background"),
         ({"conversation": "c"}, openai.BadRequestError, "conversation"),
+        ({"text": {"format": {"type": "json_object"}}}, openai.BadRequestError, "An answer is text"),
+        ({"tool_choice": "required"}, openai.BadRequestError, "No tool of the client is called"),
         ({"previous_response_id": "resp_none"}, openai.NotFoundError, "There is no run 'none'"),
     ]
     for given, kind, says in cases:

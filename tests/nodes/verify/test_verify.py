@@ -100,6 +100,17 @@ async def test_what_the_model_leaves_out_keeps_its_local_verdict(embedder: OnnxE
     assert (verdicts, status) == (["supported", "unsupported"], "unsupported")
 
 
+async def test_a_reply_that_judges_nothing_is_no_judgement(embedder: OnnxEmbedder) -> None:
+    judge = Judge(MISSES, leaves_out=(1,), answers=False)
+    runtime = make_runtime(embedder, [], Models(judge=cast(Any, judge)))
+    state = make_state(
+        answer=TRUE, outcome="answered", framing=Framing(opening=0, closing=0), sources=[SOURCE], citations=[]
+    )
+    update = await verify(state, runtime)
+    assert update["verification"]["claims"][0]["verdict"] == "supported"
+    assert any("judged none of the claims" in warning for warning in runtime.context.ledger.warnings)
+
+
 @pytest.mark.parametrize(
     ("judged", "verdict", "status"),
     [
