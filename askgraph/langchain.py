@@ -1,4 +1,4 @@
-"""LangChain's retriever, on the client.
+"""LangChain's retriever and LangGraph's node, both on the client.
 
 `langchain-core` is imported here and nowhere else in this package.
 """
@@ -8,12 +8,16 @@ from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field
+from typing_extensions import Unpack
 
 from askgraph.async_client import AsyncClient
+from askgraph.calls import Options
 from askgraph.client import Client
-from askgraph.models import Passage
+from askgraph.models import Answer, Passage
 
 
 class AskgraphRetriever(BaseRetriever):
@@ -61,6 +65,61 @@ class AskgraphRetriever(BaseRetriever):
         mine = {"k": self.k, "where": self.where, "document_ids": self.document_ids, "workspace": self.workspace}
         chosen = {**mine, **given}
         return {"limit": chosen.pop("k"), **chosen}
+
+
+class AskNode(Runnable[Any, dict[str, Any]]):
+    """A step that answers the last message of a human: a node of a LangGraph graph, or a link of a chain.
+
+    ::
+
+        graph.add_node("ask", AskNode(Client("https://ask.example.com"), mode="thorough"))
+
+    It reads `messages` and `thread_id` of the state, and returns an update of it: `messages` with the answer, whose
+    `response_metadata` says what the server said of it besides the text, and `thread_id`, by which the conversation
+    goes on where the state keeps it.
+    """
+
+    def __init__(self, client: Client | AsyncClient, **options: Unpack[Options]) -> None:
+        """`options` are those of `Client.ask`."""
+        self._client = client
+        self._asking = options
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Ask, and return the update. Raises `AskgraphError`."""
+        if isinstance(self._client, AsyncClient):
+            raise TypeError("This node has an AsyncClient. Run the graph with `ainvoke` or `astream`.")
+        client = self._client
+        return self._call_with_config(
+            lambda state: _as_update(client.ask(_read_question(state), **self._options(state))), input, config
+        )
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Ask, and return the update. Raises `AskgraphError`."""
+        if isinstance(self._client, Client):
+            return await super().ainvoke(input, config, **kwargs)
+        client = self._client
+
+        async def work(state: dict[str, Any]) -> dict[str, Any]:
+            return _as_update(await client.ask(_read_question(state), **self._options(state)))
+
+        return await self._acall_with_config(work, input, config)
+
+    def _options(self, state: dict[str, Any]) -> Options:
+        thread_id = state.get("thread_id")
+        return {**self._asking, "thread_id": thread_id} if thread_id else self._asking
+
+
+def _read_question(state: dict[str, Any]) -> str:
+    messages: Sequence[BaseMessage] = state["messages"]
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return message.text
+    raise ValueError("There is no message of a human in `messages` to answer.")
+
+
+def _as_update(answer: Answer) -> dict[str, Any]:
+    said = answer.model_dump(mode="json", exclude={"answer", "type"})
+    return {"messages": [AIMessage(answer.answer, response_metadata=said)], "thread_id": answer.thread_id}
 
 
 def _as_document(passage: Passage) -> Document:

@@ -1,9 +1,10 @@
 """What readers say of answers: kept, and told to a service that traces runs."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
-from domain.history.feedback import Complaint, Feedback, Rating
+from domain.history.feedback import Complaint, Feedback, RatedRun, Rating
 from domain.people.access import Caller
 
 
@@ -21,3 +22,8 @@ class FeedbackStore(Protocol):
 
     async def read(self, workspace_id: str, run_ids: Sequence[str]) -> dict[str, Feedback]:
         """Return the feedback on those of the runs that have any."""
+
+    async def list(
+        self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
+    ) -> Sequence[RatedRun]:
+        """Return rated runs, of one workspace or of all, the latest feedback first."""

@@ -121,6 +121,8 @@ def test_a_new_thread_or_workspace_is_begun_only_where_that_is_said(home: Path) 
     assert "'legal'" in run(home, "ask", "Hello!", "-w", "leagl", code=2).stderr
     assert "contracts-2024" in run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts", code=2).stderr
     run(home, "ask", "Hello!", "-w", "legal", "--thread", "contracts-2024")
+    assert "Nothing was rated" in run(home, "eval", "rated", "--rated", "7d").stdout
+    assert not (home / "rated").exists()
 
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:

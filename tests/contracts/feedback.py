@@ -1,13 +1,17 @@
 """The contract of `FeedbackStore`. An adapter's tests inherit from the class and provide the fixtures `feedback`, over
 an empty store, and `queue`, which keeps the runs."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from domain.errors import Forbidden, UnknownRun
 from domain.people.access import RIGHTS, Caller, Right
 from domain.ports.feedback import FeedbackStore
 from domain.ports.runs import RunQueue
-from tests.contracts.run_queue import begin
+from tests.contracts.run_queue import begin, end, request
+
+LONG_AGO = datetime.now(UTC) - timedelta(days=1)
 
 
 class FeedbackStoreContract:
@@ -35,3 +39,26 @@ class FeedbackStoreContract:
         for workspace_id, unknown in (("a", "another"), ("b", run_id)):
             with pytest.raises(UnknownRun):
                 await feedback.put(workspace_id, unknown, "up", None, "", Caller("ann"))
+
+    async def test_rated_runs_are_listed_the_latest_first(self, feedback: FeedbackStore, queue: RunQueue) -> None:
+        asked = [
+            request("one", question="First?"),
+            request("one", question="Second?"),
+            request("two", "b", question="Theirs?"),
+        ]
+        for each in asked:
+            assert await end(queue, await begin(queue, each))
+        for each in reversed(asked):
+            await feedback.put(
+                each.workspace_id, each.run_id, "up" if each is asked[1] else "down", None, "", Caller("ann")
+            )
+        everything = await feedback.list(None, LONG_AGO, 9)
+        assert [run.run_id for run in everything] == [each.run_id for each in asked]
+        assert [(run.thread_id, run.before, run.answer) for run in everything[:2]] == [
+            ("one", [], "36 months [1]."),
+            ("one", ["First?"], "36 months [1]."),
+        ]
+        assert [run.workspace_id for run in await feedback.list("b", LONG_AGO, 9)] == ["b"]
+        assert await feedback.list(None, LONG_AGO, 2) == everything[:2]
+        assert [run.run_id for run in await feedback.list(None, LONG_AGO, 9, "up")] == [asked[1].run_id]
+        assert await feedback.list(None, datetime.now(UTC) + timedelta(hours=1), 9) == []

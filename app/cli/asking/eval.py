@@ -9,16 +9,21 @@ from app.cli.support.options import JsonOption, check_workspace, new_cli
 from app.cli.support.running import as_command, print_result
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
+from app.evaluation.feedback_set import Exported, FeedbackSet
 from app.evaluation.report import check_folder, list_metrics, write_report
 from app.evaluation.scoring import explain, is_right, pair_up
 from app.evaluation.sets import read_sets
+from app.history.costs import parse_since
 from app.modes import read_modes
-from app.settings import read_settings
+from app.settings import Settings, read_settings
 from app.support.terminal import count, err, escape, new_table, out, print_table, shorten, show_progress
 from app.wiring.services import open_services
-from domain.errors import UnknownMode
+from app.wiring.stores import open_stores
+from domain.errors import InputError, UnknownMode
 from domain.profile import Profile
 
+MOST_RATED = 200
+"""Rated questions that a set is made of, the latest first."""
 MAX_FLIPS = 20
 """Changed or wrong questions that are named; the report has them all."""
 
@@ -43,18 +48,28 @@ async def measure(
         typer.Option(
             "--workspace",
             "-w",
-            help="Ask this workspace instead of those made of the set's files.",
+            help="Ask this workspace instead of those made of the set's files. With --rated: only its questions.",
             callback=check_workspace,
         ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the set's workspaces for the next run.")] = False,
+    rated: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SINCE",
+            help="Measure nothing: make a set of the questions that readers rated since then (7d, a date) and of the "
+            "library's files, or add to one.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Measure how well questions are answered.
+    """Measure how well questions are answered, or make a set of what readers rated.
 
     Covers retrieval, answers, abstention and citations.
     """
     settings = read_settings()
+    if rated is not None:
+        return await _write_rated(settings, sets, rated, workspace, limit or MOST_RATED)
     profiles = _find_profiles(profile or ["standard"], read_modes(settings))
     wanted = read_sets(sets, workspace=workspace, limit=limit)
     check_folder(out)
@@ -66,6 +81,37 @@ async def measure(
     print_notes(evaluated)
     page = write_report(evaluated, out, fingerprint)
     return print_result(partial(print_evaluation, page), evaluated, as_json=as_json, describe=list_metrics)
+
+
+async def _write_rated(
+    settings: Settings, folders: Sequence[str], since: str, workspace_id: str | None, limit: int
+) -> int:
+    if len(folders) != 1:
+        raise InputError("Name one folder to write the set to.")
+    folder = Path(folders[0])
+    async with open_stores(settings) as stores:
+        rated = await stores.feedback.list(workspace_id, parse_since(since), limit)
+        if not rated:
+            out.print("Nothing was rated since then.")
+            return 0
+        written = FeedbackSet(folder, stores.originals.read)
+        for each in dict.fromkeys(run.workspace_id for run in rated):
+            await written.add_library(each, await stores.catalog.list(each))
+    written.add_questions(rated)
+    print_written(folder, written.exported)
+    return 0
+
+
+def print_written(folder: Path, exported: Exported) -> None:
+    """Say what was written to a set, and what is missing."""
+    out.print(f"{count(exported.questions, 'question')} and {count(exported.files, 'file')} are in {folder}.")
+    if exported.left_out:
+        out.print(f"Left out: {count(exported.left_out, 'question')} that were answered by asking back.")
+    if exported.known:
+        out.print(f"There already, and left as they are: {count(exported.known, 'question')}.")
+    for source in exported.without_file:
+        out.print(f"Not kept, so not in the set: {escape(source)}")
+    out.print("Add the facts that answers have to hold (`must`), then: askgraph eval", escape(str(folder)))
 
 
 def _find_profiles(names: Sequence[str], modes: dict[str, Profile]) -> list[Profile]:

@@ -159,6 +159,7 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "audit.py",  # belongs to no workspace
         "keys.py",  # may open several
         "checkpoints/saved_states.py",  # checks the states of all workspaces, where asked to
+        "conversations/feedback.py",  # lists that of all workspaces, where asked to
         "conversations/run_log.py",  # sums costs
         "documents/store.py",  # measures what a key has stored, in whichever workspace
         "documents/originals.py",  # erases files that no document needs

@@ -1,13 +1,14 @@
 """What readers say of answers. A row goes with its run."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, LiteralString
 
 from psycopg.errors import ForeignKeyViolation
 
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.errors import Forbidden, UnknownRun
-from domain.history.feedback import Complaint, Feedback, Rating
+from domain.history.feedback import Complaint, Feedback, RatedRun, Rating
 from domain.people.access import Caller
 
 _COLUMNS: LiteralString = "rating, reason, comment, given_by, given_at"
@@ -36,6 +37,30 @@ _READ: LiteralString = f"""
     SELECT run_id, {_COLUMNS} FROM feedback
     WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
 """
+
+
+def _list(condition: LiteralString) -> LiteralString:
+    return f"""
+        SELECT f.workspace_id, f.run_id, r.thread_id, r.mode, r.question, r.answer, r.outcome, r.citations, {_COLUMNS},
+            ARRAY(
+                SELECT earlier.request -> 'turn' ->> 'question' FROM accepted_runs AS earlier
+                WHERE earlier.workspace_id = a.workspace_id AND earlier.thread_id = a.thread_id
+                    AND earlier.place < a.place
+                ORDER BY earlier.place
+            ) AS before
+        FROM (
+            SELECT * FROM feedback
+            WHERE {condition} AND given_at >= %(since)s AND (%(rating)s::text IS NULL OR rating = %(rating)s)
+            ORDER BY given_at DESC LIMIT %(limit)s
+        ) AS f
+        JOIN runs AS r USING (workspace_id, run_id)
+        JOIN accepted_runs AS a USING (workspace_id, run_id)
+        ORDER BY given_at DESC
+    """
+
+
+_LIST: LiteralString = _list("workspace_id = %(workspace_id)s")
+_LIST_EVERYWHERE: LiteralString = _list("%(workspace_id)s::text = ''")
 
 
 _OF_ANOTHER = "Somebody else has rated this answer. Changing that needs the right 'admin'."
@@ -74,3 +99,14 @@ class PostgresFeedbackStore:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_READ, run_ids=list(run_ids))
         return {row.pop("run_id"): Feedback(**row) for row in rows}
+
+    async def list(
+        self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
+    ) -> Sequence[RatedRun]:
+        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
+            rows = await session.fetch(
+                _LIST if workspace_id else _LIST_EVERYWHERE, since=since, limit=limit, rating=rating
+            )
+        return [
+            RatedRun(feedback=Feedback(**{name: row.pop(name) for name in _COLUMNS.split(", ")}), **row) for row in rows
+        ]
