@@ -11,8 +11,7 @@ from pydantic import SecretStr
 
 from app.answering.requests import Ask, collect
 from app.api.operating.health import readyz
-from app.history.steps import checkpoint_id_of, node_of, parent_id_of
-from app.history.thread_states import ThreadStates, locate_states
+from app.history.thread_states import ThreadStates
 from app.modes import merge_knobs
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -109,31 +108,6 @@ async def read_health(services: Services) -> dict[str, Any]:
 def vary(base: str = "standard", **knobs: Any) -> Profile:
     """A shipped mode with other knobs, as a mode of the test's own."""
     return Profile.model_validate(merge_knobs(MODES[base].model_dump(), knobs) | {"name": "own"})
-
-
-async def read_history(services: Services, thread_id: str, workspace_id: str = "default") -> list[dict[str, Any]]:
-    """The saved states of a thread, oldest first, without those in which LangGraph files an input: the node that made
-    each, and what it changed."""
-    await services.runs.states.flush(workspace_id, thread_id)
-    place = locate_states(workspace_id, thread_id)
-    found = [state async for state in services.runs.graph.aget_state_history(place)][::-1]
-    by_id = {checkpoint_id_of(state): state for state in found}
-    steps, values = [], dict[str, Any]()
-    for state in found:
-        if (state.metadata or {}).get("source") == "input":
-            continue
-        parent, old, values = parent_id_of(state), values, state.values
-        steps.append(
-            {
-                "checkpoint_id": checkpoint_id_of(state),
-                "parent_checkpoint_id": parent,
-                "run_id": values.get("run_id"),
-                "node": node_of(state, by_id.get(parent or "")),
-                "changed": {key: each for key, each in values.items() if key != "steps" and old.get(key, ...) != each},
-                "next": list(state.next),
-            }
-        )
-    return steps
 
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:

@@ -24,6 +24,7 @@ from app.api.perimeter.limits import add_limits
 from app.api.perimeter.watching import WATCH_SECONDS, WatchedResponse
 from app.api.schema.schemas import WorkspaceId
 from app.assistants import Assistants, WorkspaceModes
+from app.history.steps import HistoryReader
 from app.history.threads import Threads
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
@@ -274,6 +275,7 @@ ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: s
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 FeedbackDep = Annotated[FeedbackStore, Depends(_pick(lambda services: services.runs.feedback))]
 GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]
+HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
 IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
 MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]

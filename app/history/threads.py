@@ -1,6 +1,6 @@
 """Threads of a workspace: who may read, name and erase them."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from domain.errors import Forbidden, InputError, UnknownThread
 from domain.history.run_lists import read_cursor, write_cursor
@@ -36,6 +36,10 @@ class Threads:
         Raises `DatabaseUnavailable`.
         """
         return asker.groups is None or await self._store.is_open_to(asker, thread_id)
+
+    async def list_readable_steps(self, asker: Scope, run_ids: Set[str]) -> Set[str]:
+        """Return those of the runs whose states and tapes the asker may read. Raises `DatabaseUnavailable`."""
+        return await self._queue.list_readable(asker, run_ids, steps=True)
 
     async def list_readable(self, asker: Scope, turns: Sequence[Turn]) -> Sequence[Turn]:
         """Return those of a conversation's turns that the asker may read. Raises `DatabaseUnavailable`."""

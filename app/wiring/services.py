@@ -16,6 +16,7 @@ from app.answering.manager import RunManager
 from app.answering.parts import RunParts
 from app.assistants import Assistants, WorkspaceModes
 from app.history.forgetting import Forgetting
+from app.history.steps import HistoryReader
 from app.ingest.figure_pages import FigurePages
 from app.ingest.uploads import UploadRoom
 from app.modes import fit_modes, read_modes
@@ -168,6 +169,10 @@ class Services:
         from app.workbench.api import debug
 
         return debug.ROUTERS
+
+    def make_history_reader(self) -> HistoryReader:
+        """Make what reads the history of threads."""
+        return HistoryReader(self.runs.threads, self.runs.states, self.runs.saved_states)
 
     def make_forgetting(self) -> Forgetting:
         """Make what forgets documents and threads."""

@@ -42,5 +42,9 @@ class SavedStates(Protocol):
     async def count(self, workspace_id: str | None) -> int:
         """Of the workspace, or of all."""
 
-    def read(self, workspace_id: str | None) -> AsyncIterator[SavedState]:
-        """Of the workspace, or of all, by thread and oldest first, a few at a time."""
+    async def list_ids(self, workspace_id: str, thread_id: str, after: str, limit: int) -> list[str]:
+        """Return the ids of the thread's checkpoints past one, oldest first."""
+
+    def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
+        """Of the workspace, or of all, and of the thread where one is named; by thread and oldest first, a few at a
+        time."""

@@ -21,7 +21,7 @@ from domain.people.access import Caller
 from domain.people.limits import Limits
 from domain.ports.answers import AnswerCounts
 from domain.scope import Scope
-from tests.asking import QUESTION, ask, list_thread, read_history
+from tests.asking import QUESTION, ask, list_thread
 
 FOLLOW_UP = "And how long does its battery last?"
 
@@ -82,7 +82,7 @@ async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with_anywhere(
         assert record.answer == hit["answer"]
         follow_up = await ask(other, FOLLOW_UP, thread_id=hit["thread_id"])
         assert "Falke" in follow_up["standalone_question"]
-        steps = await read_history(other, hit["thread_id"])
+        steps = await other.make_history_reader().read("default", hit["thread_id"])
         assert [step["node"] for step in steps].count("cache") == 1
         runs = await list_thread(other, hit["thread_id"])
         assert [run.cached for run in runs] == [True, False]

@@ -27,7 +27,7 @@ from domain.execution.streams import StreamedEvent, order_of
 from domain.people.access import Caller
 from domain.runs import RunStatus
 from domain.scope import Scope
-from tests.asking import QUESTION, place_of, read_history, read_state, with_models
+from tests.asking import QUESTION, place_of, read_state, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -204,7 +204,7 @@ async def test_a_stop_ends_the_model_call_and_keeps_the_text_so_far(
     [turn] = await read_turns(process, started.thread_id)
     assert turn["stopped"]
     assert turn["answer"] == done["answer"]
-    steps = await read_history(process.services, started.thread_id)
+    steps = await process.services.make_history_reader().read("default", started.thread_id)
     assert steps[-1]["node"] == "stop"
     record = await process.services.runs.log.get("default", started.run_id)
     assert record is not None

@@ -17,7 +17,6 @@ from app.wiring.services import Services
 from app.workbench.fleet.fleet import Fleet
 from domain.errors import Unauthenticated
 from domain.people.access import Caller
-from tests.asking import read_history
 from tests.http_client import open_client
 
 SECRET = "7391"
@@ -88,6 +87,7 @@ def list_ways(run: dict[str, Any], step: str) -> list[tuple[str, str, dict[str, 
         ("GET", f"/api/runs/{run_id}/bundle", {}),
         ("POST", f"/api/runs/{run_id}/whatif", {"json": {}}),
         ("GET", f"/api/threads/{thread}", {}),
+        ("GET", f"/api/threads/{thread}/history", {}),
         ("POST", f"/api/threads/{thread}/replay", {"json": {"run_id": run_id, "tape": "strict"}}),
         ("POST", f"/api/threads/{thread}/replay", {"json": {"run_id": run_id}}),
         ("POST", f"/api/threads/{thread}/replay", {"json": {"checkpoint_id": step}}),
@@ -114,7 +114,7 @@ async def test_who_may_not_read_a_document_today_reads_no_turn_that_used_it(door
     run = await door.ask()
     assert SECRET in run["answer"]
     thread = run["thread_id"]
-    [*_, before, _] = await read_history(door.services, thread)
+    [*_, before, _] = await door.services.make_history_reader().read("default", thread)
     step = before["checkpoint_id"]
     for method, path, options in list_ways(run, step):
         status, text = await door.read(method, path, **options)
@@ -156,6 +156,7 @@ async def test_a_colleague_with_wider_rights_does_not_lock_me_out(door: Door) ->
     read = json.loads((await door.read("GET", f"/api/threads/{thread}"))[1])
     assert [turn["run_id"] for turn in read["turns"]] == [mine["run_id"]]
     for path in (
+        f"/api/threads/{thread}/history",
         f"/langgraph/threads/{thread}/state",
         f"/langgraph/threads/{thread}/history",
     ):

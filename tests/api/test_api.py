@@ -183,7 +183,7 @@ async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[s
 async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
     answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
     path = f"/api/threads/{answer['thread_id']}/replay"
-    steps = (await client.get(f"/api/runs/{answer['run_id']}/trace")).json()["steps"]
+    steps = (await client.get(f"/api/threads/{answer['thread_id']}/history")).json()["steps"]
     again = (await client.post(f"{path}?stream=false", json={"run_id": answer["run_id"], "tape": "strict"})).json()
     assert again.pop("comparison") == {"run_id": answer["run_id"], "identical": True, "differences": []}
     assert {**again, "timings": {}} == {**answer, "timings": {}}
@@ -195,9 +195,9 @@ async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
     [*_, (_, kind, data)] = parse_events((await client.post(path, json=changed)).text)
     assert (kind, data["code"]) == ("error", "not_on_tape")
     asked = {"question": "And of the Amsel?", "thread_id": answer["thread_id"]}
-    second = (await client.post("/api/chat?stream=false", json=asked)).json()["run_id"]
-    steps = (await client.get(f"/api/runs/{second}/trace")).json()["steps"]
-    follow_up = next(step["checkpoint_id"] for step in steps if step["node"] == "route")
+    await client.post("/api/chat?stream=false", json=asked)
+    steps = (await client.get(f"/api/threads/{answer['thread_id']}/history")).json()["steps"]
+    follow_up = next(step["checkpoint_id"] for step in reversed(steps) if step["node"] == "route")
     for body, status, code in (
         ({}, 422, "state_error"),
         ({"run_id": "unknown"}, 404, "unknown_run"),

@@ -31,6 +31,12 @@ async def test_a_run_tells_its_states_and_steps(services: Services, client: http
     missing = await client.get(f"{run}/states/rerank@2")
     assert (missing.status_code, "has no step 'rerank@2'" in missing.text) == (404, True)
 
+    history = f"/api/threads/{done['thread_id']}/history"
+    own = (await client.get(history, params={"run_id": done["run_id"]})).json()["steps"]
+    every = (await client.get(history)).json()["steps"]
+    assert own == [step for step in every if step["run_id"] == done["run_id"]]
+    assert 0 < len(own) < len(every)
+
 
 async def test_a_run_that_goes_on_is_traced_up_to_now(settings: Settings) -> None:
     async with serve_openai(rate=20, length=60) as server, open_services(with_models(settings, server)) as services:

@@ -47,6 +47,7 @@ KINDS = {
 
 OF_ONE = {
     ("get /api/threads/{thread_id}", "before"): "run",
+    ("get /api/threads/{thread_id}/history", "after"): "checkpoint",
     ("get /langgraph/threads/{thread_id}/history", "before"): "checkpoint",
     ("post /api/ui/chat", "id"): "chat",
     ("post /v1/responses", "input[].id"): "answer",

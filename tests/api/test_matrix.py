@@ -20,7 +20,6 @@ from app.workbench.api import debug
 from domain.assistants import Draft
 from domain.people.access import OWNER, RIGHTS, Caller, Right
 from domain.scope import Scope
-from tests.asking import read_history
 from tests.http_client import describe_api, open_client
 
 SECRET = "The vault of the Kestrel opens with the number 7731."
@@ -103,6 +102,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/threads": Endpoint("ask", IN_WORKSPACE),
     "get /api/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",)),
     "patch /api/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE | {"json": {"title": "Mine"}}, ("thread",)),
+    "get /api/threads/{thread_id}/history": Endpoint("ask", IN_WORKSPACE, ("thread",)),
     "delete /api/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",), frozenset({"admin"})),
     "post /api/threads/{thread_id}/replay": Endpoint(
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
@@ -315,7 +315,7 @@ async def fill(
     async with services.make_run_manager() as turns:
         done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))
     assert done["type"] == "done"
-    steps = await read_history(services, done["thread_id"], workspace)
+    steps = await services.make_history_reader().read(workspace, done["thread_id"])
     return {
         "document": str(report.document_id),
         "run": done["run_id"],

@@ -15,6 +15,7 @@ from app.api.schema.responses import (
     ErrorBody,
     FoundWordsBody,
     HealthBody,
+    HistoryBody,
     IngestBody,
 )
 from app.drawing.diagram import Layout
@@ -118,6 +119,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     thread = f"/api/threads/{answer['thread_id']}"
     check(models.Thread, (await client.get(thread)).json())
     check(models.ThreadSummary, (await client.patch(thread, json={"title": "Warranty"})).json())
+    check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
     check(list_of("documents", models.Document), (await client.get("/api/documents")).json())
     check(models.Document, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
     check(BlocksBody, (await client.get(f"/api/documents/{library['Station handbook']}/text")).json())

@@ -95,11 +95,11 @@ async def test_what_a_run_read_is_for_those_who_may_read_it(
             assert asked.status_code == 200, asked.text
             run_id, thread_id = asked.json()["run_id"], asked.json()["thread_id"]
             run, thread, saved = f"/api/runs/{run_id}", f"/api/threads/{thread_id}", f"/langgraph/threads/{thread_id}"
-            paths = [run, f"{run}/trace", f"{run}/bundle", f"{run}/why", f"{run}/events", thread]
+            paths = [run, f"{run}/trace", f"{run}/bundle", f"{run}/why", f"{run}/events", thread, f"{thread}/history"]
             paths += ["/api/runs", "/api/threads", saved, f"{saved}/state", f"{saved}/history", f"{saved}/runs"]
             steps = [
                 each["node"]
-                for each in (await client.get(f"{run}/trace", headers=as_member("board", "sales"))).json()["steps"]
+                for each in (await client.get(f"{thread}/history", headers=as_member("board"))).json()["steps"]
             ]
             paths += [f"{run}/states/{node}" for node in dict.fromkeys(steps) if node != "__start__"]
             for path in paths:

@@ -19,7 +19,6 @@ from domain.people.access import ApiKey
 from domain.runs import RunRequest
 from domain.scope import Scope
 from domain.state import blank_question, merge_state
-from tests.asking import read_history
 from tests.http_client import open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -131,7 +130,7 @@ async def served(module_services: Services) -> AsyncIterator[Served]:
             for asker in ASKERS:
                 asked = (await served.post(asker, "/api/chat?stream=false", {"question": QUESTION})).json()
                 thread = asked["thread_id"]
-                steps = await read_history(module_services, thread, "mine")
+                steps = await module_services.make_history_reader().read("mine", thread)
                 checkpoint = next(step["checkpoint_id"] for step in steps if step["node"] == "route")
                 changed = {"values": SET["set"], "checkpoint_id": checkpoint}
                 made = (await served.post("board", f"/langgraph/threads/{thread}/state", changed)).json()
@@ -174,7 +173,7 @@ async def test_what_read_the_secret_is_not_run_again_by_those_who_may_not_read_i
     asked = (await served.post("board", "/api/chat?stream=false", question)).json()
     assert SECRET in asked["answer"]
     thread = asked["thread_id"]
-    steps = await read_history(served.services, thread, "mine")
+    steps = await served.services.make_history_reader().read("mine", thread)
     checkpoint = next(step["checkpoint_id"] for step in steps if step["node"] == "route")
     served.ids["secret"] = {"run": asked["run_id"], "thread": thread, "checkpoint": checkpoint}
     for way, tried in WAYS.items():

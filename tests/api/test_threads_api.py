@@ -76,6 +76,15 @@ async def test_forty_turns_are_light_and_come_in_pages(client: httpx.AsyncClient
     assert (await get(client, path, before=page["next"]))["turns"] == whole.json()["turns"][:20]
     assert (await client.get(path, params={"before": "made up"})).status_code == 422
 
+    steps = (await get(client, f"{path}/history", limit=1000))["steps"]
+    paged: list[Any] = []
+    after = ""
+    while after is not None:
+        part = await get(client, f"{path}/history", limit=37, after=after)
+        paged, after = paged + part["steps"], part["next"]
+    assert paged == steps
+    assert len(steps) > 100
+
 
 async def test_conversations_are_listed_searched_and_named(client: httpx.AsyncClient) -> None:
     async def post(question: str) -> str:

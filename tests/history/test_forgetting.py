@@ -26,7 +26,7 @@ from domain.events import Done
 from domain.history.erasure import ERASED, Erasure, Needles, write_notice
 from domain.people.access import OWNER, Caller
 from domain.scope import Scope
-from tests.asking import ask, read_history, serve_models
+from tests.asking import ask, serve_models
 from tests.http_client import open_client
 
 SECRET = b"# Severance of Ottilie Quandt\n\nOttilie Quandt receives a severance of ninety thousand francs in March.\n"
@@ -117,7 +117,8 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
 
     assert (await ask(services, QUESTION, mode="desk"))["outcome"] == blind["outcome"] == "abstained"
     # A run that found it and did not tell of it keeps its answer, and loses its steps.
-    assert await read_history(services, beside["thread_id"]) == []
+    with pytest.raises(UnknownThread):
+        await services.make_history_reader().read("default", beside["thread_id"])
     assert beside["answer"] in after["accepted_runs"]
     async with open_client(make_app(services)) as client:
         turns = (await client.get(f"/api/threads/{thread_id}")).json()["turns"]
@@ -430,7 +431,7 @@ async def test_nothing_of_a_forgotten_thread_is_left(services: Services, documen
         assert (await client.delete(f"/api/threads/{mine['thread_id']}")).status_code == 404
     # The audit log says that somebody erased the thread.
     assert find(await dump(services), mine["thread_id"], branch, "nightingale") == [("audit_log", mine["thread_id"])]
-    assert (await read_history(services, other["thread_id"]))[0]
+    assert (await services.make_history_reader().read("default", other["thread_id"]))[0]
     with pytest.raises(UnknownThread):
         await services.make_forgetting().forget_thread("other", other["thread_id"])
 
@@ -554,7 +555,7 @@ async def branch_twice(services: Services, thread_id: str) -> list[str]:
     made = [thread_id]
     async with services.make_run_manager() as manager:
         for sufficient in (0.2, 0.3):
-            steps = await read_history(services, made[-1])
+            steps = await services.make_history_reader().read("default", made[-1])
             checkpoint_id = next((step for step in steps if step["node"] == "rerank"), steps[-1])["checkpoint_id"]
             changes = {"profile.grade.sufficient": sufficient}
             replayer = services.make_replayer(manager)

@@ -21,7 +21,7 @@ from domain.history.retention import Policy, Pruned
 from domain.runs import RunRequest
 from domain.scope import Scope
 from domain.state import TurnInput
-from tests.asking import ask, read_history
+from tests.asking import ask
 
 TABLES = ["threads", "runs", "tapes", "accepted_runs", "state_packs"]
 MONTH = Policy(timedelta(days=30))
@@ -181,7 +181,7 @@ async def test_older_runs_lose_their_steps_and_tapes_and_the_conversation_goes_o
 ) -> None:
     said = await converse(services, 3)
     thread_id = said[0]["thread_id"]
-    full = await read_history(services, thread_id)
+    full = await services.make_history_reader().read("default", thread_id)
     for table, column in (("state_packs", "saved_at"), ("runs", "started_at")):
         moved = f"UPDATE {table} SET {column} = {column} - interval '60 days' WHERE run_id = ANY (%s)"
         await query(database_url, moved, [said[0]["run_id"], said[2]["run_id"]])
@@ -193,7 +193,7 @@ async def test_older_runs_lose_their_steps_and_tapes_and_the_conversation_goes_o
     assert pruned == planned
     # Of the last run, too, the tape; its states are what the next turn begins from.
     assert (pruned.threads, pruned.runs, pruned.tapes, pruned.states) == (0, 0, 2, len(STEPS) + 1)
-    left = await read_history(services, thread_id)
+    left = await services.make_history_reader().read("default", thread_id)
     assert [step["checkpoint_id"] for step in left] == [step["checkpoint_id"] for step in full[len(STEPS) :]]
     assert left[1:] == full[len(STEPS) + 1 :]
     for options in ({"tape": "strict"}, {"tape": "off"}):

@@ -11,12 +11,17 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from app.adapters.postgres.checkpoints.packs import Owner, Pack
 from app.answering.requests import collect
 from app.history.state_check import Failure, check_states, describe_state_check
+from app.history.steps import HistoryStep
 from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
 from domain.errors import StateError
 from domain.events import Done
 from domain.state import STATE_VERSION
-from tests.asking import ask, read_history
+from tests.asking import ask
+
+
+async def read_steps(services: Services, thread_id: str) -> list[HistoryStep]:
+    return await services.make_history_reader().read("default", thread_id)
 
 
 async def repack(database_url: str, change: Callable[[Pack], None]) -> None:
@@ -42,7 +47,7 @@ async def run_on(services: Services, thread_id: str, checkpoint_id: str, **optio
 @pytest.mark.usefixtures("library")
 async def test_a_state_of_a_newer_version_is_not_run_on_from(services: Services, database_url: str) -> None:
     thread_id = (await ask(services))["thread_id"]
-    last = (await read_history(services, thread_id))[-2]
+    last = (await read_steps(services, thread_id))[-2]
     serde = JsonPlusSerializer()
 
     def renumber(pack: Pack) -> None:
@@ -62,7 +67,7 @@ async def test_an_examination_names_what_cannot_be_run_on_from(services: Service
     healthy = await check_states(services.runs.saved_states, None)
     assert healthy.failed == 0
     graph = services.runs.graph
-    retrieved = next(step for step in await read_history(services, thread_id) if step["node"] == "retrieve")
+    retrieved = next(step for step in await read_steps(services, thread_id) if step["node"] == "retrieve")
     place: Any = {
         "configurable": {
             "thread_id": thread_id, "workspace_id": "default", "checkpoint_id": retrieved["checkpoint_id"]

@@ -18,7 +18,7 @@ from app.settings import Settings
 from app.wiring.services import Services
 from domain.execution.streams import order_of
 from domain.runs import RunStatus
-from tests.asking import list_thread, read_history
+from tests.asking import list_thread
 from tests.conftest import find_programs
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -130,7 +130,7 @@ async def check_whole(services: Services, run: Read) -> RunStatus:
     assert "36 months" in done["answer"]
     restarts = [event for event in run.events if event["type"] == "correction" and event["reason"] == "restart"]
     assert len(restarts) == 1
-    steps = await read_history(services, run.thread_id)
+    steps = await services.make_history_reader().read("default", run.thread_id)
     [turn] = next(step["changed"]["turns"] for step in reversed(steps) if "turns" in step["changed"])
     assert (turn["run_id"], turn["answer"]) == (run.run_id, done["answer"])
     assert [step["node"] for step in steps if not step["next"]] == ["generate"]

@@ -23,7 +23,7 @@ from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from app.workbench.replay.replay import Replay
 from domain.scope import Scope
-from tests.asking import ask, read_history
+from tests.asking import ask
 
 DUMP = Path(__file__).with_name("release.sql.xz")
 
@@ -54,7 +54,7 @@ async def fill(services: Services) -> dict[str, Any]:
     cached = await ask_and_print(services, question)
     assert cached["cached"]
     other = await ask_and_print(services, "Where does the cellar key hang?", scope=Scope("other"))
-    steps = await read_history(services, thorough["thread_id"])
+    steps = await services.make_history_reader().read("default", thorough["thread_id"])
     graded = next(step["checkpoint_id"] for step in steps if step["node"] == "grade")
     wanted = Replay("default", thorough["thread_id"], graded, changes={"profile.rerank.keep": 2}, mode="standard")
     async with services.make_run_manager() as manager:

@@ -24,7 +24,6 @@ from app.wiring.services import Services, open_services
 from domain.assistants import Draft
 from domain.people.access import OWNER
 from domain.scope import Scope
-from tests.asking import read_history
 from tests.conftest import create_database
 from tests.http_client import open_client
 from tests.upgrades.record import DUMP
@@ -73,9 +72,12 @@ async def post_chat(client: httpx.AsyncClient, question: str, **options: Any) ->
     return dict(response.json())
 
 
-async def read_steps(services: Services, run: dict[str, Any], workspace: str = "default") -> list[dict[str, Any]]:
-    steps = await read_history(services, run["thread_id"], workspace)
-    return [step for step in steps if step["run_id"] == run["run_id"]]
+async def read_steps(
+    client: httpx.AsyncClient, run: dict[str, Any], workspace: str = "default"
+) -> list[dict[str, Any]]:
+    response = await client.get(f"/api/threads/{run['thread_id']}/history?workspace={workspace}")
+    assert response.status_code == 200, response.text
+    return [step for step in response.json()["steps"] if step["run_id"] == run["run_id"]]
 
 
 async def replay(client: httpx.AsyncClient, run: dict[str, Any], **body: Any) -> dict[str, Any]:
@@ -118,9 +120,9 @@ async def test_every_saved_state_can_be_run_on_from(services: Services) -> None:
     assert found.failures == []
 
 
-async def test_history_of_old_threads_is_read(services: Services, runs: Runs) -> None:
+async def test_history_of_old_threads_is_shown(client: httpx.AsyncClient, runs: Runs) -> None:
     nodes = {
-        name: [step["node"] for step in await read_steps(services, run, "other" if name == "other" else "default")]
+        name: [step["node"] for step in await read_steps(client, run, "other" if name == "other" else "default")]
         for name, run in runs.items()
     }
     assert nodes["standard"] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
@@ -132,7 +134,7 @@ async def test_history_of_old_threads_is_read(services: Services, runs: Runs) ->
     assert nodes["cached"] == ["cache"]
     assert (nodes["branch"][0], nodes["branch"][-1]) == ("fork", "generate")
     for name, run in runs.items():
-        steps = await read_steps(services, run, "other" if name == "other" else "default")
+        steps = await read_steps(client, run, "other" if name == "other" else "default")
         assert [step["changed"]["answer"] for step in steps if "answer" in step["changed"]][-1] == run["answer"]
 
 
@@ -142,7 +144,7 @@ async def test_old_runs_have_outcomes(client: httpx.AsyncClient, services: Servi
         workspace = "other" if name == "other" else "default"
         outcome = run["outcome"]
         state: dict[str, Any] = {}
-        for step in await read_steps(services, run, workspace):
+        for step in await read_steps(client, run, workspace):
             state |= step["changed"]
         assert (name, state["outcome"]) == (name, outcome)
         assert state["turns"][-1]["outcome"] == outcome
@@ -194,8 +196,8 @@ async def test_a_run_without_a_tape_is_refused(client: httpx.AsyncClient, runs: 
     assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_tape")
 
 
-async def test_an_old_checkpoint_can_be_forked(client: httpx.AsyncClient, services: Services, runs: Runs) -> None:
-    steps = await read_steps(services, runs["thorough"])
+async def test_an_old_checkpoint_can_be_forked(client: httpx.AsyncClient, runs: Runs) -> None:
+    steps = await read_steps(client, runs["thorough"])
     retrieve = next(step["checkpoint_id"] for step in steps if step["node"] == "retrieve")
     branch = await replay(client, runs["thorough"], checkpoint_id=retrieve, set={"profile.rerank.keep": 2})
     assert "130 euros" in branch["answer"]

@@ -8,12 +8,13 @@ import psycopg
 import pytest
 
 from app.answering.requests import Ask, collect
+from app.history.steps import HistoryStep
 from app.settings import Settings
 from app.wiring.services import Services
 from app.workbench.replay.replay import Replay
 from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.events import Done, Event
-from tests.asking import read_history, read_state, steps_of
+from tests.asking import read_state, steps_of
 
 QUESTION = "How long is the warranty of the Falke?"
 
@@ -25,8 +26,8 @@ async def answered(services: Services, library: dict[str, str]) -> Done:
     return ended
 
 
-async def find_step(services: Services, thread_id: str, node: str) -> dict[str, Any]:
-    return next(s for s in await read_history(services, thread_id) if s["node"] == node)
+async def find_step(services: Services, thread_id: str, node: str) -> HistoryStep:
+    return next(s for s in await services.make_history_reader().read("default", thread_id) if s["node"] == node)
 
 
 async def run_on(
@@ -51,7 +52,7 @@ async def replay(services: Services, thread_id: str, node: str, **options: Any) 
 
 
 async def test_history_names_each_node_what_it_changed_and_how_long_it_took(services: Services, answered: Done) -> None:
-    steps = await read_history(services, answered["thread_id"])
+    steps = await services.make_history_reader().read("default", answered["thread_id"])
     assert [s["node"] for s in steps] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
     assert [s["next"] for s in steps] == [["route"], ["retrieve"], ["rerank"], ["grade"], ["generate"], []]
     by_node = {s["node"]: s for s in steps}
@@ -59,6 +60,7 @@ async def test_history_names_each_node_what_it_changed_and_how_long_it_took(serv
     assert set(by_node["retrieve"]["changed"]) == {"candidates", "queries_tried"}
     assert set(by_node["rerank"]["changed"]) == {"candidates", "sources"}
     assert by_node["generate"]["changed"]["answer"] == answered["answer"]
+    assert all(s["ms"] is not None and s["ms"] > 0 for s in steps[1:])
     assert {s["run_id"] for s in steps} == {answered["run_id"]}
 
 
@@ -81,7 +83,7 @@ async def test_a_changed_confidence_takes_another_edge(services: Services, answe
 
 async def test_a_branch_can_be_replayed_itself(services: Services, answered: Done) -> None:
     branch = await replay(services, answered["thread_id"], "route", changes={"profile.rerank.keep": 2})
-    steps = await read_history(services, branch["thread_id"])
+    steps = await services.make_history_reader().read("default", branch["thread_id"])
     assert steps[0]["node"] == "fork"
     again = await replay(services, branch["thread_id"], "fork")
     assert again["answer"] == branch["answer"]
@@ -121,7 +123,7 @@ async def test_a_node_runs_again_with_its_saved_input(services: Services, answer
     changes = {"profile.rerank.keep": "1"}
     ended, ran = await replay_run(services, answered["run_id"], node="rerank", changes=changes)
     assert ran == ["rerank", "grade", "generate"]
-    steps = await read_history(services, ended["thread_id"])
+    steps = await services.make_history_reader().read("default", ended["thread_id"])
     assert [len(step["changed"]["sources"]) for step in steps if "sources" in step["changed"]][-1] == 1
     record = await services.runs.log.get("default", ended["run_id"])
     assert record is not None
@@ -164,7 +166,7 @@ async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services
         asked = Ask("And how long does its battery last?", thread_id=answered["thread_id"])
         ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
-    steps = await read_history(services, ended["thread_id"])
+    steps = await services.make_history_reader().read("default", ended["thread_id"])
     for node in ("__start__", "retrieve"):
         step = [s for s in steps if s["node"] == node][-1]
         again, _ = await run_on(services, ended["thread_id"], step["checkpoint_id"])
@@ -252,15 +254,20 @@ async def count_threads(settings: Settings) -> Any:
         return await (await connection.execute(query)).fetchone()
 
 
+@pytest.mark.parametrize("operation", ["history", "replay"])
 async def test_a_connection_that_ends_while_states_are_read_is_an_error_of_ours(
-    services: Services, settings: Settings, answered: Done
+    services: Services, settings: Settings, answered: Done, operation: str
 ) -> None:
     thread = answered["thread_id"]
     step = await find_step(services, thread, "retrieve")
     async with await connect(settings) as connection:
         # The thread is found, then its states are waited for: that wait is what ends.
         await connection.execute("LOCK TABLE state_packs IN ACCESS EXCLUSIVE MODE")
-        work: asyncio.Task[Any] = asyncio.create_task(run_on(services, thread, step["checkpoint_id"]))
+        work: asyncio.Task[Any] = asyncio.create_task(
+            services.make_history_reader().read("default", thread)
+            if operation == "history"
+            else run_on(services, thread, step["checkpoint_id"])
+        )
         ended = 0
         while not ended and not work.done():
             cursor = await connection.execute(
@@ -307,14 +314,25 @@ async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continue
     services: Services, answered: Done
 ) -> None:
     thread = await save_without(services, answered, "retrieve", *LATER_FIELDS)
-    [step] = await read_history(services, thread)
+    [step] = await services.make_history_reader().read("default", thread)
     assert step["next"] == ["rerank"]
+    assert step["ms"] is None
     assert (await replay(services, thread, "fork"))["answer"] == answered["answer"]
     async with services.make_run_manager() as turns:
         asked = Ask("How long does the battery of the Falke last?", thread_id=thread)
         ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
     assert "14 months" in ended["answer"]
+
+
+async def test_steps_of_another_shape_are_shown(services: Services, answered: Done) -> None:
+    await services.runs.graph.aupdate_state(
+        {"configurable": {"thread_id": answered["thread_id"], "workspace_id": "default"}},
+        {"steps": [{"name": "x"}]},
+        as_node="reconcile",
+    )
+    steps = await services.make_history_reader().read("default", answered["thread_id"])
+    assert steps[-1]["ms"] is None
 
 
 async def test_a_state_that_this_version_cannot_run_is_refused(services: Services, answered: Done) -> None:

@@ -29,7 +29,7 @@ from domain.errors import StateError, UnknownRun, UnknownTape
 from domain.events import Done, Event, Failed
 from domain.execution.budget import Budget
 from graphs.answer import build_answer_graph
-from tests.asking import QUESTION, ask, read_history, with_graph, with_models
+from tests.asking import QUESTION, ask, with_graph, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -88,7 +88,7 @@ async def test_a_run_without_a_model_is_repeated_whatever_became_of_the_document
     await change_library(services)
     for run in runs:
         assert await rehearse(services, run["run_id"]) == []
-    steps = await read_history(services, runs[3]["thread_id"])
+    steps = await services.make_history_reader().read("default", runs[3]["thread_id"])
     for step in steps:
         if step["run_id"] == runs[3]["run_id"] and step["next"]:
             assert await rehearse(services, runs[3]["run_id"], checkpoint_id=step["checkpoint_id"]) == []

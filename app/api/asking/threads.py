@@ -1,4 +1,4 @@
-"""Threads: the list of conversations, and their turns."""
+"""Threads: the list of conversations, their turns and saved states."""
 
 from typing import Annotated, Any
 
@@ -10,12 +10,14 @@ from app.api.dependencies import (
     DocumentsDep,
     DryRun,
     FeedbackDep,
+    HistoryDep,
     ThreadsDep,
     needs,
     read_services,
 )
 from app.api.schema.descriptions import describe, describe_erasure, describe_turn
 from app.api.schema.openapi import answer_with
+from app.api.schema.responses import HistoryBody
 from app.api.schema.schemas import ThreadId, TitleRequest
 from app.history.since import tell_since
 from askgraph import models
@@ -68,6 +70,21 @@ async def rename_thread(
 ) -> dict[str, Any]:
     """Name a conversation."""
     return describe(await threads.rename(scope, thread_id, body.title))
+
+
+@reading.get("/{thread_id}/history", **answer_with(HistoryBody, "The steps.", 404))
+async def read_history(
+    thread_id: ThreadId,
+    history: HistoryDep,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+    after: Annotated[str, Query(max_length=200, description="The `next` of the page before.")] = "",
+    run_id: Annotated[str | None, Query(max_length=200, description="Only the steps of this run.")] = None,
+) -> dict[str, Any]:
+    """List saved steps of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
+    steps, following = await history.read_page(scope.workspace_id, thread_id, scope.groups, limit=limit, after=after)
+    steps = [step for step in steps if run_id in (None, step["run_id"])]
+    return {"thread_id": thread_id, "steps": steps, "next": following}
 
 
 @erasing.delete("/{thread_id}", **answer_with(models.Erasure, "What was erased, and the proof.", 404, 409))

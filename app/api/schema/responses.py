@@ -6,6 +6,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from app.history.steps import HistoryStep
 from askgraph import models
 from domain.documents import Unseen
 from domain.library.browsing import Choice, Folder
@@ -117,6 +118,15 @@ class AcceptedIngestBody(IngestBody):
     """The files that are read later, and reports of those that were refused."""
 
     ingestions: list[models.Ingestion]
+
+
+class HistoryBody(TypedDict):
+    """Saved steps of a thread, oldest first."""
+
+    thread_id: str
+    steps: list[HistoryStep]
+    next: str | None
+    """The `after` of the steps that follow; null at the end."""
 
 
 class ModeBody(TypedDict):

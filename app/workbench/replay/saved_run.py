@@ -34,7 +34,7 @@ class SavedStep:
     number: int
     """The graph's number of the step."""
     node: str
-    """The node that made it, or one of the other names that `node_of` gives."""
+    """The node that made it, or one of the other names that `HistoryStep.node` lists."""
     values: Mapping[str, Any]
     """The whole state in the shape of today."""
     next: tuple[str, ...]

@@ -22,7 +22,18 @@ _LIST: LiteralString = """
     SELECT workspace_id, thread_id, number, namespace, run_id, checkpoints FROM state_packs
     WHERE (workspace_id, thread_id, number) > (%(after)s, %(after_thread)s, %(after_number)s)
         AND (%(only)s::text IS NULL OR workspace_id = %(only)s)
+        AND (%(within)s::text IS NULL OR thread_id = %(within)s)
     ORDER BY workspace_id, thread_id, number LIMIT %(page)s
+"""
+
+_LIST_IDS: LiteralString = """
+    WITH saved AS (
+        SELECT id, number, position FROM state_packs CROSS JOIN unnest(checkpoints) WITH ORDINALITY AS c (id, position)
+        WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND namespace = ''
+    )
+    SELECT id FROM saved
+    WHERE %(after)s = '' OR (number, position) > (SELECT number, position FROM saved WHERE id = %(after)s)
+    ORDER BY number, position LIMIT %(limit)s
 """
 
 
@@ -38,13 +49,19 @@ class PostgresSavedStates:
             [row] = await session.fetch(_COUNT, only=workspace_id)
         return int(row["states"])
 
-    async def read(self, workspace_id: str | None) -> AsyncIterator[SavedState]:
+    async def list_ids(self, workspace_id: str, thread_id: str, after: str, limit: int) -> list[str]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST_IDS, thread_id=thread_id, after=after, limit=limit)
+        return [row["id"] for row in rows]
+
+    async def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
         last: Mapping[str, Any] = {"workspace_id": "", "thread_id": "", "number": 0}
         while True:
             async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
                 rows = await session.fetch(
                     _LIST,
                     only=workspace_id,
+                    within=thread_id,
                     page=PAGE,
                     after=last["workspace_id"],
                     after_thread=last["thread_id"],
