@@ -104,10 +104,11 @@ class Asking:
 
     async def _take_turn(self, question: Question, asked: str, thread_id: str) -> AnswerState:
         """Ask in the thread, where `question` is, with a run of its own: generate tells by it what is a follow-up."""
+        chosen = None if question.pdf is None else [self._shelf.chosen[question.pdf]]
         turn = TurnInput(
             run_id=str(uuid4()),
             question=asked,
-            scope=Scope(self._shelf.find_workspace(question)).to_json(),
+            scope=Scope.within(self._shelf.find_workspace(question), chosen).to_json(),
             mode=self._profile.name,
             profile=self._profile.model_dump(),
         )

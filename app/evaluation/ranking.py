@@ -14,6 +14,22 @@ def find_recall(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -
     return sum(doc in relevant for doc in ranking[:depth]) / len(relevant)
 
 
+def find_precision(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> float:
+    """Return the share of the first `depth` of the ranking that is relevant; a shorter ranking counts as `depth` long.
+
+    Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), section 8.4.
+    """
+    return sum(grades.get(doc, 0) > 0 for doc in ranking[:depth]) / depth
+
+
+def find_reciprocal_rank(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> float:
+    """Return 1 / the rank of the first relevant document, or 0 if the first `depth` hold none.
+
+    Voorhees, The TREC-8 Question Answering Track Report (1999). Its mean over questions is the MRR.
+    """
+    return next((1 / rank for rank, doc in enumerate(ranking[:depth], 1) if grades.get(doc, 0) > 0), 0.0)
+
+
 def find_ndcg(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> float:
     """Return the discounted cumulative gain of the first `depth`, divided by that of the best possible ranking.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.evaluation.asking import Outcome
 from app.evaluation.practical import is_useful, list_flaws, score_usefulness
-from app.evaluation.ranking import find_ndcg, find_recall
+from app.evaluation.ranking import find_ndcg, find_precision, find_recall, find_reciprocal_rank
 from app.evaluation.sets import EvaluationSet, Question
 from domain.state import add_costs
 from domain.text.markers import strip_markers
@@ -94,15 +94,18 @@ def average(rows: Collection[Metrics]) -> Metrics:
 def score_rankings(pairs: Sequence[Pair]) -> dict[str, Metrics]:
     """Return the metrics of each question that has relevant documents, by its id.
 
-    These are recall@10 and ndcg@10 as `app.evaluation.ranking` defines them, and all@10, which is 1 if every relevant
-    document is among the first ten.
+    These are precision@5, recall@5, recall@10, mrr@10 and ndcg@10 as `app.evaluation.ranking` defines them, and
+    all@10, which is 1 if every relevant document is among the first ten.
     """
     rows: dict[str, Metrics] = {}
     for question, outcome in pairs:
         grades, found = question.grades, outcome.ranking
         if any(grades.values()):
             rows[question.id] = {
+                "precision@5": find_precision(grades, found, 5),
+                "recall@5": find_recall(grades, found, 5),
                 "recall@10": (recall := find_recall(grades, found, 10)),
+                "mrr@10": find_reciprocal_rank(grades, found, 10),
                 "ndcg@10": find_ndcg(grades, found, 10),
                 "all@10": float(recall == 1),
             }

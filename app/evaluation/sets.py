@@ -60,6 +60,8 @@ class Question(_Row):
     answerable: bool | None = None
     """False if the right behaviour is to abstain; None if not known."""
     relevant: Annotated[tuple[Relevant, ...], BeforeValidator(_read_relevant)] = ()
+    pdf: str | None = None
+    """Stem of the PDF that the user has chosen."""
     library: str = ""
     """The folder below `files/` that the question is about. A set with libraries is a practical one."""
     before: tuple[str, ...] = ()

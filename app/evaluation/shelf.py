@@ -28,6 +28,8 @@ class Shelf:
     """The workspace of each library of a practical set, by its name."""
     document_ids: Mapping[str, str] = field(default_factory=dict)
     """The set's name of each document, by the library's id."""
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    """The library's id of each document that a question may choose, by the name that questions use."""
 
     def find_workspace(self, question: Question) -> str:
         """Return the workspace to ask the question of."""
@@ -80,8 +82,10 @@ async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSe
             documents.setdefault(name, set()).add(document.id)
     # The name that a question uses comes before the document's source.
     called: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for question in wanted.questions:
-        for name in dict.fromkeys(relevant.doc for relevant in question.relevant):
+        named = dict.fromkeys(relevant.doc for relevant in question.relevant)
+        for name in (*named, *([question.pdf] if question.pdf else [])):
             ids = documents.get(name, set())
             if not ids:
                 raise SetError(f"{question.id!r} names a document that the workspace {workspace_id!r} lacks: {name!r}.")
@@ -90,10 +94,11 @@ async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSe
                     f"{question.id!r} names {name!r}, as {len(ids)} documents of the workspace {workspace_id!r} are "
                     "called. Take the id or source that `askgraph documents` shows."
                 )
-            [document_id] = ids
-            if (other := called.setdefault(document_id, name)) != name:
+            [chosen[name]] = ids
+        for name in named:
+            if (other := called.setdefault(chosen[name], name)) != name:
                 raise SetError(f"{question.id!r} names {name!r}, which is called {other!r} elsewhere. Choose one name.")
-    return Shelf(workspace_id, document_ids={document.id: document.source for document in held} | called)
+    return Shelf(workspace_id, document_ids={document.id: document.source for document in held} | called, chosen=chosen)
 
 
 def _names_of(document: Document) -> list[str]:

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from app.adapters.postgres.pool import open_session
+from app.api.schema.descriptions import describe
 from app.history.retention import prune
 from app.serving.application import make_app
 from app.wiring.services import Services
@@ -56,6 +57,10 @@ async def test_the_api_serves_earlier_revisions(services: Services) -> None:
         assert "eleven" in (await client.get(address)).json()["text"]
         assert (await client.get(address, params={"revision": 7})).status_code == 404
         assert (await client.get(address, params={"revision": 0})).status_code == 422
+        listed = (await client.get(f"{address}/revisions")).json()["revisions"]
+        assert (await client.get(f"/api/documents/{'0' * 8}/revisions")).status_code == 404
+    found = await services.library.documents.list_revisions(Scope("default"), document_id)
+    assert listed == [describe(revision) for revision in found]
 
 
 async def test_the_same_content_and_new_metadata_make_no_revision(services: Services) -> None:

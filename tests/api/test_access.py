@@ -202,6 +202,10 @@ async def test_groups_hold_for_each_revision(door: Door) -> None:
     for path in ("", "/file", "/blocks"):
         status, text = await door.read("GET", f"/api/documents/{document}{path}?revision=1")
         assert (status, SECRET in text) == (404, False), path
+    assert [
+        each["revision"]
+        for each in json.loads((await door.read("GET", f"/api/documents/{document}/revisions"))[1])["revisions"]
+    ] == [2]
     assert (await door.read("GET", f"/api/runs/{run['run_id']}"))[0] == 404
     door.enter("ben", "b")
     assert SECRET in (await door.read("GET", f"/api/documents/{document}?revision=1"))[1]

@@ -37,17 +37,18 @@ async def test_an_assistant_is_made_changed_chosen_and_deleted(client: httpx.Asy
     assert (changed["version"], changed["mode"], changed["filter"]) == (2, "standard", None)
     assert changed["groups"] == made["groups"]
     assert (await client.get(URL)).json() == {"assistants": [changed]}
-    theirs = f"/langgraph/assistants/{made['assistant_id']}"
-    assert (await client.post(f"{theirs}/latest", json={"version": 1})).status_code == 200
+    assert (await client.get(f"{address}/versions")).json() == {"assistants": [changed, made]}
+    assert (await client.put(f"{address}/version", json={"version": 1})).json() == made
     assert (await client.get(address)).json() == made
     chat = {"question": "How long is the warranty of the Falke?", "mode": "Desk"}
     answer = (await client.post("/api/chat?stream=false", json=chat)).json()
     assert (answer["mode"], "36 months" in answer["answer"]) == ("desk@1", True)
-    assert (await client.post(f"{theirs}/latest", json={"version": 3})).status_code == 404
+    assert (await client.put(f"{address}/version", json={"version": 3})).status_code == 404
     assert (await client.delete(address)).status_code == 204
     for response in (
         await client.delete(address),
         await client.get(address),
+        await client.get(f"{address}/versions"),
         await client.put(address, json=WHOLE),
     ):
         assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_assistant")

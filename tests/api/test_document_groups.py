@@ -124,7 +124,8 @@ async def try_name(client: httpx.AsyncClient, name: str) -> list[Sequence[Any]]:
         return note(await client.post("/api/documents", files={"files": (name, text.encode())}, **options))
 
     derived = document_id_of("default", name)
-    note(await client.get(f"/api/documents/{derived}"))
+    for path in (f"/api/documents/{derived}", f"/api/documents/{derived}/revisions"):
+        note(await client.get(path))
     asked = {"question": "Does the canteen close?", "document_ids": [str(derived)]}
     note(await client.post("/api/chat?stream=false", json=asked))
     note(await client.delete(f"/api/documents/{name}"))
@@ -141,6 +142,7 @@ async def try_name(client: httpx.AsyncClient, name: str) -> list[Sequence[Any]]:
     await send("It moves.", data={"groups": ["staff"]})
     await send("It moves.", data={"groups": ["board"]})
     note(await client.get(f"/api/documents/{report['document_id']}"))
+    note(await client.get(f"/api/documents/{report['document_id']}/revisions"))
     note(await client.delete(f"/api/documents/{report['document_id']}"))
     again = (await send("The canteen closes."))["documents"][0]
     note(await client.get(f"/api/documents/{again['document_id']}"))

@@ -83,6 +83,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /api/replays/plan": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/unseen": Endpoint("ingest", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
@@ -115,6 +116,10 @@ ENDPOINTS: dict[str, Endpoint] = {
     ),
     "get /api/assistants/{assistant_id}": Endpoint("ask", IN_WORKSPACE, ("assistant",)),
     "put /api/assistants/{assistant_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {"name": "desk"}}, ("assistant",)),
+    "get /api/assistants/{assistant_id}/versions": Endpoint("ask", IN_WORKSPACE, ("assistant",)),
+    "put /api/assistants/{assistant_id}/version": Endpoint(
+        "ingest", IN_WORKSPACE | {"json": {"version": 1}}, ("assistant",)
+    ),
     "delete /api/assistants/{assistant_id}": Endpoint("ingest", IN_WORKSPACE, ("assistant",)),
     "get /api/graph": Endpoint("ask", instead=frozenset({"debug"})),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),

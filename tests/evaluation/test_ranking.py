@@ -4,11 +4,11 @@ import random
 
 import ir_measures
 import pytest
-from ir_measures import R, nDCG
+from ir_measures import RR, R, nDCG
 
-from app.evaluation.ranking import find_ndcg, find_recall
+from app.evaluation.ranking import find_ndcg, find_recall, find_reciprocal_rank
 
-OURS = {R: find_recall, nDCG: find_ndcg}
+OURS = {R: find_recall, RR: find_reciprocal_rank, nDCG: find_ndcg}
 
 
 @pytest.mark.parametrize("depth", [1, 5, 10])
@@ -26,4 +26,4 @@ def test_metrics_equal_those_of_trec_eval(depth: int) -> None:
 
 
 def test_an_empty_ranking_scores_zero() -> None:
-    assert [find({"a": 1}, [], 10) for find in OURS.values()] == [0, 0]
+    assert [find({"a": 1}, [], 10) for find in OURS.values()] == [0, 0, 0]

@@ -206,7 +206,10 @@ async def test_keys_are_bearer_tokens(served: Served) -> None:
             assert (await plain.post(f"{served.address}/mcp", json={}, headers=headers)).status_code == status
 
 
-async def test_a_client_that_cancels_or_leaves_stops_its_run(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_that_cancels_or_leaves_stops_its_run(
+    served: Served, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     going, stopped = asyncio.Event(), asyncio.Event()
     search_dense, stop = type(served.services.library.search).search_dense, served.services.runs.queue.request_stop
 
@@ -222,7 +225,7 @@ async def test_a_client_that_cancels_or_leaves_stops_its_run(served: Served, mon
 
     monkeypatch.setattr(type(served.services.library.search), "search_dense", wait)
     monkeypatch.setattr(served.services.runs.queue, "request_stop", note)
-    async with connect(served) as client:
+    async with connect(served, mode=mode) as client:
         asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
         async with asyncio.timeout(10):
             await going.wait()

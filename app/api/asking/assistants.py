@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, needs
 from app.api.schema.openapi import answer_with, fail_with, list_of
-from app.api.schema.schemas import AssistantRequest
+from app.api.schema.schemas import AssistantRequest, VersionRequest
 from askgraph import models
 from domain.assistants import Assistant
 
@@ -42,6 +42,21 @@ async def change_assistant(
 ) -> dict[str, Any]:
     """Make a new version of an assistant, which answers from now on. Runs of earlier versions stay as they are."""
     return describe_assistant(await assistants.change(scope, body, caller, assistant_id))
+
+
+@reading.get("/{assistant_id}/versions", **answer_with(list_of("assistants", models.Assistant), "The versions.", 404))
+async def list_versions(assistant_id: str, assistants: AssistantsDep, scope: CallerScope) -> dict[str, Any]:
+    """List an assistant's versions, the latest first. `NAME@2` as a mode answers as the second."""
+    versions = await assistants.list_versions(scope, assistant_id)
+    return {"assistants": [describe_assistant(each) for each in versions]}
+
+
+@writing.put("/{assistant_id}/version", **answer_with(models.Assistant, "The assistant.", 404, 409))
+async def choose_version(
+    assistant_id: str, body: VersionRequest, assistants: AssistantsDep, scope: CallerScope
+) -> dict[str, Any]:
+    """Let one of an assistant's versions answer, also an earlier one."""
+    return describe_assistant(await assistants.choose(scope, assistant_id, body.version))
 
 
 @writing.delete(

@@ -47,7 +47,7 @@ from app.ingest.reading import check_file
 from app.ingest.unseen import describe_unseen
 from app.ingest.uploads import SMALL
 from askgraph import models
-from domain.documents import Document, DocumentReport, IngestReport, check_groups
+from domain.documents import Document, DocumentReport, IngestReport, Revision, check_groups
 from domain.errors import (
     DocumentError,
     Forbidden,
@@ -199,6 +199,14 @@ async def get_document(
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await find_document(documents, scope, document_id)
     return describe(document) | {"text": await read_revision(documents, scope, document, revision)}
+
+
+@reading.get("/{document_id}/revisions", **answer_with(list_of("revisions", Revision), "The revisions.", 404))
+async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
+    """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
+    await find_document(documents, scope, document_id)
+    revisions = await documents.list_revisions(scope, document_id)
+    return {"revisions": [describe(revision) for revision in revisions]}
 
 
 @writing.get("/{document_id}/unseen", **answer_with(UnseenBody, "The words.", 404))

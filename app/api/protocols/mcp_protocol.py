@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
+from uuid import uuid4
 
+import anyio
 from mcp.client import Client
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -18,12 +21,14 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CancelledNotification,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    RequestId,
     Resource,
     ResourceTemplate,
     TextContent,
@@ -56,7 +61,7 @@ from app.support.cancelling import end_tasks
 from askgraph import models
 from domain.documents import Document
 from domain.errors import AskgraphError
-from domain.people.access import Right
+from domain.people.access import Caller, Right
 from domain.people.names import WORKSPACE_ID
 from domain.text.storable import make_json_storable
 
@@ -105,18 +110,68 @@ SILENCE = 5.0
 """Seconds after which the step that still works is reported again: clients give up on what reports nothing, some after
 ten seconds."""
 
+SESSION = "mcp-session-id"
+MODERN = "mcp-protocol-version"
+"""Names of headers."""
+
+_Call = tuple[str, str, RequestId | None]
+"""A call of a tool: the caller, its session, and the request's id, which is unique within the session only."""
+
+_calls: dict[_Call, anyio.CancelScope] = {}
+"""The calls that this process is working on and whose clients may cancel them by another request."""
+
 
 async def serve_request(tools: Tools, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one HTTP request of a client. A client that leaves stops what it has asked for."""
-    body = make_json_storable((await Request(scope, receive).body()).decode("utf-8", "replace")).encode()
+    """Answer one HTTP request of a client. A client that leaves stops what it has asked for.
+
+    Before the protocol's version of 2026, cancelling is a message of its own, which comes by another connection. So
+    clients of these versions get a session to name, of which nothing is kept but the calls that go on.
+    """
+    request = Request(scope, receive)
+    body = make_json_storable((await request.body()).decode("utf-8", "replace")).encode()
+    session = request.headers.get(SESSION)
+    if session is not None and (call := _calls.get((tools.caller.name, session, _read_cancelled(body)))):
+        call.cancel()
+
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
         return waiting.pop() if waiting else await receive()
 
+    async def send_session(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], (SESSION.encode(), uuid4().hex.encode())]
+        await send(message)
+
+    begins = session is None and MODERN not in request.headers
     manager = StreamableHTTPSessionManager(make_server(tools), stateless=True)
     async with manager.run():
-        await manager.handle_request(scope, receive_again, send)
+        await manager.handle_request(scope, receive_again, send_session if begins else send)
+
+
+def _read_cancelled(body: bytes) -> RequestId | None:
+    """Return the id of the request that a message cancels; None where it cancels none."""
+    try:
+        message = CancelledNotification.model_validate_json(body, by_name=False)
+    except ValidationError:
+        return None
+    return message.params.request_id
+
+
+@contextmanager
+def _cancellable(caller: Caller, context: ServerRequestContext) -> Iterator[anyio.CancelScope]:
+    """Let the client cancel what happens within."""
+    session = context.request.headers.get(SESSION) if isinstance(context.request, Request) else None
+    with anyio.CancelScope() as scope:
+        if session is None or context.request_id is None:
+            yield scope
+            return
+        call = (caller.name, session, context.request_id)
+        _calls[call] = scope
+        try:
+            yield scope
+        finally:
+            _calls.pop(call, None)
 
 
 def make_server(tools: Tools) -> Server[Any]:
@@ -130,7 +185,9 @@ def make_server(tools: Tools) -> Server[Any]:
         tool = TOOLS.get(given.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {given.name!r}. There are: {', '.join(TOOLS)}.")
-        return await perform(tool, context, given.arguments or {})
+        with _cancellable(tools.caller, context):
+            return await perform(tool, context, given.arguments or {})
+        return _refuse("Cancelled.")
 
     async def perform(tool: _Tool, context: ServerRequestContext, arguments: dict[str, Any]) -> CallToolResult:
         steps, working = 0, ""

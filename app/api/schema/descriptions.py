@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from domain.documents import Citation, Document, IngestReport
+from domain.documents import Citation, Document, IngestReport, Revision
 from domain.events import Done, Event, data_of
 from domain.history.erasure import Erasure
 from domain.history.feedback import Feedback
@@ -17,7 +17,7 @@ from domain.library.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
 
 
-def describe(value: Document | Conversation | Feedback) -> dict[str, Any]:
+def describe(value: Document | Revision | Conversation | Feedback) -> dict[str, Any]:
     """Return the fields, with times in ISO 8601."""
     return {name: each.isoformat() if isinstance(each, datetime) else each for name, each in asdict(value).items()}
 

@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from app.answering.requests import Ask
-from domain.assistants import Draft
+from domain.assistants import MOST_VERSIONS, Draft
 from domain.documents import MAX_GROUPS
 from domain.history.feedback import LONGEST_COMMENT, Complaint, Rating
 from domain.library.where import MAX_CHOICES, Where
@@ -202,6 +202,13 @@ class AssistantRequest(Draft):
 
     filter: Annotated[dict[str, Any], WithJsonSchema(_FILTER_SCHEMA)] | None = None
     """It answers only from documents whose metadata passes all of these tests; unset: from all."""
+
+
+class VersionRequest(Body):
+    """A version of an assistant."""
+
+    version: int = Field(ge=1, le=MOST_VERSIONS)
+    """The version that is to answer."""
 
 
 class GroupsRequest(Body):

@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import AssistantsDep, CallerDep, CallerScope, GraphDep
 from app.api.protocols.agent_server.protocol import PREFIX, name_assistant, pick, route_for
+from app.api.schema.schemas import VersionRequest
 from app.assistants import Assistants, WorkspaceModes, unknown_assistant
 from app.drawing.diagram import read_graph
 from app.support.toml_files import list_problems
-from domain.assistants import MOST_VERSIONS, Assistant, Draft, Setup
+from domain.assistants import Assistant, Draft, Setup
 from domain.errors import Forbidden, InputError, NameTaken, UnknownAssistant, UnknownMode
 from domain.profile import Profile
 from domain.scope import Scope
@@ -99,12 +100,6 @@ class NewAssistant(AssistantChange):
     graph_id: str
     assistant_id: UUID | None = None
     if_exists: Literal["raise", "do_nothing"] = "raise"
-
-
-class VersionRequest(BaseModel):
-    """The version that is to answer."""
-
-    version: Annotated[int, Field(ge=1, le=MOST_VERSIONS)]
 
 
 class AssistantSearch(BaseModel):
