@@ -8,6 +8,7 @@ from re import Pattern
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from app.adapters.pgvectorstore.mapping import read_mapping
@@ -17,6 +18,7 @@ from app.modes import read_modes
 from app.settings import read_settings
 from tests.http_client import describe_api
 from tests.settings_reference import render_page
+from tests.wire.habits import write_list
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -133,9 +135,25 @@ def test_programs_and_targets_exist(line: str) -> None:
             assert find_spec(module), line
 
 
+def test_the_workflow_of_the_explain_page_is_one() -> None:
+    page = (ROOT / "docs" / "operations" / "explain.md").read_text("utf-8")
+    [written] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    workflow = yaml.safe_load(written)
+    # YAML 1.1 reads the key `on` as true.
+    assert set(workflow) == {"name", True, "jobs"}
+    [job] = workflow["jobs"].values()
+    assert all(len({"uses", "run"} & set(step)) == 1 for step in job["steps"])
+    [repeating] = [step["run"] for step in job["steps"] if step.get("run", "").startswith("askgraph")]
+    assert repeating.split()[1] in get_command(cli).commands  # type: ignore[attr-defined]
+
+
 def test_the_page_of_settings_is_what_the_code_says() -> None:
     page = (ROOT / "docs" / "operations" / "settings.md").read_text("utf-8")
     assert page == render_page(), "run: python -m tests.settings_reference > docs/operations/settings.md"
+
+
+def test_the_habits_of_servers_are_those_that_the_tests_try() -> None:
+    assert write_list() in (ROOT / "docs" / "models.md").read_text("utf-8"), "put in tests.wire.habits.write_list()"
 
 
 def test_every_page_of_operations_is_in_its_index() -> None:

@@ -488,3 +488,11 @@ HABITS = (
         refuses=lambda body: "Invalid reasoning value" if _has(body, "reasoning_effort") else None,
     ),
 )
+
+
+def write_list() -> str:
+    """Return the kinds of habits, each with the servers that are known for it, in Markdown."""
+    known: dict[str, str] = {}
+    for habit in HABITS[1:]:
+        known[habit.says] = f"{known.get(habit.says, '')} {habit.servers}"
+    return "\n".join(f"- {says}: {', '.join(each for each in SERVERS if each in seen)}" for says, seen in known.items())
