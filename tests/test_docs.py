@@ -8,7 +8,6 @@ from re import Pattern
 from typing import Any
 
 import pytest
-import yaml
 from typer.main import get_command
 
 from app.adapters.pgvectorstore.mapping import read_mapping
@@ -133,18 +132,6 @@ def test_programs_and_targets_exist(line: str) -> None:
             assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE), line
         case ["python", "-m", module, *_]:
             assert find_spec(module), line
-
-
-def test_the_workflow_of_the_explain_page_is_one() -> None:
-    page = (ROOT / "docs" / "operations" / "explain.md").read_text("utf-8")
-    [written] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    workflow = yaml.safe_load(written)
-    # YAML 1.1 reads the key `on` as true.
-    assert set(workflow) == {"name", True, "jobs"}
-    [job] = workflow["jobs"].values()
-    assert all(len({"uses", "run"} & set(step)) == 1 for step in job["steps"])
-    [repeating] = [step["run"] for step in job["steps"] if step.get("run", "").startswith("askgraph")]
-    assert repeating.split()[1] in get_command(cli).commands  # type: ignore[attr-defined]
 
 
 def test_the_page_of_settings_is_what_the_code_says() -> None:
