@@ -337,7 +337,7 @@ async def test_steps_of_another_shape_are_shown(services: Services, answered: Do
 
 async def test_a_state_that_this_version_cannot_run_is_refused(services: Services, answered: Done) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"sources": [{"number": 1}]}, "sources.0.chunk_id"),
+        ({"sources": [{"number": 1}]}, "sources.0.document_id"),
         ({"profile": {"name": "x", "gone": 1}}, "gone"),
     ]
     for values, says in cases:
