@@ -14,13 +14,13 @@ from domain.ports.judgement import Grade
 from domain.ports.unit_scoring import UnitScorer
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
-from domain.state import UNSURE
+from domain.state import UNSURE, level_of
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.reading.choosing import choose_passages
 from nodes.reading.contrast import find_contradiction
-from nodes.reading.fitting import judge_fit
+from nodes.reading.fitting import judge_fit, lacks_name
 from nodes.reading.questions import SEVERAL, asks_for, read_parts
 from nodes.reading.scoring import SHORTEST, ScoredUnits, choose_sources, cover, list_looked_up, score_units
 
@@ -77,7 +77,8 @@ class LocalGrader:
 
     async def grade(self, question: str, sources: Sequence[Source], *, scope: Scope, typed: str | None = None) -> Grade:
         if rows := list_looked_up(question, sources):
-            return Grade(rows[0]["score"], [])
+            score, told = rows[0]["score"], [row.get("computed", "") for row in rows]
+            return Grade(min(score, UNSURE) if lacks_name(question, told) else score, [])
         missing = find_missing(question, sources)
         read = [source for source in sources if "computed" not in source] or sources
         whole = await self._estimate(question, read, scope, typed)
@@ -90,6 +91,9 @@ class LocalGrader:
         if confidence >= _FOUND:
             missing += [part for part, probability in sure.items() if probability < _FOUND]
             confidence = confidence if missing else max(confidence, _NOTHING_MISSING)
+        if sure and level_of(min(sure.values())) != "high":
+            # As sure of the whole as of the part that is least sure.
+            confidence = min(confidence, UNSURE)
         return Grade(confidence, missing)
 
     async def _estimate(self, question: str, sources: Sequence[Source], scope: Scope, typed: str | None) -> float:

@@ -2,7 +2,7 @@
 and something of the kind that it asks for."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -12,10 +12,10 @@ from domain.text.blocks import find_item
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.tables import is_row, split_cells
-from domain.text.terms import find_terms
+from domain.text.terms import STOP_WORDS, find_terms
 from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
-from nodes.writing.missing import find_names
+from nodes.reading.words import read_keys
 
 Fit = Literal["none", "unsure", "open", "figure"]
 """Whether a quote can answer: not; it may, and is not seen to; perhaps; it has the figure that is asked for."""
@@ -29,6 +29,8 @@ _NAME = re.compile(
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?$")
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b|\b\d\d?\.\d\d?\.")
 _NAME_AND_VALUE = 2
+_BESIDE = re.compile(r"(?=\b([^\W\d_]+)\.? ([^\W\d_]+))")
+"""Two words with a space between them; matches overlap."""
 _FIGURE = re.compile(r"(?<![\w.-])v?\d[\d.,]*|(?<=\d-)\d+")
 
 
@@ -85,8 +87,7 @@ def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequ
     is_doubtful = (
         # A quote says neither yes nor no, nor that it is all.
         any(phrases[name].search(asked) for name in ("yes_no", "all"))
-        # Where all nouns begin like names, nobody can tell.
-        or (phrases["who"].search(asked) and (language == "de" or not _has_name(asked, quoted)))
+        or lacks_name(asked, (unit.text for unit in quoted if unit.kind != "code"))
         or (phrases["past"].search(asked) and not _YEAR.search(said + told))
         or (phrases["span"].search(asked) and not phrases["time"].search(said + told))
         # What is asked of the speakers is said of nobody in particular.
@@ -100,9 +101,19 @@ def _has_amount(asked: str, said: str, phrases: Mapping[str, re.Pattern[str]]) -
     return has_figure(asked, said) or any(phrases[name].search(said) for name in ("numeral", "time"))
 
 
-def _has_name(asked: str, quoted: Sequence[Unit]) -> bool:
-    names = (name for unit in quoted for name in find_names(unit.text))
-    return any(name[0].isupper() and name not in asked for name in names)
+def lacks_name(asked: str, texts: Iterable[str]) -> bool:
+    """Return True for a question that asks who, where no text has two words that are written like a name and that the
+    question does not have. One word alone may be anything, and in German each noun is written so."""
+    language = detect_language(asked) or "en"
+    if not read_phrases(language, "questions")["who"].search(asked):
+        return False
+    told = STOP_WORDS.union(read_keys(asked))
+
+    def is_name(word: str) -> bool:
+        return word[0].isupper() and told.isdisjoint(read_keys(word))
+
+    pairs = (pair for text in texts for pair in _BESIDE.findall(text))
+    return language == "de" or not any(is_name(first) and is_name(second) for first, second in pairs)
 
 
 def _read_columns(wanted: frozenset[str], row: Unit, language: Language) -> str:

@@ -9,6 +9,7 @@ from domain.documents import Match, Passage, Source
 from domain.ports.unit_scoring import UnitScorer
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
+from domain.state import level_of
 from nodes.context import Ledger
 from nodes.grade.local import Features, LocalGrader, estimate_confidence, find_missing, read_features
 from nodes.reading.fitting import judge_fit
@@ -148,6 +149,16 @@ async def test_a_part_that_nothing_answers_is_named(embedder: OnnxEmbedder) -> N
     assert grade.missing[-1] == "how heavy is the tallest elephant in Nairobi?"
 
 
+async def test_an_answer_is_as_sure_as_its_least_sure_part(embedder: OnnxEmbedder) -> None:
+    sure, unsure = "How many days of paid leave do employees get", "who approves expenses above 50 euros?"
+    sources = await find_sources(f"{sure}, and {unsure}", embedder)
+    grader = LocalGrader(make_unit_scorer(embedder))
+    alone = await grader.grade(f"{sure}?", sources, scope=SCOPE)
+    both = await grader.grade(f"{sure}, and {unsure}", sources, scope=SCOPE)
+    assert level_of(alone.confidence) == "high"
+    assert (level_of(both.confidence), both.missing) == ("medium", [])
+
+
 async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedder: OnnxEmbedder) -> None:
     grader = LocalGrader(make_unit_scorer(embedder))
     plain = await grader.grade("Which journeys under five hours are made by train?", [source(HANDBOOK[1])], scope=SCOPE)
@@ -209,6 +220,7 @@ def test_what_lacks_a_name_or_the_figure_that_is_asked_for_is_no_answer(question
     ("question", "other", "answer"),
     [
         ("Who drew the map?", "The map was drawn in haste.", "The map was drawn by Ada Brandt."),
+        ("Who is in the Falke team?", "Members of the Falke Core keep it secret.", "In it are Ada Brandt and Ben Ode."),
         ("Wer zeichnete die Karte?", "Ada Brandt zeichnete die Karte.", ""),
         ("When was the map drawn?", "The map was drawn in 3 colours.", "The map was drawn in 1911."),
         ("How often is the map drawn?", "The map is drawn by 3 people.", "The map is drawn every year."),
@@ -243,3 +255,11 @@ async def test_what_cannot_be_an_answer_is_shown_as_a_passage(embedder: OnnxEmbe
     for text, fits in (("Laptops are replaced often.", False), ("Laptops are replaced every four years.", True)):
         graded = await grader.grade("How often are laptops replaced?", [source(text, 0.9, 0.9)], scope=SCOPE)
         assert (graded.confidence >= 0.5) == fits
+
+
+async def test_a_row_without_a_name_says_not_surely_who(embedder: OnnxEmbedder) -> None:
+    grader = LocalGrader(make_unit_scorer(embedder))
+    rows = ("Radium:\n- Symbol: Ra\n- discovered: 1898", "Radium:\n- Symbol: Ra\n- discovered by: Marie Curie")
+    looked_up = [{**source("Radium | Ra", 0.9), "computed": row} for row in rows]
+    grades = [await grader.grade("Who discovered radium?", [each], scope=SCOPE) for each in looked_up]  # type: ignore[list-item]
+    assert [level_of(grade.confidence) for grade in grades] == ["medium", "high"]
