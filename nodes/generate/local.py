@@ -11,7 +11,7 @@ from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
 from domain.text.question import split_carried
 from domain.text.terms import find_terms
-from nodes.reading.choosing import Passage, announces, choose_passages, drop_same
+from nodes.reading.choosing import Passage, add_second, announces, choose_passages, drop_same, find_conflict
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.scoring import choose_sources, list_looked_up, score_units
 from nodes.reading.units import Unit
@@ -53,6 +53,8 @@ class LocalFinder:
         listed = asks_for(words, "list")
         budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
         passages = choose_passages(scored.units, scored.shares, most, budget, several=several, listed=listed)
+        if passages and (conflict := find_conflict(scored.units, scored.shares, passages[0])) is not None:
+            passages = add_second(passages, conflict, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
     async def find_nearest(

@@ -116,8 +116,9 @@ async def try_name(client: httpx.AsyncClient, name: str) -> list[Sequence[Any]]:
     def note(response: httpx.Response) -> Any:
         text = re.sub(UUID, lambda found: ids.setdefault(found[0], f"id {len(ids)}"), response.text)
         text = re.sub(r'"[\dT:.+-]{19,}Z?"|"seconds": ?[\d.]+', "", text.replace(name.removesuffix(".md"), "NAME"))
-        headers = {key: value for key, value in response.headers.items() if key not in ("location", "content-length")}
-        said.append((response.status_code, text, sorted(headers)))
+        # Whether an answer is compressed follows from its length, and so from the name's.
+        of_length = {"location", "content-length", "content-encoding", "vary"}
+        said.append((response.status_code, text, sorted(set(response.headers) - of_length)))
         return response.json() if response.content else None
 
     async def send(text: str, **options: Any) -> Any:

@@ -16,7 +16,7 @@ _HYPHEN = re.compile(r"(?<=\w)\u2010\n[ \t]*(?=\w)")
 """U+2010 at the end of a line: man has cut the word. A hyphen of the word itself is U+002D."""
 _COLUMNS = re.compile(r"(\S+(?: \S+)*)( {2,})(?=\S)(?!.*\S {2,}\S)")
 """A term before, in the same line, its meaning. A line that is stretched to the margin has more gaps."""
-_BULLET = re.compile(r" *[•○◦●▪o] {2,}(?=\S)")
+_BULLET = re.compile(r"^ *[•○◦●▪o] {2,}(?=\S)")
 _CODE = frozenset({"SYNOPSIS", "SYNTAX", "ÜBERSICHT"})
 """Sections whose lines are code (man-pages(7)), in English and German."""
 _SUBSECTION = 3

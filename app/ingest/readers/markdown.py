@@ -90,7 +90,7 @@ _CODE_TITLE = re.compile(r"\b(?:tab|title|filename)=\"([^\"]{1,200})\"")
 _CHANGED = ("lastmod", "last_modified_at", "last_update.date", "updated", "modified", "publishDate", "created")
 _TAG = re.compile(rf"<(/?)({'|'.join(MARKS)})>", re.IGNORECASE)
 _REMARK = re.compile(
-    r"(^[ \t]*(`{3,}+|~{3,}+)[\s\S]*?^[ \t]*\2|`[^`\n]+`)|(?<![\w%])%%(?!%)((?:(?!%%)[\s\S]){1,5000}+)%%", re.MULTILINE
+    r"(^[ \t]*(`{3,}+|~{3,}+)[\s\S]*?^[ \t]*\2|`[^`\n]+`)|(?<![\w%])%%(?!%)((?:(?!%%)[\s\S]){1,5000})%%", re.MULTILINE
 )
 """Code, or a comment of Obsidian's."""
 _LONGEST_TEMPLATE = 100

@@ -9,7 +9,7 @@ from domain.ports.judgement import Quote
 from domain.profile import LONG_ANSWER, SHORT_ANSWER
 from domain.scope import Scope
 from nodes.generate.local import LocalFinder
-from nodes.reading.choosing import choose_passages
+from nodes.reading.choosing import Passage, add_second, choose_passages
 from nodes.reading.questions import SEVERAL, asks_for, read_pair, read_parts
 from nodes.reading.units import Unit, split_units
 from nodes.writing.quoting import render_quote
@@ -344,6 +344,25 @@ async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(e
     # Without a figure in its first row, the part reads as a table with a header of its own.
     worded = source(1, "W300 | on request | none\nW301 | free | for life") | {"lead": lead}
     assert [(unit.text[:4], unit.introduction) for unit in split_units(worded)] == [("W300", lead), ("W301", lead)]
+
+
+async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(embedder: OnnxEmbedder) -> None:
+    first = source(1, "A hotel may cost 130 euros per night.", score=0.9)
+    other = source(2, "A hotel may cost 150 euros per night.", title="Old rules", score=0.1)
+    same = source(3, "A hotel may cost 130 euros per night.", title="Copy", score=0.1)
+    question = "How much may a hotel cost per night?"
+    assert [q.number for q in await quotes_of(question, [first, other], embedder)] == [1, 2]
+    meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.1)
+    assert 4 not in [q.number for q in await quotes_of(question, [first, meals], embedder)]
+    assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
+
+
+def test_a_rival_does_not_make_an_answer_too_long() -> None:
+    best, second, conflict = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
+    assert add_second([best, second], conflict, 2, 72) == [best, conflict]
+    assert add_second([best, second], conflict, 3, 72) == [best, conflict]
+    assert add_second([best, second], conflict, 3, 71) == [best, second]
+    assert add_second([best, conflict], conflict, 2, 72) == [best, conflict]
 
 
 SETTINGS = source(
