@@ -8,8 +8,10 @@ from app.ingest.readers.assembly import clean
 from app.ingest.readers.pandoc import Node, Walk, parse
 from domain.documents import ParsedDocument
 
-_GOES_ON = re.compile(r"(?<!\\)\\\n")
-"""A line that goes on in the next; in a table, pandoc refuses it."""
+_GOES_ON = re.compile(r"(?<![\\{])\\\n")
+"""A line that goes on in the next; in a table, pandoc refuses it. What opens a condition looks alike, and stays."""
+_SYSTEM = re.compile(r"^\.Os[ \t].*", re.MULTILINE)
+"""The name of a system, which pandoc refuses."""
 _MDOC = re.compile(r"^\.Dd[ \t]", re.MULTILINE)
 
 
@@ -18,7 +20,9 @@ def read_manual(source: str, data: bytes) -> ParsedDocument:
     walk = _Walk()
     text = walk.leave_out_files(clean(decode(data)), "man")
     text = _GOES_ON.sub("", text)
-    return walk.read(parse(text.encode(), "mdoc" if _MDOC.search(text) else "man"), source)
+    if _MDOC.search(text):
+        return walk.read(parse(_SYSTEM.sub(".Os", text).encode(), "mdoc"), source)
+    return walk.read(parse(text.encode(), "man"), source)
 
 
 class _Walk(Walk):

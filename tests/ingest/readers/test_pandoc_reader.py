@@ -265,6 +265,14 @@ def test_options_of_a_manual_page_are_terms() -> None:
         "```\nauto eth0\n  up\n```\n\nCode | Meaning\n--- | ---\n0 | Success"
     )
     assert "`-p`\n: Port." in read_document("upload", MDOC.encode()).text
+    assert "`-p`\n: Port." in read_document("upload", MDOC.replace(".Os", ".Os Debian Project").encode()).text
+
+
+def test_a_condition_of_a_manual_page_may_open_at_the_end_of_a_line() -> None:
+    # As Pod::Man begins each manual page of Perl.
+    begin = ".if (\\n(rF:(\\n(.g==0)) \\{\\\n.    if \\nF \\{\\\n.        de IX\n..\n.    \\}\n.\\}\n"
+    document = read_document("gov.1", f'{begin}.TH GOV 1\n.SH "NAME"\ngov \\- the rules of \\\ngovernance\n'.encode())
+    assert document.text.endswith("gov - the rules of governance")
 
 
 def test_a_declared_encoding_counts() -> None:
