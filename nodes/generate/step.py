@@ -30,6 +30,7 @@ from domain.ports.models import ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
+from domain.text.claims import split_claims
 from domain.text.markers import render_marker
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
@@ -346,13 +347,18 @@ async def _write_with_model(
             raise
     if needs.heard is not None:
         return needs.heard
+    is_overruled = state["level"] == "high"  # Small models abstain where sources answer.
     abstained = 0 if begun else find_abstention(held, abstention, ended=True) or 0
-    if abstained and state["level"] == "high":  # Small models abstain where sources answer.
+    if abstained and is_overruled:
         raise UnsupportedAnswer(_OVERRULED)
     if not begun:
         opening = ""
         prose.feed(held)
     uncited = prose.finish()
+    if not abstained and not writer.citations and _says_nothing(writer.text[len(opening) :]):
+        if is_overruled:
+            raise UnsupportedAnswer(_OVERRULED)
+        abstained = len(writer.text)
     warnings = wording.warnings
     cuts = []
     if any(used.full for used in context.ledger.usage):
@@ -382,6 +388,12 @@ async def _write_with_model(
     writer.write(closing)
     framing = Framing(opening=len(opening), closing=len(closing))
     return _Result(judge_answer(reasons), reasons, framing, prose.cites_itself)
+
+
+def _says_nothing(text: str) -> bool:
+    """Return True for a text whose every statement is about the documents as such."""
+    claims = split_claims(text, [])
+    return bool(claims) and all(each.about_documents for each in claims)
 
 
 def _offer(state: GenerateInput, profile: Profile) -> Shown | None:
