@@ -273,6 +273,11 @@ def test_a_condition_of_a_manual_page_may_open_at_the_end_of_a_line() -> None:
     begin = ".if (\\n(rF:(\\n(.g==0)) \\{\\\n.    if \\nF \\{\\\n.        de IX\n..\n.    \\}\n.\\}\n"
     document = read_document("gov.1", f'{begin}.TH GOV 1\n.SH "NAME"\ngov \\- the rules of \\\ngovernance\n'.encode())
     assert document.text.endswith("gov - the rules of governance")
+    stray = read_document("rot.8", b".TH ROT 8\n.de tq\n.  br\n..\n.\\}\n.SH NAME\nrot \\- rotates logs\n")
+    assert stray.text.endswith("rot - rotates logs")
+    lost = b".TH ROT 8\n.if n \\{\n.br\n.\\}\n.\\}\n.if t \\{\n.br\n" + b"Each log is rotated once a day.\n" * 9
+    with pytest.raises(UnreadableDocument, match="Print it"):
+        read_document("rot.8", lost)
 
 
 def test_a_declared_encoding_counts() -> None:
