@@ -12,13 +12,13 @@ from app.answering.requests import Ask
 from app.serving.application import make_app
 from app.settings import Settings
 from app.support.cancelling import end_tasks
-from app.wiring.services import open_services
+from app.wiring.services import Services, open_services
 from domain.errors import Saturated, ThreadBusy, TooManyRuns
 from domain.people.access import Caller
 from tests.asking import QUESTION, with_models
 from tests.conftest import HANDBOOK
 from tests.http_client import open_client
-from tests.wire.openai import serve_openai
+from tests.wire.openai import OpenAIServer, serve_openai
 
 
 async def count_runs(settings: Settings) -> int:
@@ -29,10 +29,16 @@ async def count_runs(settings: Settings) -> int:
     return int(row[0])
 
 
+async def never_answer(services: Services, model: OpenAIServer) -> None:
+    """Let every run wait for the model, which is asked only where something was found."""
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+    model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
+
+
 async def test_a_question_too_many_is_refused_before_it_exists(settings: Settings) -> None:
     async with serve_openai() as model:
         async with open_services(with_models(settings, model, max_runs=2, max_runs_per_caller=1)) as services:
-            model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
+            await never_answer(services, model)
             app = make_app(services)
             async with open_client(app) as http:
                 manager = app.state.manager
@@ -64,7 +70,7 @@ async def expect_refusal(http: httpx.AsyncClient, status: int, code: str) -> Non
 
 async def test_of_many_questions_at_once_few_are_accepted(settings: Settings) -> None:
     async with serve_openai() as model, open_services(with_models(settings, model, max_runs=2)) as services:
-        model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
+        await never_answer(services, model)
         app = make_app(services)
         async with open_client(app) as http:
             asked = [
@@ -94,7 +100,7 @@ async def test_a_conversation_has_a_limited_number_of_waiting_questions(
         open_services(with_models(settings, model)) as services,
         services.make_run_manager() as manager,
     ):
-        model.behaviour.stall, model.behaviour.fault = 300, "stall_before"
+        await never_answer(services, model)
         first = await manager.start(Ask(QUESTION))
         await manager.start(Ask("And the battery?", thread_id=first.thread_id))
         with pytest.raises(ThreadBusy, match="1 questions of this conversation are waiting"):
