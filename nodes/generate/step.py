@@ -58,7 +58,7 @@ from nodes.writing.pictures import draw_pictures
 from nodes.writing.quoting import count_words, head_quotes, render_quote
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, discard, find_abstention, finish_turn
 
-_OVERRULED = "The language model found no answer in sources that very probably hold one."
+_OVERRULED = "The language model found no answer in sources that probably hold one."
 
 PROMPT = """You answer a question from numbered sources, and from nothing else.{today}
 
@@ -81,9 +81,10 @@ BRIEF = """
 """Added for modes whose answers are brief. Quotes without a model have limits of about this size."""
 
 NEAREST = """
-  Behind it you may say in one sentence, with its number, what they hold that comes nearest: the figure of another year,
-  the rule for another case."""
-"""Added for modes that do not say what an abstention is in full."""
+  Behind it say in one sentence, with its number, what they hold that comes nearest: the figure of another year, the
+  rule for another case."""
+"""Added for modes that do not say what an abstention is in full. A model that follows its instructions is then known by
+this sentence."""
 
 TASKS: Mapping[Task, str] = {
     "look_up": "",
@@ -347,8 +348,10 @@ async def _write_with_model(
             raise
     if needs.heard is not None:
         return needs.heard
-    is_overruled = state["level"] == "high"  # Small models abstain where sources answer.
     abstained = 0 if begun else find_abstention(held, abstention, ended=True) or 0
+    # Small models abstain where sources answer, and say no word of what comes nearest.
+    is_bare = not knobs.fallback and not held[abstained:].strip()
+    is_overruled = state["level"] == "high" or (state["level"] == "medium" and is_bare)
     if abstained and is_overruled:
         raise UnsupportedAnswer(_OVERRULED)
     if not begun:

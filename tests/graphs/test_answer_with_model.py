@@ -187,8 +187,6 @@ async def test_a_rewrite_may_cite_what_was_not_cited_before(settings: Settings) 
 @pytest.mark.parametrize(
     ("written", "shown", "outcome", "codes"),
     [
-        (ABSTENTION, ABSTENTION, "abstained", ["model_abstained"]),
-        (ABSTENTION.removesuffix("."), ABSTENTION.removesuffix("."), "abstained", ["model_abstained"]),
         (f"{ABSTENTION} They differ.", f"{ABSTENTION} They differ.", "abstained", ["model_abstained"]),
         (
             f"{ABSTENTION} They name Petra Lindqvist [1].",
@@ -220,6 +218,18 @@ async def test_the_caveat_opens_an_answer_but_no_abstention(
     assert frame == next((opening for opening in (ABSTENTION, CAVEAT) if shown.startswith(opening)), frame)
 
 
+@pytest.mark.parametrize("written", [ABSTENTION, ABSTENTION.removesuffix(".")])
+async def test_an_abstention_that_names_nothing_near_is_quoted_instead_where_sources_probably_answer(
+    settings: Settings, written: str
+) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [written]
+        done, _ = await ask_for_events(services, profile=CAUTIOUS)
+    assert done["outcome"] == "answered_with_caveat"
+    assert "36 months" in done["answer"]
+    assert done["confidence"] < 0.8
+
+
 async def test_a_model_that_leaves_citing_to_us_lends_its_answer_no_confidence(settings: Settings) -> None:
     sure: list[float] = []
     async with serve(settings) as (services, server):
@@ -244,7 +254,7 @@ async def test_what_no_source_says_of_what_none_answers_is_replaced_by_an_absten
 
 async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.replies = [ABSTENTION]
+        server.behaviour.replies = [f"{ABSTENTION} They name the Falke [1]."]
         done, _ = await ask_for_events(services, mode="fast")
         state = await read_state(services, done["thread_id"])
     assert state["outcome"] == "abstained"
