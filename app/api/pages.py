@@ -7,7 +7,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from os.path import normpath
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -15,6 +14,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from app.api.scripts import follow_imports, join_scripts
 from domain.text.languages import FOLDER, LANGUAGES, Language, read_file
 
 WEB = Path(__file__).parents[1] / "web"
@@ -39,7 +39,6 @@ _VERSION = re.compile("[0-9a-f]{12}")
 _COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
 _TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
-_IMPORT = re.compile(rb'^import [^"]*"(\.[^"]+)";$', re.MULTILINE)
 _SOON = re.compile(rb'^import\("\.(/[^"]+)"\);$', re.MULTILINE)
 _STYLE = b'<link rel="stylesheet" href="/web/base.css">'
 """In its place stands the style itself: the first paint does not wait for another answer."""
@@ -86,11 +85,12 @@ def _read_files() -> tuple[str, dict[str, WebFile]]:
         if path.suffix in _TYPES:
             content = path.read_bytes()
             files[path.relative_to(WEB).as_posix()] = content if path.parent.name == "vendor" else _shorten(content)
+    join_scripts(files, [name.replace(".html", ".js") for name in files if name.endswith(".html")])
     version = sha256(b"".join([*files.values(), *(file.content for file in TEXTS.values())])).hexdigest()[:12]
     for page in [name for name in files if name.endswith(".html")]:
         script = page.replace(".html", ".js")
-        needed = _follow_imports(files, script)
-        soon = [_follow_imports(files, each[1:].decode()) - needed for each in _SOON.findall(files[script])]
+        needed = follow_imports(files, script)
+        soon = [set(follow_imports(files, each[1:].decode())) - needed.keys() for each in _SOON.findall(files[script])]
         links = [f'<link rel="modulepreload" href="/web/{each}">' for each in sorted(needed)]
         links += [
             f'<link rel="modulepreload" fetchpriority="low" href="/web/{each}">' for each in sorted(set().union(*soon))
@@ -99,17 +99,6 @@ def _read_files() -> tuple[str, dict[str, WebFile]]:
         shown = shown.replace(_SCRIPTS, "\n".join(links).encode())
         files[page] = shown.replace(b'"/web/', f'"/web/{version}/'.encode())
     return version, {name: _pack(_TYPES[PurePath(name).suffix], content) for name, content in files.items()}
-
-
-def _follow_imports(files: Mapping[str, bytes], script: str) -> set[str]:
-    """Return the script and all that it imports."""
-    found, new = set[str](), {script}
-    while new:
-        found |= new
-        new = {
-            normpath(PurePath(each).parent / target.decode()) for each in new for target in _IMPORT.findall(files[each])
-        } - found
-    return found
 
 
 VERSION, FILES = _read_files()

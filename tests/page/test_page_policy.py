@@ -28,7 +28,7 @@ def follow_imports(path: str) -> set[str]:
     return found
 
 
-IMPORT = re.compile(r'^import [^"]*"(\.[^"]+)";$', re.MULTILINE)
+IMPORT = re.compile(r'^import [^"]*"(\.[^"]+)";', re.MULTILINE)
 
 
 def test_nothing_is_loaded_from_elsewhere_or_inserted_as_markup() -> None:
@@ -55,6 +55,24 @@ def test_a_browser_fetches_every_script_at_once_and_no_more_than_it_may(name: st
     assert set(re.findall(preload.format('fetchpriority="low" '), page)) == soon - needed
     styles = re.findall(rf'rel="stylesheet" href="/web/{VERSION}/(.*?)"', page)
     assert sum(len(FILES[path].compressed) for path in (*(needed | soon), f"{name}.html", *styles)) <= most
+
+
+def test_a_page_begins_with_few_files_and_each_part_of_them_exists_once() -> None:
+    """Of six files at once each six take another way to the server and back. A part that is also a module would be
+    another one: a second store, which nothing changes."""
+    joined = [re.findall(r"^export const (\$\w+) = \(", text, re.M) for path, text in OURS.items() if "joined" in path]
+    names = set().union(*joined)
+    assert len(names) == sum(map(len, joined)) > 50
+    parts = {path for path in SCRIPTS if "$" + re.sub(r"\W", "_", path) in names}
+    assert len(parts) == len(names)
+    for path in SCRIPTS - parts:
+        text = FILES[path].content.decode()
+        later = re.findall(r'\bimport\("(\.[^"]+)"\)', text)
+        assert not parts & {normpath(PurePath(path).parent / each) for each in later}, path
+        assert not parts & follow_imports(path), path
+        assert set(re.findall(r"^import \{ (\$\w+) \}", text, re.M)) <= names, path
+    assert len(follow_imports("ask.js")) <= 8
+    assert max(len(follow_imports(f"{name}.js")) for name in ("debug", "settings")) <= 13
 
 
 @pytest.mark.asyncio(loop_scope="session")
