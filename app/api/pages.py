@@ -19,7 +19,7 @@ from domain.text.languages import FOLDER, LANGUAGES, Language, read_file
 
 WEB = Path(__file__).parents[1] / "web"
 
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".map": "application/json"}
 
 router = APIRouter(include_in_schema=False)
 
@@ -39,7 +39,7 @@ _VERSION = re.compile("[0-9a-f]{12}")
 _COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
 _TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
-_SOON = re.compile(rb'^import\("\.(/[^"]+)"\);$', re.MULTILINE)
+_SOON = re.compile(rb'^import\("\.(/[^"]+)"\)', re.MULTILINE)
 _STYLE = b'<link rel="stylesheet" href="/web/base.css">'
 """In its place stands the style itself: the first paint does not wait for another answer."""
 _SCRIPTS = b"<!-- scripts -->"
@@ -90,7 +90,7 @@ def _read_files() -> tuple[str, dict[str, WebFile]]:
     for page in [name for name in files if name.endswith(".html")]:
         script = page.replace(".html", ".js")
         needed = follow_imports(files, script)
-        soon = [set(follow_imports(files, each[1:].decode())) - needed.keys() for each in _SOON.findall(files[script])]
+        soon = [follow_imports(files, each[1:].decode()) - needed for each in _SOON.findall(files[script])]
         links = [f'<link rel="modulepreload" href="/web/{each}">' for each in sorted(needed)]
         links += [
             f'<link rel="modulepreload" fetchpriority="low" href="/web/{each}">' for each in sorted(set().union(*soon))

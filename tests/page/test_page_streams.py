@@ -41,7 +41,7 @@ async def test_a_stream_cut_anywhere_reads_the_same(page: Page, script: Script) 
     )
     parsed = await page.evaluate(
         """async (text) => {
-            const { EventParser } = await import("/web/lib/events.js");
+            const { EventParser } = (await import("/web/shared.js")).$lib_events_js;
             const parse = (...pieces) => {
                 const parser = new EventParser();
                 return JSON.stringify(pieces.flatMap((piece) => [...parser.feed(piece)]));
