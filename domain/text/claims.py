@@ -25,14 +25,13 @@ BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)[^*_\n\d]+(?<![.!?…\s])(?P=mark)")
 """A line in bold that ends no sentence and has no figure: a heading, though nothing marks it as one."""
 
 _MARK = r"^[ \t]{0,20}(?:[-*+]|\d{1,3}[.)])[ \t]{0,20}\n[ \t\n]{0,20}"
-_WHOLE = re.compile(
-    rf"(?:{_MARK})?"
+LATEX = (
     r"(?:\$\$(?:[^$\n]|\n(?![ \t]*\n)){1,2000}\$\$|\\\[(?:[^\\\n]|\\(?![][])|\n(?![ \t]*\n)){1,2000}\\\]"
     r"|\\\((?:[^\\\n]|\\(?![()])){1,500}\\\)|\$(?!\s)(?:\\.|[^\\$\n]){1,500}(?<!\s)\$(?!\w))"
-    rf"|{_MARK}\S",
-    re.MULTILINE,
 )
-"""What is read whole: LaTeX as answers have it, and the mark of an item with what begins on the line below it."""
+"""Pattern for a formula as answers have it."""
+_WHOLE = re.compile(rf"(?:{_MARK})?{LATEX}|{_MARK}\S", re.MULTILINE)
+"""What is read whole: a formula, and the mark of an item with what begins on the line below it."""
 
 MOST_SENTENCES, MOST_CHARACTERS = 200, 20_000
 """How much of an answer is split: twice the longest reply that the shipped modes take (1,000 tokens), with sentences of

@@ -3,6 +3,7 @@
 Each language has them in a file `notices.toml` of its folder in `domain/languages`.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal, Self
@@ -13,6 +14,7 @@ from domain.errors import UnsupportedAnswer
 from domain.outcome import Reason
 from domain.profile import Profile
 from domain.state import Failure
+from domain.text.claims import LATEX
 from domain.text.languages import Language, read_file
 
 
@@ -139,6 +141,9 @@ _NAMED = 3
 
 _REPEATED = 160
 """Characters of a question that an abstention repeats. Chosen: about two lines."""
+
+_WHOLE = re.compile(rf"{LATEX}|`[^`\n]+`|\[[^][\n]*\]\([^()\s]*\)|(?P<mark>\*\*|__|~~|\*|_)[^*_~\n]+(?P=mark)")
+"""What Markdown encloses: formulas, code, links, words in bold and the like."""
 
 _NAMED_OF = 60
 """Characters of a statement by which an answer names it. Chosen: it stands above."""
@@ -277,8 +282,15 @@ class Wording(_Texts):
 
 
 def _begin(text: str, most: int = _REPEATED) -> str:
-    """Return a question or statement, of a long one its beginning: the reader knows it."""
-    return text if len(text) <= most else f"{text[:most].rsplit(None, 1)[0]}…"
+    """Return a question or statement, of a long one its beginning: the reader knows it. No formula is cut, and nothing
+    else that Markdown encloses, because the page would show its marks: what begins the text is repeated whole."""
+    if len(text) <= most:
+        return text
+    end = len(text[:most].rsplit(None, 1)[0])
+    for whole in _WHOLE.finditer(text):
+        if whole.start() < end < whole.end():
+            end = whole.start() or whole.end()
+    return f"{text[:end].rstrip()}…" if end < len(text) else text
 
 
 def wording_of(profile: Profile, language: Language) -> Wording:

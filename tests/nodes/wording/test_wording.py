@@ -85,6 +85,26 @@ def test_caveat_and_admission() -> None:
     assert ENGLISH.open([missing, Uncited(code="uncited")]) == ENGLISH.close([low, Uncited(code="uncited")]) == ""
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        r"$x = \frac{-b \pm \sqrt{b^2 - 4ac}}{2a}$",
+        r"\( E = m c^2 + \sum_{i=1}^{n} k_i \)",
+        "**the warranty of every weather station**",
+        "`SELECT name FROM stations WHERE id = 4`",
+        "[the list of stations](https://example.org/stations/list)",
+    ],
+)
+def test_what_names_a_statement_is_not_cut_through_what_the_page_draws_as_one(whole: str) -> None:
+    def name(statement: str) -> str:
+        return ENGLISH.close([Uncited(code="uncited", statements=[statement])]).strip()
+
+    assert name(f"The roots of the equation are known as {whole} and no more.").endswith(
+        "“The roots of the equation are known as…”."
+    )
+    assert name(f"{whole} {'and more ' * 9}").startswith(f"No source was found for “{whole}")
+
+
 def test_questions_are_no_templates() -> None:
     assert "“{query}”" in ENGLISH.abstain([found("{query}")])
 
