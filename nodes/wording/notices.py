@@ -249,10 +249,10 @@ class Wording(_Texts):
         """Return which documents there are: all `total` of them, or as many as `titles` names."""
         if not total:
             return self.small_talk.offer_none
-        texts = self.library
-        more = total > len(titles)
-        text = texts.one_document if total == 1 else texts.some_documents if more else texts.documents
-        return text.format(total=total, titles=self.name(titles))
+        if total == 1:
+            return self.library.one_document.format(titles=self.name(titles))
+        text = self.library.some_documents if total > len(titles) else self.library.documents
+        return text.format(total=total, titles="".join(f"\n- {self._quote(title)}" for title in titles))
 
     def warn_of_unembedded(self, documents: int) -> str:
         """Return that so many documents, at least one, are found by their words only."""

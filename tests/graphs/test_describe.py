@@ -1,5 +1,7 @@
 """Questions about the library itself, through the whole graph."""
 
+import re
+
 import pytest
 
 from app.answering.requests import Ask, collect
@@ -50,16 +52,17 @@ async def guide(services: Services, library: dict[str, str]) -> None:
 @pytest.mark.usefixtures("guide")
 async def test_the_documents_are_listed_without_a_search_or_a_citation(services: Services) -> None:
     cases: list[tuple[str, str]] = [
-        ("What documents do you have?", "There are 3 documents here: "),
-        ("hey, can you tell me what files i've got in here?", "There are 3 documents here: "),
-        ("Welche Dokumente hast du?", "Hier sind 3 Dokumente: "),
-        ("Quels documents as-tu ?", "Il y a 3 documents ici : "),
-        ("¿Qué documentos tienes?", "Aquí hay 3 documentos: "),
+        ("What documents do you have?", "There are 3 documents here:\n- "),
+        ("hey, can you tell me what files i've got in here?", "There are 3 documents here:\n- "),
+        ("Welche Dokumente hast du?", "Hier sind 3 Dokumente:\n- "),
+        ("Quels documents as-tu ?", "Il y a 3 documents ici :\n- "),
+        ("¿Qué documentos tienes?", "Aquí hay 3 documentos:\n- "),
     ]
     for question, opening in cases:
         done, events = await ask_in_a_thread(services, question)
         assert steps_of(events) == ["route", "describe"]
         assert done["answer"].startswith(opening)
+        assert len(re.findall(r"^- .+$", done["answer"], re.M)) == 3
         assert "Travel guide" in done["answer"]
         assert (done["route"], done["outcome"], done["citations"]) == ("about_library", "conversed", [])
 
