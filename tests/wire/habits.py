@@ -197,6 +197,35 @@ HABITS = (
         text=_think("analysis", "assistantfinal"),
     ),
     Habit(
+        "signs-around",
+        "thoughts between tags",
+        "vLLM others",
+        text=_think("<|channel>thought\n", "\n<channel|>"),
+    ),
+    Habit(
+        "closing-sign-only",
+        "thoughts whose opening tag stands in the prompt",
+        "vLLM",
+        text=_think("thought\n", "<channel|>"),
+    ),
+    Habit("named-tags", "thoughts between tags", "vLLM others", text=_think("<mm:think>", "</mm:think>")),
+    Habit(
+        "signs-between",
+        "signs of the template in the text, and what follows them",
+        "vLLM others",
+        text=_into_words(
+            "<|channel>thought\nNobody is told this.<channel|><|tool_response><｜▁pad▁｜><|/x|><turn_end|>", 10
+        ),
+    ),
+    Habit(
+        "signs-of-deepseek",
+        "signs of the template in the text, and what follows them",
+        "vLLM others",
+        text=lambda text: (
+            f"<｜begin▁of▁sentence｜><｜Assistant｜>{text}<｜end▁of▁sentence｜><｜begin▁of▁sentence｜>Nobody is told this [1]."
+        ),
+    ),
+    Habit(
         "think-again",
         "thoughts between tags",
         "vLLM others",

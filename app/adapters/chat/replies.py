@@ -34,24 +34,27 @@ _LONGEST_MARK = 200
 """Characters at the end of a text among which an unfinished mark, or the end of a template, is looked for."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of thoughts, of which some servers send two with the same text."""
+_SIGN = r"<\|[\w\"/.-]{1,40}\|?>|<\w{2,40}\|>|</?｜[^<>]{1,80}>"
+"""Tokens of chat templates, of any name: most models', Gemma's, DeepSeek's. None of them is a word of a reply."""
 _MARK = re.compile(
-    r"(?P<tag><(?P<end>/)?(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<end2>/)?THINK\]|◁(?P<end3>/)?think▷"
-    r"|<\|(?:START|(?P<end4>END))_THINKING\|>)"  # most, Mistral, Kimi, Cohere
-    r"|<\|channel\|>(?P<channel>\w++)[^<]*+(?:<\|constrain\|>\w*+)?<\|message\|>"  # gpt-oss
-    r"|(?P<frame><\|(?:start\|>assistant|end\|>|return\|>|call\|>))"
-    r"|(?P<box><\|(?:begin|end)_of_box\|>)"  # GLM
+    r"(?P<tag><(?P<end>/)?(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[(?P<end2>/)?THINK\]"
+    r"|◁(?P<end3>/)?think▷|<\|(?:START|(?P<end4>END))_THINKING\|>|<\|channel>|<(?P<end5>channel)\|>)"
+    # most, Mistral, Kimi, Cohere, Gemma
+    r"|<\|channel\|>(?P<channel>\w++)[^<]*+(?:<\|constrain\|>\w*+)?<\|message\|>|<\|start\|>assistant"  # gpt-oss
     r"|(?P<turn><\|(?:eot_id|eom_id|eot|end_of_text|start_header_id|header_start|im_end|im_start|endoftext|user"
-    r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<｜(?:end▁of▁sentence|User)｜>)"  # Llama, ChatML, Gemma, DeepSeek
+    r"|END_OF_TURN_TOKEN)\|>|<(?:end|start)_of_turn>|<\|turn>|<turn\|>|<｜(?:end▁of▁sentence|User)｜>)"
+    # Llama, ChatML, Gemma, DeepSeek
+    rf"|{_SIGN}"
 )
 _UNFINISHED = re.compile(
-    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,24}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
+    r"(?:<\|channel\|>[^<]*(?:<\|constrain\|>\w*)?(?:<[^<>\s]{0,12})?|<[^<>\s]{0,44}|</?｜[^<>]{0,80}|<\|start\|>[a-z]{0,8}|\[/?T?H?I?N?K?|◁/?\w{0,5})\Z"
 )
 """What may be the beginning of a mark: it waits for the rest."""
 _BARE = "analysis"
 _NEXT_BARE = re.compile(r"assistant(?P<channel>analysis|commentary|final)")
 """gpt-oss' channels where a server has left their names and taken out the signs: the text begins with the first word of
 the thoughts right behind the name."""
-_CLOSING = re.compile(r"(?:\s*(?:<\|\w{1,30}\|>|<｜[^<>｜]{1,30}｜>|</s>|<end_of_turn>))+\s*\Z")
+_CLOSING = re.compile(rf"(?:\s*(?:{_SIGN}|</s>|<end_of_turn>))+\s*\Z")
 """Signs of chat templates that servers leave at the end of a reply."""
 _NAMED = re.compile(
     r"(?:<\|channel\|>|assistant)\w+ to=(?:functions\.)?(?P<a>[\w.-]+)[^{]{0,100}|<function=(?P<b>[\w.-]+)>"
@@ -106,22 +109,22 @@ class _Splitter:
             self._held = self._held[name.end() :]
         while not self._bare and self._marks < _MOST_MARKS and (mark := _MARK.search(self._held)):
             before, after = self._held[: mark.start()], self._held[mark.end() :]
-            ends = any(mark[name] for name in ("end", "end2", "end3", "end4"))
-            if ends and not self._thinks and not after and not last:
+            ends = any(mark[name] for name in ("end", "end2", "end3", "end4", "end5"))
+            is_sign = "|" in mark[0] or "｜" in mark[0]
+            begins = _UNFINISHED.match(self._held, mark.start()) and len(after) < _LONGEST_MARK
+            if not last and (begins or (ends and not self._thinks and not after)):
                 return
             self._marks += 1
             if mark["channel"]:
                 yield from self._pass(before)
                 self._framed, self._thinks, self._unsure = True, mark["channel"] != "final", False
-            elif mark["frame"]:
-                yield from self._pass(before if self._framed else before + mark[0])
-            elif mark["box"]:
-                yield from self._pass(before)
             elif mark["turn"] and not self._is_code(before):
+                if self._unsure and before.strip():
+                    self._thinks = self._unsure = False
                 yield from self._pass(before)
                 if self.spoke and not self._thinks:
                     self.over, after = True, ""
-            elif mark["tag"] and ends and (self._thinks or self._stands_alone(before, after)):
+            elif mark["tag"] and ends and (self._thinks or self._stands_alone(before, after, is_sign)):
                 aloud = self._unsure or not self._thinks
                 self.closed_only = self.closed_only or aloud
                 if aloud and self.spoke:
@@ -129,9 +132,13 @@ class _Splitter:
                 self._thinks, self._ended = True, True
                 yield from self._pass(before)
                 self._thinks = self._unsure = False
-            elif mark["tag"] and not ends and self._opens(before):
+            elif mark["tag"] and not ends and self._opens(before, is_sign):
                 yield from self._pass(before if self.spoke or before.strip() else "")
                 self._thinks, self._unsure = True, False
+            elif is_sign and not self._is_code(before):
+                # What is not told yet may be thoughts or words.
+                after = before + after if self._unsure else after
+                yield from self._pass("" if self._unsure else before)
             else:
                 yield from self._pass(before + mark[0])
             self._held = after
@@ -156,22 +163,24 @@ class _Splitter:
         """True once there are words."""
         return bool(self._words.strip())
 
-    def _stands_alone(self, before: str, after: str) -> bool:
-        """Return True for a tag on a line of its own, and not in code: it ends thoughts that a prompt had opened."""
-        alone = (self._words + before)[-1:] in ("", "\n") and after[:1] in ("", "\n")
+    def _stands_alone(self, before: str, after: str, is_sign: bool) -> bool:
+        """Return True for a tag that ends thoughts which a prompt had opened: a sign, or one on a line of its own, and
+        neither in code."""
+        alone = is_sign or ((self._words + before)[-1:] in ("", "\n") and after[:1] in ("", "\n"))
         return alone and not self._ended and not self._is_code(before)
 
-    def _opens(self, before: str) -> bool:
-        """Return True for a tag that opens thoughts: the first of the reply, one that begins a line, and any after
-        thoughts in tags."""
+    def _opens(self, before: str, is_sign: bool) -> bool:
+        """Return True for a tag that opens thoughts: the first of the reply, a sign, one that begins a line, and any
+        after thoughts in tags."""
         words = self._words + before
-        first = not words.strip()
-        return first or ((self._ended or words.endswith("\n")) and not self._thinks and not self._is_code(before))
+        later = is_sign or self._ended or words.endswith("\n")
+        return not words.strip() or (later and not self._thinks and not self._is_code(before))
 
     def _is_code(self, before: str) -> bool:
         """Return True where what follows `before` stands in code, which may speak of the marks."""
         words = self._words + before
-        return words.count("```") % 2 == 1 or words.rpartition("\n")[2].count("`") % 2 == 1
+        is_code = words.count("```") % 2 == 1 or words.rpartition("\n")[2].count("`") % 2 == 1
+        return is_code and (self._unsure or not self._thinks)
 
     def _pass(self, text: str) -> Iterator[tuple[bool, str]]:
         if not self._thinks:
