@@ -239,6 +239,8 @@ def test_a_table_is_not_about_what_another_section_is_about() -> None:
         ("which tallships have 3 masts", ["Eagle", "Mircea"]),
         ("which tall ships are barques", ["Sedov", "Eagle", "Mircea"]),
         ("tall ships with more than 3 masts", ["Sedov", "Royal"]),
+        ("which tall ships have at least 4 masts", ["Sedov", "Royal"]),
+        ("tall ships with at most 2 masts", ["Depth"]),
         ("which rig has the most tall ships", ["barque | 3"]),
         ("average depth per rig", ["barque | 6.3333", "cutter | 2", "schooner | 4"]),
         ("how many different rigs do the tall ships have", ["3"]),

@@ -220,7 +220,7 @@ class _Reading:
     def account(self) -> bool:
         """Find what accounts for each word. Returns False where nothing does for one."""
         self._find_whole_names()
-        for each in self._said:
+        for each in sorted(self._said, key=lambda said: said.first - said.last):  # "at least 33" is no least
             if each.name != "kind" and not any(n in self._by for n in range(each.first, each.last + 1)):
                 self._operators.append(each)
                 self._by |= dict.fromkeys(range(each.first, each.last + 1), "operator")
