@@ -25,8 +25,8 @@ WORKER_SECONDS = 8.0
 """Computing time of a worker for one query: for reading the tables, and for what holds up SQLite's own limit."""
 MAX_CHARACTERS = 5_000_000
 """Size of the documents of one query."""
-LOOKED_THROUGH = 500_000
-"""Size of those that are looked through for a question."""
+LOOKED_THROUGH = 2_000_000
+"""Size of those that are looked through for a question: about as much as the time allows on a slow machine."""
 LOOKING_SECONDS = 2.0
 """Computing time for that, while a step waits 5 s."""
 PASSAGES = 3
