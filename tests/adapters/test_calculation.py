@@ -214,6 +214,23 @@ def test_a_column_without_a_header_is_shown_without_one() -> None:
     assert found.head.split("\n")[-2:] == ["| | Rain in mm | Days with snow |", "--- | --- | ---"]
 
 
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        ("highest avg. monthly searches", "roof box | 40500 | 1"),
+        ("sum of avg. monthly searches", "56180"),
+        ("how many keywords are competitive", "2"),
+        ("how many key words are competitive", "2"),
+    ],
+)
+def test_a_header_may_hold_an_operator_be_written_apart_or_say_yes_by_a_one(question: str, line: str) -> None:
+    rows = ["roof box | 40500 | 1", "bike rack | 14800 | 0", "ski box | 880 | 1"]
+    text = "\n".join(["Keywords | Avg. monthly searches | Competitive", "--- | --- | ---", *rows])
+    found = look_up(question, ["keywords.csv"], [text])
+    assert found is not None
+    assert (found.lines, found.certainty >= SURE) == ((line,), True)
+
+
 def test_a_word_that_nothing_accounts_for_is_a_condition() -> None:
     text = "| | income | prestige |\n--- | --- | ---\npilot | 72 | 83\nporter | 9 | 3\nbaker | 21 | 30"
     found = look_up("Which of the occupations has the lowest prestige?", ["occupations.csv"], [text])
@@ -246,6 +263,7 @@ def test_a_table_is_not_about_what_another_section_is_about() -> None:
         ("how many different rigs do the tall ships have", ["3"]),
         ("hull color of the Eagle", ["Eagle"]),
         ("tall ship with the most depth", ["Sedov"]),
+        ("hull col of the Eagle", ["Eagle"]),
         ("how many tall ships have 3 masts", ["2"]),
         ("how many tall ships have a white hull", ["2"]),
         ("how many tall ships have 8 masts", []),

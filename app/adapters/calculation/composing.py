@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"[$€£¥]?\d[\d.,]*[%‰]?")
 _DAY = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 _UNIT = re.compile(r"[^\W_]+|[%‰°$€£¥]")
 _SHARES = frozenset("%‰")
-_FLAGS = (("true", "false"), ("yes", "no"), ("ja", "nein"), ("oui", "non"), ("sí", "no"), ("x", ""))
+_FLAGS = (("true", "false"), ("1", "0"), ("yes", "no"), ("ja", "nein"), ("oui", "non"), ("sí", "no"), ("x", ""))
 
 
 class Composed(NamedTuple):
@@ -254,8 +254,9 @@ class _Reading:
                 if not self._words[first].terms or not self._words[span[-1]].terms or any(n in self._by for n in span):
                     continue
                 terms = frozenset(term for n in span for term in self._words[n].terms)
-                columns = [c for c, header in enumerate(self._table.headers) if header == terms]
-                if columns and first not in operators:
+                joined = frozenset(analyse_in(self._language, "".join(self._words[n].text for n in span)))
+                columns = [c for c, header in enumerate(self._table.headers) if header in (terms, joined)]
+                if columns and (length > 1 or first not in operators):
                     self._name(span, columns, 1.0)
                 elif length > 1 or first not in operators:
                     self._choose(span, [p for p in self._hold(terms) if self._table.sizes[p] == len(terms)], 1.0)
