@@ -30,8 +30,8 @@ def is_rule(line: str) -> bool:
 
 
 def write_rule(columns: int) -> str:
-    """Return the row of dashes that rules off a header."""
-    return " | ".join(["---"] * columns)
+    """Return the row of dashes that rules off a header. Without a pipe, dashes would make a heading of one column's."""
+    return " | ".join(["---"] * columns) if columns > 1 else "|---|"
 
 
 def is_label(line: str) -> bool:

@@ -8,7 +8,7 @@ from domain.errors import CalculationError
 from domain.ports.calculation import Calculation, Value
 from domain.scope import Scope
 from domain.state import WorkRound
-from domain.text.tables import write_rule
+from domain.text.tables import is_rule, write_rule
 from nodes.context import Context
 from nodes.sources.sourcing import make_source
 from nodes.use_tool.documents import find_documents
@@ -68,7 +68,7 @@ def list_arithmetic(work: Sequence[WorkRound]) -> list[str]:
     return [
         f"{_shorten(str(call['arguments'].get('sql')), _LONGEST_SQL)}\n{call['result'][:_LONGEST_RESULT]}"
         for call in calls
-        if not call["arguments"].get("documents") and f"\n{write_rule(1)}" in call["result"]
+        if not call["arguments"].get("documents") and any(map(is_rule, call["result"].split("\n")))
     ]
 
 

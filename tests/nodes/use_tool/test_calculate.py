@@ -30,7 +30,7 @@ async def calculate(services: Services, sql: str, *documents: str) -> Finding:
 
 async def test_a_computed_figure_cites_the_rows_it_was_computed_from(services: Services, staff: str) -> None:
     found = await calculate(services, "SELECT sum(people) AS people FROM t1 WHERE team <> 'Oslo'", staff)
-    assert found.text == "people\n---\n1550"
+    assert found.text == "people\n|---|\n1550"
     [source] = found.sources
     assert source["text"] == "Kiel | 1,200\nMalmo | 350"
     [read] = await services.library.search.read_texts(SCOPE, [staff])
@@ -40,7 +40,7 @@ async def test_a_computed_figure_cites_the_rows_it_was_computed_from(services: S
     assert source["computed"].split("\n") == [
         "Computed: SELECT sum(people) AS people FROM t1 WHERE team <> 'Oslo'",
         "people",
-        "---",
+        "|---|",
         "1550",
     ]
     assert list(found.listed) == [staff]
