@@ -4,6 +4,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from domain.text.tables import write_rule
 from tests.page.scripted import Script, ask, citation, done, event
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -92,8 +93,17 @@ async def test_a_formula_that_is_wider_than_the_window_scrolls_by_itself(page: P
     assert await page.locator(".formula.display").evaluate("(formula) => formula.scrollWidth > formula.clientWidth")
 
 
+async def test_a_table_of_one_column_is_no_heading(page: Page, script: Script) -> None:
+    answer = f"Number of rows:\ncount\n{write_rule(1)}\n3 [1]"
+    await page.goto(await script([event("content", token=answer), done(answer, [citation(1)])]))
+    await ask(page, "q")
+    await expect(page.locator(".answer th")).to_have_text("count")
+    await expect(page.locator(".answer td .marker")).to_have_count(1)
+
+
 async def test_what_is_written_from_right_to_left_is_laid_out_so(page: Page, script: Script) -> None:
     answer = "| الطراز | السعر |\n|---|---:|\n| WS-400 | 1290 |\n\n- شهرا\n\n| Model | Price |\n|---|---|\n| a | b |"
+    answer += "\n\n1. Months.\n\n2. شهرا."
     await page.goto(await script([event("content", token=answer), done(answer, [])]))
     await ask(page, "q")
     lefts = await page.locator(".answer th").evaluate_all("(all) => all.map((th) => th.getBoundingClientRect().left)")
@@ -101,4 +111,11 @@ async def test_what_is_written_from_right_to_left_is_laid_out_so(page: Page, scr
     assert lefts[2] < lefts[3]
     # The point of a list stands to the right of its text.
     ends = "(items) => items.map((item) => item.parentElement.getBoundingClientRect().right - item.getBoundingClientRect().right)"
-    assert await page.locator(".answer li").evaluate_all(ends) == [22.5]
+    assert await page.locator(".answer li").evaluate_all(ends) == [22.5, 0, 0]
+    # One list has one direction, and its items stand at their points, while their words keep their own direction.
+    words = """(items) => items.map((item) => {
+        const range = document.createRange();
+        range.selectNodeContents(item);
+        return range.getBoundingClientRect().left - item.parentElement.getBoundingClientRect().left;
+    })"""
+    assert await page.locator(".answer ol > li > p").evaluate_all(words) == [0, 0]

@@ -100,15 +100,16 @@ function renderBlock(token, make, level) {
   switch (token.type) {
     case "space": return null;
     case "heading": return h(token.tag ?? "h6", { dir: "auto", "data-depth": token.depth }, inline());
-    case "paragraph": return h("p", { dir: "auto" }, inline());
+    case "paragraph": return h("p", { dir: token.item ? undefined : "auto" }, inline());
     case "text": return token.tokens ? inline() : asIs(token.text, make);
     case "blockquote": return h("blockquote", null, renderBlocks(token.tokens, make, level));
     case "code": return make.code(token.text, /^\S*/.exec(token.lang ?? "")?.[0].toLowerCase() ?? "", asIs(token.text, make));
     case "formula": return h("p", null, make.formula(token.tex, token.display, asIs(token.raw, make)));
     case "hr": return h("hr", null);
     case "list": {
-      const items = token.items.map((item) => h("li", { dir: "auto" }, renderBlocks(item.tokens, make, level)));
-      return token.ordered ? h("ol", { start: token.start || 1 }, items) : h("ul", null, items);
+      // A list has one direction, which its words decide, also those in paragraphs of its items.
+      const items = token.items.map((item) => h("li", null, renderBlocks(item.tokens.map((each) => ({ ...each, item })), make, level)));
+      return token.ordered ? h("ol", { dir: "auto", start: token.start || 1 }, items) : h("ul", { dir: "auto" }, items);
     }
     case "table": return renderTable(token, make, level);
     // Markup, and addresses that Markdown would hide.
