@@ -54,7 +54,7 @@ function Find({ library }) {
       <input type="search" class="search" aria-label=${phrase("library.search")} placeholder=${phrase("conversations.find")} value=${view.words} onInput=${find} />
     </div>
     ${within.length > 0 && html`
-      <nav class="path" aria-label=${phrase("library.folder")}>
+      <nav class="folders" aria-label=${phrase("library.folder")}>
         <button type="button" class="quiet" onClick=${() => changeView({ folder: "" })}>${phrase("composer.all")}</button>
         ${within.map((name, depth) => name && html` › <button type="button" class="quiet" aria-current=${depth === within.length - 1 ? "page" : undefined}
           onClick=${() => changeView({ folder: `${view.root}${within.slice(0, depth + 1).join("/")}/` })}><bdi>${short(name, 40)}</bdi></button>`)}
