@@ -50,15 +50,14 @@ def end_pauses(services: Services) -> None:
 async def test_a_provider_that_is_down_is_asked_no_more_as_health_says_and_answers_when_it_is_back(
     settings: Settings,
 ) -> None:
-    failed = "The language model's server reported an error. Try again in a moment."
+    failed = "The language model's server reported an error: The server had an error while processing your request."
     async with serve_openai(fault="server_error") as server, open_with(settings, server) as services:
         assert (await read_health(services))["models"] == "ok"
         for number in range(THRESHOLD):
             done = await ask(services, f"{QUESTION} ({number})")
             assert "36 months" in done["answer"]
             if not number:
-                assert failed in (said := str((await read_health(services))["models"]))
-                assert "had an error while processing" in said
+                assert failed in str((await read_health(services))["models"])
         asked = len(server.requests)
         done = await ask(services, f"{QUESTION} (again)")
         assert "36 months" in done["answer"]

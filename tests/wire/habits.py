@@ -37,8 +37,8 @@ class Habit:
     """For the list."""
     servers: str
     """Where it was seen."""
-    refuses: Callable[[Json], str | None] = lambda body: None
-    """Returns the message of the refusal of a request."""
+    refuses: Callable[[Json], str | Json | None] = lambda body: None
+    """Returns the message of the refusal of a request, or its whole body."""
     status: int = 400
     text: Callable[[str], str] = _keep
     """Of the words, whole or streamed."""
@@ -56,7 +56,8 @@ class Habit:
     def refuse(self, body: Json) -> str | None:
         """Return the body of a refusal; None where the request is answered."""
         said = self.refuses(body)
-        return None if said is None else json.dumps({"error": {"message": said, "code": self.status}})
+        told = {"error": {"message": said, "code": self.status}} if isinstance(said, str) else said
+        return json.dumps(told) if told else None
 
     async def answer(self, body: Json) -> AsyncIterator[bytes]:
         """Yield the body of the reply."""

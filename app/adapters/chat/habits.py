@@ -44,9 +44,11 @@ _PAIRS = (FORMATS, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completi
 """One takes the place of the other."""
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|max(imum)?\b.{0,40}(input|prompt|sequence)"
-    r"|exceed.{0,60}(token|length|limit)|longer than|n_ctx",
+    r"|exceed.{0,60}(token|length|limit)|longer than|n_ctx|\binputs?\b.{0,40}\bmust (be|have)\b",
     re.IGNORECASE,
 )
+_SPELT, _QUOTED = 2000, 300
+"""Characters of a server's message that are looked at, and that readers get. Some repeat the whole request."""
 _RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECASE)
 """Limits that have nothing to do with one prompt, though their messages speak of tokens."""
 _ELSEWHERE = (404, 405, 415, 501)
@@ -60,11 +62,18 @@ _BROKEN = 3
 
 def spell(error: openai.APIError) -> str:
     """Return all that the server says: gateways put the words of the server behind them elsewhere."""
-    body = error.body if isinstance(error.body, dict) else {}
+    body = error.body if isinstance(error.body, dict) else {"metadata": {"raw": error.body}}
     metadata, message = body.get("metadata"), body.get("message")
     said = [error.message, metadata.get("raw") if isinstance(metadata, dict) else None]
     said += [message] if isinstance(message, dict) else []
-    return "\n".join(each if isinstance(each, str) else json.dumps(each) for each in said if each)
+    return "\n".join((each if isinstance(each, str) else json.dumps(each))[:_SPELT] for each in said if each)
+
+
+def quote(error: openai.APIError) -> str:
+    """Return the server's own words behind a colon, for readers; nothing where there are none, as of a page of HTML."""
+    said = error.body.get("message") if isinstance(error.body, dict) else error.body
+    words = " ".join(said.split()).rstrip(".") if isinstance(said, str) else ""
+    return f": {words[:_QUOTED]}" if words and not words.startswith("<") else ""
 
 
 def is_too_long(error: openai.APIError) -> bool:

@@ -398,8 +398,9 @@ class LangChainChat:
                     await asyncio.sleep(0)
                     return await anext(chunks, None)
         except (ModelUnavailable, ModelError) as error:
-            # Any failure within a stream means a cut reply, unless the provider reports something more specific.
-            if type(error) in (ModelUnavailable, ModelError):
+            # Any failure within a stream means a cut reply, unless the provider reports an error of its own.
+            status = getattr(error.__cause__, "status_code", None) or 0
+            if type(error) in (ModelUnavailable, ModelError) and status < 400:
                 raise ModelReplyCut from error
             raise
 

@@ -23,7 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat.habits import FORMATS, KEPT, Habits, is_filtered, is_pair, is_too_long, spell
+from app.adapters.chat.habits import FORMATS, KEPT, Habits, is_filtered, is_pair, is_too_long, quote, spell
 from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import (
     FULL,
@@ -199,11 +199,11 @@ class OpenAIChat(LangChainChat):
             case openai.BadRequestError() if is_filtered(error):
                 return ModelRefused()
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
-                message = f"The language model {self.name} did not accept the request."
+                message = f"The language model {self.name} did not accept the request{quote(error)}."
                 return ModelError(message, said=spell(error))
             case openai.APIStatusError():
                 busy = "The language model is busy. Try again in a moment."
-                failed = "The language model's server reported an error. Try again in a moment."
+                failed = f"The language model's server reported an error{quote(error)}. Try again in a moment."
                 message = busy if error.status_code == 429 else failed
                 return ModelUnavailable(message, again_in=read_retry_after(error), said=spell(error))
             case openai.OpenAIError():
@@ -308,14 +308,20 @@ class _Answer:
 
 
 async def _begin(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-    """Wait for the first chunk, and return all of them. A server may refuse a request in the stream."""
-    first = await anext(chunks, None)
+    """Wait for the first chunk that says something, and return all of them. A server may refuse a request in the
+    stream, or be too busy for it."""
+    begun = []
+    async for chunk in chunks:
+        begun.append(chunk)
+        choice = chunk["choices"][0]
+        if choice["delta"]["content"] or choice["finish_reason"]:
+            break
 
     async def go_on() -> AsyncIterator[dict[str, Any]]:
-        if first is not None:
-            yield first
-            async for chunk in chunks:
-                yield chunk
+        for chunk in begun:
+            yield chunk
+        async for chunk in chunks:
+            yield chunk
 
     return go_on()
 

@@ -73,7 +73,7 @@ class ServerError(Exception):
     def __init__(self, said: object) -> None:
         self.body = said if isinstance(said, dict) else {"message": str(said)}
         super().__init__(str(self.body.get("message") or self.body))
-        codes = [str(self.body.get(name)) for name in ("code", "status", "status_code")]
+        codes = [str(value) for name, value in self.body.items() if name.endswith(("code", "status"))]
         # Without a status it is the server's own, after which asking again may help; LM Studio says so of a wrong path.
         other = 404 if "Unexpected endpoint" in str(self) else 500
         self.status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), other)

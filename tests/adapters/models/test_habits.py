@@ -13,6 +13,7 @@ from domain.errors import (
     ContextTooLong,
     ModelError,
     ModelRefused,
+    ModelRejectedKey,
     ModelReplyCut,
     ModelThoughtAloud,
     ModelUnavailable,
@@ -25,6 +26,7 @@ from tests.wire.habits import CALL, HABITS, JUDGEMENT, THOUGHT, WORDS, Habit
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
+_TGI = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1600 `inputs` tokens"
 
 
 @pytest.mark.parametrize("habit", HABITS, ids=[habit.name for habit in HABITS])
@@ -75,6 +77,7 @@ async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.Monk
         (Habit("page", "", "", body=lambda body: "<html>Sign in</html>"), ModelError),
         (Habit("sensitive", "", "", finish=lambda body, finish: "sensitive"), ModelRefused),
         (Habit("no-path", "", "", body=lambda body: {"error": "Unexpected endpoint or method. (POST)"}), ModelError),
+        (Habit("tgi", "", "", status=422, refuses=lambda body: {"error": _TGI}), ContextTooLong),
         (Habit("filtered", "", "", refuses=lambda body: '{"error": "Violated guardrail policy"}'), ModelRefused),
         (Habit("only-thoughts", "", "", message=lambda message: {"content": None, "reasoning": "Hm."}), ModelError),
     ],
@@ -157,8 +160,34 @@ async def test_what_the_server_behind_a_gateway_says_is_heard() -> None:
         assert len(server.requests) == 1
 
 
-async def _send(reply: object) -> AsyncIterator[bytes]:
-    yield json.dumps(reply).encode()
+async def _send(*replies: object) -> AsyncIterator[bytes]:
+    for reply in replies:
+        yield (b"data: " if len(replies) > 1 else b"") + json.dumps(reply).encode() + b"\n\n"
+
+
+_OPENED = [{"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}]
+_BEGUN = [*_OPENED, {"choices": [{"delta": {"content": "The notice"}, "finish_reason": None}]}]
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "expected", "says", "count"),
+    [
+        (_OPENED, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 3),
+        (_OPENED, {"message": "runner crashed", "code": None}, ModelUnavailable, "error: runner crashed. Try", 3),
+        (_OPENED, {"message": _TGI, "http_status_code": 422}, ContextTooLong, "does not fit", 1),
+        (_OPENED, {"message": "Odd voice.", "status": 403}, ModelRejectedKey, "may not use", 1),
+        (_BEGUN, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 1),
+        (_BEGUN, {"message": "runner crashed"}, ModelUnavailable, "error: runner crashed. Try", 1),
+        (_BEGUN, {"message": "Not on this GPU.", "code": "400"}, ModelError, "request: Not on this GPU.", 1),
+    ],
+)
+async def test_an_error_within_a_stream_is_what_its_status_says(
+    before: list[Any], error: object, expected: type[AskgraphError], says: str, count: int
+) -> None:
+    async with PROVIDER.open(3, send=lambda body: _send(*before, {"error": error})) as (server, _, model):
+        with pytest.raises(expected, match=says):
+            await call(model, "stream")
+        assert len(server.requests) == count
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ FAULTS: dict[str, type[AskgraphError]] = {
     "content_filter": ModelRefused,
     "no_quota": ModelError,
 }
-PROVIDER = Provider(
-    "openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai, SHOWN, FAULTS, 5, ("cut", "stream_error")
-)
+PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai, SHOWN, FAULTS, 5, ("cut",))
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
