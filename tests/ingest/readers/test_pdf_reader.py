@@ -761,6 +761,15 @@ def test_what_is_entered_in_a_form_stands_at_its_label_and_the_rest_is_counted()
     assert Image.open(io.BytesIO(draw_page(data, 1, 72, "png"))).tobytes() != empty.tobytes()
 
 
+def test_a_choice_is_what_the_page_shows_for_it() -> None:
+    options = (("w1", "90 grams"), ("w2", "120 grams"), ("w3", "160 grams"))
+    choice = note("Widget", (200, 698, 400, 712), FT="/Ch", T="paper", Ff=1 << 17, Opt=options, V="w2")
+    typed = note("Widget", (200, 658, 400, 672), FT="/Ch", T="ink", Ff=3 << 17, Opt=(("b", "black"),), V="sepia")
+    page = draw_all(write(60, 100, "Paper:"), write(60, 140, "Ink:"))
+    document = read_document("a.pdf", rewrite(make_pdf(page), annotate(choice, typed)))
+    assert document.text.split("\n\n") == ["Paper: 120 grams", "Ink: sepia"]
+
+
 def test_a_form_that_only_one_program_shows_is_refused() -> None:
     waits = make_pdf(write(60, 100, "Please wait. Your program cannot show this form."))
     form = ("template",)

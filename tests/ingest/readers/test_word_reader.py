@@ -366,6 +366,8 @@ CHOICE = '<w:ddList><w:result w:val="1"/><w:listEntry w:val="A"/><w:listEntry w:
         ('<w:sym w:font="Wingdings 2" w:char="F0A3"/>', "☐"),
         ('<w:sym w:font="Symbol" w:char="F0B3"/>', "≥"),
         ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>\uf06d</w:t>', "μ"),
+        ('<w:rPr><w:rFonts w:ascii="Symbol"/></w:rPr><w:t>W 3≤é</w:t>', "Ω 3≤é"),
+        ('<w:rPr><w:rFonts w:ascii="Arial"/></w:rPr><w:t>12 W</w:t>', "12 W"),
     ],
 )
 def test_what_forms_and_fonts_of_symbols_show_is_text(inner: str, text: str) -> None:
@@ -445,8 +447,24 @@ def test_a_text_box_and_a_cell_hold_all_that_a_body_may() -> None:
         document, f"<w:tbl><w:tr>{cell.format(numbered, 'B12', '')}{cell.format('', 'Locked.', inner)}</w:tr></w:tbl>"
     )
     parsed = read(document)
-    assert parsed.text == "Gas store\n\nCall 4455.\n\nGas | Colour\n\n1. B12 | Locked. Spare key Gas Colour"
-    assert name_unread(parsed.unread) == "1 nested table (in cells)"
+    assert parsed.text == "Gas store\n\nCall 4455.\n\nGas | Colour\n\n1. B12 | Locked. Spare key Gas, Colour"
+    assert name_unread(parsed.unread) == ""
+
+
+def test_a_frame_around_a_table_is_no_table_and_one_in_a_cell_keeps_its_rows_apart() -> None:
+    document = Document()
+    paragraph, cell, row = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>", "<w:tc>{}<w:p/></w:tc>", "<w:tr>{}</w:tr>"
+
+    def table(*rows: list[str]) -> str:
+        return f"<w:tbl>{''.join(row.format(''.join(map(cell.format, each))) for each in rows)}</w:tbl>"
+
+    inner = table(*(list(map(paragraph.format, each)) for each in (("Valve", "Bar"), ("V1", "6"), ("V2", "9"))))
+    insert(document, table([paragraph.format("Section A") + inner + paragraph.format("Signed")]))
+    insert(document, table([paragraph.format("Part"), paragraph.format("Data")], [paragraph.format("Set"), inner]))
+    parsed = read(document)
+    rows = "Valve | Bar\nV1 | 6\nV2 | 9"
+    assert parsed.text == f"Section A\n\n{rows}\n\nSigned\n\nPart | Data\nSet | Valve, Bar; V1, 6; V2, 9"
+    assert not parsed.unread
 
 
 def test_charts_and_diagrams_of_a_document_are_read() -> None:

@@ -23,6 +23,7 @@ _WITHOUT_TEXT = (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP)
 _FILES = (raw.FPDF_ANNOT_FILEATTACHMENT, raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_MOVIE, raw.FPDF_ANNOT_RICHMEDIA)
 _DRAWN = (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_INK)
 _BUTTONS = (raw.FPDF_FORMFIELD_UNKNOWN, raw.FPDF_FORMFIELD_PUSHBUTTON)
+_CHOICES = (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX)
 _BOXES = (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)
 
 
@@ -59,6 +60,13 @@ def _read_field(form: Any, field: Any, skipped: list[Skipped]) -> str:
     if kind in _BOXES:
         return "☒" if raw.FPDFAnnot_IsChecked(form, field) else "☐"
     text = "" if kind in _BUTTONS else _read_text(raw.FPDFAnnot_GetFormFieldValue, form, field)
+    if kind in _CHOICES:  # the page shows their labels, not what is sent for them
+        chosen = [
+            i
+            for i in range(raw.FPDFAnnot_GetOptionCount(form, field))
+            if raw.FPDFAnnot_IsOptionSelected(form, field, i)
+        ]
+        text = ", ".join(_read_text(raw.FPDFAnnot_GetOptionLabel, form, field, i) for i in chosen[:_MOST]) or text
     if not text and kind != raw.FPDF_FORMFIELD_PUSHBUTTON:
         skipped.append(("form field", "without a value", 1))
     return text

@@ -183,6 +183,12 @@ class _Reader:
         is_set_off = False
         width = cells = 0
         for row in _list_rows(table):
+            inner = [*_list_cells(row)]
+            if len(inner) == 1 and next(inner[0].iter(qn("w:tbl")), None) is not None:  # a frame around tables
+                self._finish_table(rows, headers, is_set_off=is_set_off)
+                rows, headers = [], 0
+                self._add_blocks(inner[0])
+                continue
             spelled, is_whole = self._spell_row(row, rows[-1] if rows else [], width)
             cells += len(spelled)
             check_cells(cells)
@@ -227,13 +233,18 @@ class _Reader:
     def _spell_cell(self, cell: Any) -> str:
         # White letters on the colour that a table's style has for its header are common, and cannot be told apart.
         texts: list[str] = []
-        for paragraph in cell.iter(qn("w:p")):
-            if not _is_again(paragraph):
-                number = self._count(paragraph, self._styles.find(paragraph))
+        around = next(cell.iterancestors(qn("w:tbl")))
+        for block in cell.iter(qn("w:p"), qn("w:tbl")):
+            if _is_again(block) or next(block.iterancestors(qn("w:tbl"))) is not around:
+                continue
+            if block.tag == qn("w:tbl"):
+                rows = (filter(None, self._spell_row(row, [], 0)[0]) for row in _list_rows(block))
+                texts.append("; ".join(filter(None, map(", ".join, rows))).replace(BREAK, " "))
+            else:
+                number = self._count(block, self._styles.find(block))
                 label = number.label if number else ""
-                texts.append(f"{label} {self.words.spell(paragraph, on_white=False)}".strip())
+                texts.append(f"{label} {self.words.spell(block, on_white=False)}".strip())
         self.assembly.skip("chart", "in cells", sum(not _is_again(each) for each in cell.iter(CHART)))
-        self.assembly.skip("nested table", "in cells", sum(not _is_again(each) for each in cell.iter(qn("w:tbl"))))
         return (BREAK * 2).join(filter(None, texts))
 
 

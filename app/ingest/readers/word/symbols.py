@@ -22,7 +22,9 @@ _SIGNS = {
 
 
 def spell_symbols(text: str, font: str) -> str:
-    """Return the text with the signs that a font shows in place of its private characters; of an unknown one as it
-    is."""
-    signs = _SIGNS.get(font.lower(), {})
-    return "".join(signs.get(ord(each) & 0xFF, each) if signs or PRIVATE.match(each) else each for each in text)
+    """Return the text with the signs that a font shows in place of its characters, private or of one byte; of an
+    unknown one as it is."""
+    signs = _SIGNS.get(font.lower())
+    if signs is None:
+        return text
+    return "".join(signs.get(ord(each) & 0xFF, each) if each <= "ÿ" or PRIVATE.match(each) else each for each in text)

@@ -86,7 +86,7 @@ class WordReader:
                     self._collect(node, words, own, on_white)
             elif tag == qn("w:t"):
                 text = node.text or ""
-                words.append((looks, self._respell(text, _find_font(parent)) if PRIVATE.search(text) else text))
+                words.append((looks, self._respell(text, _find_font(parent))))
             elif tag in _PLAIN:
                 words.append((looks, _PLAIN[tag]))
             elif tag == qn("w:hyperlink"):
@@ -143,8 +143,9 @@ class WordReader:
         return looks | {"hidden"} if is_tiny or (is_white and not is_set_off) else looks
 
     def _respell(self, text: str, font: str) -> str:
-        """Return the signs that a font of symbols shows for private characters."""
+        """Return the signs that a font of symbols shows for its characters."""
         spelled = spell_symbols(text, font)
+        self._assembly.pass_over("".join(each for each, sign in zip(text, spelled, strict=True) if each != sign))
         if unknown := len(PRIVATE.findall(spelled)):
             self._assembly.skip("font", f"signs of {font or 'an unknown font'}", unknown)
         return spelled
