@@ -51,6 +51,14 @@ _SPELT, _QUOTED = 2000, 300
 """Characters of a server's message that are looked at, and that readers get. Some repeat the whole request."""
 _RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECASE)
 """Limits that have nothing to do with one prompt, though their messages speak of tokens."""
+_MONEY = r"((?<!thinking.)budget(?!.?tokens)|quota|credit|balance|funds)"
+_SPENT = re.compile(
+    rf"(exceed|exhaust|insufficient|deplet|used (up|all)|out of|not enough|over|\bno\b).{{0,40}}{_MONEY}"
+    rf"|{_MONEY}.{{0,40}}(exceed|exhaust|insufficient|deplet|used up|too low)",
+    re.IGNORECASE,
+)
+_PASSING = re.compile(r"rate.?limit|(per|a) (second|minute|hour|day)|retry|try again", re.IGNORECASE)
+"""What is used up for a moment only, though some speak of a quota."""
 _ELSEWHERE = (404, 405, 415, 501)
 """Statuses of gateways that find no server for what is in a request. They also mean a wrong name or address."""
 _BREAKING = {*FORMATS, "tools"}
@@ -80,6 +88,13 @@ def is_too_long(error: openai.APIError) -> bool:
     """Return True where the error says that the prompt does not fit. A provider that is busy counts tokens, too."""
     status, said = getattr(error, "status_code", 0), spell(error)
     return status == 413 or (status != 429 and bool(_TOO_LONG.search(said)) and not _RATE.search(said))
+
+
+def is_spent(error: openai.APIStatusError) -> bool:
+    """Return True where a budget or quota is used up, which no moment and no other request cures."""
+    said = f"{error.code} {error.type}{quote(error)}"
+    is_spent = error.status_code in (400, 403, 429) and _SPENT.search(said) and not _PASSING.search(said)
+    return error.status_code == 402 or error.code == "insufficient_quota" or bool(is_spent)
 
 
 def is_filtered(error: openai.APIError) -> bool:
@@ -159,6 +174,8 @@ class Habits:
         if error.status_code == 500:
             self.broken += not tried
             return self.broken % _BROKEN == 0 or is_named
+        if is_spent(error):
+            return False
         if error.status_code not in (400, 422):
             return is_named and error.status_code in _ELSEWHERE
         # Pictures are the likelier cause, and whoever shows them asks again without.

@@ -23,7 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat.habits import FORMATS, KEPT, Habits, is_filtered, is_pair, is_too_long, quote, spell
+from app.adapters.chat.habits import FORMATS, KEPT, Habits, is_filtered, is_pair, is_spent, is_too_long, quote, spell
 from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import (
     FULL,
@@ -187,13 +187,14 @@ class OpenAIChat(LangChainChat):
                 return ModelThoughtAloud()
             case openai.AuthenticationError():
                 return ModelRejectedKey(_REJECTED)
+            case openai.APIStatusError() if is_spent(error):
+                again = "Asking again does not help. Whoever runs this service can raise it."
+                return ModelError(f"The budget of the language model {self.name} is used up{quote(error)}. {again}")
             case openai.PermissionDeniedError() | openai.APITimeoutError():
                 return super()._translate(error)
             case openai.NotFoundError():
                 message = f"There is no language model {self.name} at this address. Check its name and OPENAI_BASE_URL."
                 return ModelError(message, said=spell(error))
-            case openai.RateLimitError() if error.code == "insufficient_quota":
-                return ModelError("The account behind OPENAI_API_KEY has no quota left.")
             case openai.APIError() if is_too_long(error):
                 return ContextTooLong()
             case openai.BadRequestError() if is_filtered(error):

@@ -152,6 +152,32 @@ async def test_a_busy_provider_is_not_a_prompt_that_is_too_long() -> None:
         assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "is_spent"),
+    [
+        (400, {"message": "Budget has been exceeded! Current cost: 76.16, Max: 10.0", "type": "budget_exceeded"}, True),
+        (429, {"message": "Budget has been exceeded! Current cost: 76.16, Max: 10.0", "type": "budget_exceeded"}, True),
+        (429, {"message": "Please check your plan.", "code": "insufficient_quota"}, True),
+        (402, {"message": "This request requires more credits, or fewer max_tokens."}, True),
+        (400, {"message": "Your credit balance is too low to access the API."}, True),
+        (403, {"message": "You have run out of free quota."}, True),
+        (429, {"message": "You exceeded your current quota. Please retry in 37.2 s."}, False),
+        (429, {"message": "Quota exceeded for requests per minute."}, False),
+        (400, {"message": "The thinking budget exceeds max_tokens."}, False),
+        (400, {"message": "max_tokens must exceed thinking.budget_tokens."}, False),
+    ],
+)
+async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dict[str, Any], is_spent: bool) -> None:
+    spent = Habit("spent", "", "", status=status, refuses=lambda body: {"error": said})
+    for how in ("judge", "stream"):
+        async with PROVIDER.open(3, habit=spent) as (server, _, model):
+            with pytest.raises(AskgraphError) as caught:
+                await call(model, how)
+            assert ("budget of the language model" in caught.value.message) == is_spent
+            assert (len(server.requests) == 1) == is_spent
+            assert said["message"].rstrip(".") in caught.value.message or not is_spent
+
+
 async def test_what_the_server_behind_a_gateway_says_is_heard() -> None:
     said = {"message": "Provider returned error", "code": 400, "metadata": {"raw": "maximum context length is 4096"}}
     async with PROVIDER.open(3, send=lambda body: _send({"error": said})) as (server, _, model):
