@@ -44,13 +44,15 @@ _PAIRS = (FORMATS, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completi
 """One takes the place of the other."""
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|max(imum)?\b.{0,40}(input|prompt|sequence)"
-    r"|exceed.{0,60}(token|length|limit)|longer than|n_ctx|\binputs?\b.{0,40}\bmust (be|have)\b",
+    r"|exceed.{0,60}(token|length|limit|context)|longer than|n_ctx|\binputs?\b.{0,40}\bmust (be|have)\b",
     re.IGNORECASE,
 )
 _SPELT, _QUOTED = 2000, 300
 """Characters of a server's message that are looked at, and that readers get. Some repeat the whole request."""
 _RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECASE)
 """Limits that have nothing to do with one prompt, though their messages speak of tokens."""
+_FIGURE = re.compile(r"(?<!code: )\b\d{1,9}\b")
+_REPLY = re.compile(r"max_\w{0,20}tokens|completion|output", re.IGNORECASE)
 _MONEY = r"((?<!thinking.)budget(?!.?tokens)|quota|credit|balance|funds)"
 _SPENT = re.compile(
     rf"(exceed|exhaust|insufficient|deplet|used (up|all)|out of|not enough|over|\bno\b).{{0,40}}{_MONEY}"
@@ -90,6 +92,21 @@ def is_too_long(error: openai.APIError) -> bool:
     return status == 413 or (status != 429 and bool(_TOO_LONG.search(said)) and not _RATE.search(said))
 
 
+def find_smaller(error: openai.APIStatusError, sent: Body, wanted: int) -> int | None:
+    """Return a smaller limit of tokens where the one that was sent does not fit beside the prompt: what is left, as far
+    as the server's figures tell, or half. None where the prompt itself is too long, and where less than a quarter of
+    what is wanted is left: then fewer sources are the better way."""
+    limit, said = sent.get("max_tokens") or sent.get("max_completion_tokens") or 0, spell(error)
+    figures = {int(each) for each in _FIGURE.findall(re.sub(r"(?<=\d),(?=\d{3})", "", said))}
+    if not is_too_long(error) or not (limit in figures or _REPLY.search(said)):
+        return None
+    # The limit, and its sum with the prompt.
+    figures -= {limit, *(each for each in figures if each - limit in figures)}
+    window = max(figures, default=0)
+    left = min((window - each for each in figures if 0 < window - each < limit), default=limit // 2)
+    return left if left * 4 >= wanted else None
+
+
 def is_spent(error: openai.APIStatusError) -> bool:
     """Return True where a budget or quota is used up, which no moment and no other request cures."""
     said = f"{error.code} {error.type}{quote(error)}"
@@ -124,8 +141,9 @@ class Habits:
     """True where replies begin within thoughts, because the tag that opens them stands in the prompt."""
     since: float = field(default_factory=time.monotonic)
 
-    def fit(self, body: Body, without: AbstractSet[str]) -> tuple[Body, set[str]]:
-        """Return the request as the server takes it, and what of `_OPTIONAL` is in it."""
+    def fit(self, body: Body, without: AbstractSet[str], most: float) -> tuple[Body, set[str]]:
+        """Return the request as the server takes it, with `most` tokens for the reply, and what of `_OPTIONAL` is in
+        it."""
         sent, used = dict(body), set[str]()
         instruction = sent.pop("instruction", "")
         if "response_format" in sent:
@@ -145,7 +163,7 @@ class Habits:
         limit = sent.pop("max_completion_tokens", None) or sent.pop("max_tokens", None)
         names = ("max_tokens", "max_completion_tokens") if self.old else ("max_completion_tokens", "max_tokens")
         if limit and (name := next((name for name in names if name not in without), None)):
-            sent[name] = limit + max(self.room, ROOM[0] if self.thinks else 0)
+            sent[name] = min(limit + max(self.room, ROOM[0] if self.thinks else 0), most)
         for name in ("stream_options", "temperature", "reasoning_effort"):
             if name in without:
                 sent.pop(name, None)

@@ -8,6 +8,7 @@ module costs 0.7 s: import it where a model is configured, not at the top of a m
 
 import asyncio
 import copy
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
@@ -23,7 +24,18 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat.habits import FORMATS, KEPT, Habits, is_filtered, is_pair, is_spent, is_too_long, quote, spell
+from app.adapters.chat.habits import (
+    FORMATS,
+    KEPT,
+    Habits,
+    find_smaller,
+    is_filtered,
+    is_pair,
+    is_spent,
+    is_too_long,
+    quote,
+    spell,
+)
 from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import (
     FULL,
@@ -254,8 +266,10 @@ class _Completions:
         left_out: list[str] = []
         tried: set[str] = set()
         first = last = None
+        wanted = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+        most = math.inf
         while True:
-            sent, used = habits.fit(body, habits.refused.union(left_out))
+            sent, used = habits.fit(body, habits.refused.union(left_out), most)
             reader = ReplyReader(opened=habits.opened, offered=offered)
             try:
                 response = await self._server.post(
@@ -270,6 +284,9 @@ class _Completions:
                         raise make_status_error(error, response) from error
                     raise
             except openai.APIStatusError as error:
+                if smaller := find_smaller(error, sent, wanted):
+                    most = smaller
+                    continue
                 following = habits.find_next(error, used, tried) if habits.is_refusal(error, used, tried) else None
                 first = first or error
                 if following is None:

@@ -26,7 +26,7 @@ from tests.wire.habits import CALL, HABITS, JUDGEMENT, THOUGHT, WORDS, Habit
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
-_TGI = "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1600 `inputs` tokens"
+_TGI = "Input validation error: `inputs` must have less than 1512 tokens. Given: 1600"
 
 
 @pytest.mark.parametrize("habit", HABITS, ids=[habit.name for habit in HABITS])
@@ -56,6 +56,41 @@ async def test_a_prompt_longer_than_any_that_was_answered_is_too_long_whatever_i
         assert await call(model, "stream")
         with pytest.raises(ContextTooLong):
             await call(model, "stream", messages=[*MESSAGES, Message("user", "x" * 3000)])
+
+
+@pytest.mark.parametrize(
+    ("window", "says", "asked"),
+    [
+        (1536, "The maximum context length is {window} tokens. However, you requested {total} tokens ({prompt} in the "
+         "messages, {limit} in the completion).", [1000, 548]),
+        (1536, "'max_tokens' is too large: {limit}. This model's maximum context length is {window:,} tokens and your "
+         "request has {prompt} input tokens ({limit} > {window} - {prompt}).", [1000, 548]),
+        (1512, "`inputs` tokens + `max_new_tokens` must be <= {window}. Given: {prompt} `inputs` tokens and {limit} "
+         "`max_new_tokens`", [1000, 524]),
+        (1536, "max_tokens exceeds the available context", [1000, 500]),
+        (1300, "max_tokens exceeds the available context", [1000, 500, 250]),
+        (1100, "The maximum context length is {window} tokens: {prompt} in the messages, {limit} in the completion.",
+         [1000]),
+        (900, "The maximum context length is {window} tokens. However, you requested {total} tokens ({prompt} in the "
+         "messages, {limit} in the completion).", [1000]),
+    ],
+)  # fmt: skip
+async def test_a_reply_is_asked_for_in_the_room_that_the_prompt_leaves(
+    window: int, says: str, asked: list[int]
+) -> None:
+    def refuse(body: dict[str, Any]) -> str | None:
+        limit, prompt = body["max_tokens"], 988
+        told = says.format(window=window, total=prompt + limit, prompt=prompt, limit=limit)
+        return told if prompt + limit > window else None
+
+    async with PROVIDER.open(3, habit=Habit("tight", "", "", refuses=refuse)) as (server, _, model):
+        writing = model.stream(MESSAGES, Sink(), temperature=0.0, max_tokens=1000)
+        if window - 988 < 260:
+            with pytest.raises(ContextTooLong):
+                await anext(aiter(writing))
+        else:
+            assert "".join([piece async for piece in writing]) == WORDS
+        assert [body["max_tokens"] for body in server.requests] == asked
 
 
 async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
