@@ -32,6 +32,8 @@ class Circuit:
         """Unanswered calls, one after the other."""
         self._opened_at = 0.0
         self._probing = False
+        self._free_at = 0.0
+        """When the provider takes requests again, as far as it said."""
         self.problem: str | None = None
         """Problem of the most recent call, or of the start-up check before any."""
 
@@ -67,6 +69,18 @@ class Circuit:
         finally:
             if probes:
                 self._probing = False
+
+    def keep_wait(self, error: ModelUnavailable) -> None:
+        """Keep until when the provider wants no request, if that is soon, for the calls that come next."""
+        if error.again_in is not None and error.again_in <= PAUSE:
+            self._free_at = time.monotonic() + error.again_in
+
+    def find_wait(self) -> ModelUnavailable | None:
+        """Return an error that says how long the provider still wants no request; None where it takes one, and where
+        the circuit is open."""
+        seconds = self._free_at - time.monotonic()
+        message = f"{self._name} is busy; it is asked again in {max(1.0, seconds):.0f} s."
+        return ModelUnavailable(message, again_in=seconds) if seconds > 0 and not self._is_open else None
 
     def describe(self) -> str:
         """Describe the provider's state in words."""

@@ -364,8 +364,10 @@ class LangChainChat:
     ) -> Reply:
         """Await `make()` with retries, all within `timeout` seconds. A request that is given up costs an estimate, for
         which `list_sent` returns what it sends."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        if busy := self.circuit.find_wait():
+            await _wait(busy, PAUSES[0], deadline)
         with self.circuit.guard():
-            deadline = asyncio.get_running_loop().time() + timeout
             pauses = iter(PAUSES)
             while True:
                 try:
@@ -376,16 +378,11 @@ class LangChainChat:
                     self._estimate(list_sent(), "", sink)
                     raise
                 except ModelUnavailable as error:
+                    self.circuit.keep_wait(error)
                     pause = next(pauses, None)
                     if pause is None:
                         raise
-                    wait = pause * random.uniform(0.75, 1.25)
-                    if error.again_in is not None:
-                        # Not before the time that the provider names, and not all callers at the same moment.
-                        wait = error.again_in + wait / 4
-                    if wait > min(LONGEST_PAUSE, deadline - asyncio.get_running_loop().time()):
-                        raise
-                    await asyncio.sleep(wait)
+                    await _wait(error, pause, deadline)
 
     async def _next(
         self, chunks: AsyncIterator[AIMessageChunk], deadline: float, sink: UsageSink
@@ -427,6 +424,18 @@ class LangChainChat:
         cached = usage.get("input_token_details", {}).get("cache_read") or 0
         cost = self._prices.price(self.name, fresh, cached, written)
         sink.record(ModelUsage(self.name, fresh, written, cost, full, ended=ended, unread=unread))
+
+
+async def _wait(error: ModelUnavailable, pause: float, deadline: float) -> None:
+    """Wait before the next request, or raise the error where that takes too long. `deadline` is a time of the event
+    loop."""
+    wait = pause * random.uniform(0.75, 1.25)
+    if error.again_in is not None:
+        # Not before the time that the provider names, and not all callers at the same moment.
+        wait = error.again_in + wait / 4
+    if wait > min(LONGEST_PAUSE, deadline - asyncio.get_running_loop().time()):
+        raise error
+    await asyncio.sleep(wait)
 
 
 def describe_misfit(model: str, knob: str, modes: Sequence[str]) -> str:

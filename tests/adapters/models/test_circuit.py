@@ -1,6 +1,7 @@
 """A provider that is down is not waited for by everybody, and is asked again before long."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import openai
@@ -134,6 +135,25 @@ async def test_a_rejected_key_is_in_the_state_until_it_is_accepted(model: OpenAI
     server.behaviour.fault = None
     await judge(model)
     assert model.circuit.describe() == "ok"
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(20, 1), (0.4, 2), (300, 2)])
+async def test_a_time_that_the_provider_names_holds_for_the_next_call(
+    model: OpenAIChat, server: OpenAIServer, seconds: float, asked: int
+) -> None:
+    server.behaviour.fault, server.behaviour.retry_after = "rate_limit", seconds
+    with pytest.raises((ModelUnavailable, TimeoutError)):
+        async with asyncio.timeout(0.2):
+            await judge(model)
+    server.behaviour.fault = None
+    called = time.monotonic()
+    if seconds == 20:
+        with pytest.raises(ModelUnavailable, match=r"is asked again in (19|20) s"):
+            await judge(model)
+    else:
+        await judge(model)
+    assert (time.monotonic() - called > 0.1) == (seconds == 0.4)
+    assert len(server.requests) == asked
 
 
 async def give_up(model: OpenAIChat, *, deadline: float | None = None) -> None:
