@@ -199,13 +199,13 @@ HABITS = (
     ),
     Habit(
         "signs-around",
-        "thoughts between tags",
+        "Gemma's channels, with their opening sign or without",
         "vLLM others",
         text=_think("<|channel>thought\n", "\n<channel|>"),
     ),
     Habit(
         "closing-sign-only",
-        "thoughts whose opening tag stands in the prompt",
+        "Gemma's channels, with their opening sign or without",
         "vLLM",
         text=_think("thought\n", "<channel|>"),
     ),
@@ -220,7 +220,7 @@ HABITS = (
     ),
     Habit(
         "signs-of-deepseek",
-        "signs of the template in the text, and what follows them",
+        "DeepSeek's signs around the text",
         "vLLM others",
         text=lambda text: (
             f"<｜begin▁of▁sentence｜><｜Assistant｜>{text}<｜end▁of▁sentence｜><｜begin▁of▁sentence｜>Nobody is told this [1]."
