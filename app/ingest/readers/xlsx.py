@@ -130,7 +130,8 @@ def _read_rows(sheet: ReadOnlyWorksheet, parser: _SheetParser, most: int) -> dic
     """Return the rows that the file states, by their numbers from 1."""
     rows: dict[int, list[str]] = {}
     count = 0
-    for number, cells in parser.parse():
+    for number, stated in parser.parse():
+        cells = [cell for cell in stated if cell["value"] is not None]  # others only have a format
         row = rows[number] = [""] * max((cell["column"] for cell in cells), default=0)
         count += len(row)
         check_cells(count)

@@ -1014,3 +1014,10 @@ def test_a_stated_size_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grids, "MAX_CELLS", 100)
     xml = SHEET.format('<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1"><v>7</v></c></row></sheetData>')
     assert read_document("big.xlsx", edit_sheet(xml)).text.endswith("7")
+
+
+def test_cells_that_only_have_a_format_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "MAX_CELLS", 100)
+    empty = "".join(f'<row r="{n}"><c r="A{n}" s="0"/><c r="XFD{n}" s="0"/></row>' for n in range(2, 99))
+    xml = SHEET.format(f'<sheetData><row r="1"><c r="A1"><v>7</v></c></row>{empty}</sheetData>')
+    assert read_document("big.xlsx", edit_sheet(xml)).text.endswith("7")
