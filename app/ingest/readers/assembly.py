@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from pathlib import PurePath
 
 from domain.documents import Link, ParsedDocument, Section, Unread, UnreadKind, Unseen
@@ -29,6 +29,8 @@ _REPLACED = str.maketrans(
 )
 _ANY_REPLACED = re.compile("[" + re.escape("".join(chr(c) for c, new in _REPLACED.items() if new != chr(c))) + "]")
 """Finds whether there is anything to replace, ten times faster than replacing; most texts have nothing."""
+_MOST_HEADERS = 3
+"""Rows of a header that are joined. Chosen, as for sheets: more are no header that people write."""
 _LONGEST_TERMS = 200
 """Limit, in characters, of terms that share a line. Chosen: longer ones are a list whose meanings are missing."""
 
@@ -215,6 +217,9 @@ class Assembly:
         self.end_label()
         self.add_paragraph(caption)
         cells = [[squeeze(cell).replace("|", "\\|") for cell in row] for row in rows]
+        if 1 < headers <= _MOST_HEADERS:  # names of groups before those of their columns
+            named = (dict.fromkeys(filter(None, column)) for column in zip_longest(*cells[:headers], fillvalue=""))
+            cells, headers = [[" ".join(names) for names in named], *cells[headers:]], 1
         lines = [join_cells(row) for row in cells]
         if headers and any(map(any, cells[:headers])):
             width = max(len(row) for row in cells)

@@ -227,6 +227,15 @@ def _add_table(assembly: Assembly, table: Table, equations: Equations) -> None:
         rows.append([])
         for place, cell in enumerate(row.cells):
             spelled = " ".join(_spell(paragraph._p, equations) for paragraph in cell.text_frame.paragraphs)
-            # What is merged over rows is said in each.
-            rows[-1].append(above[place] if cell._tc.vMerge and above else "" if cell.is_spanned else spelled)
+            # What is merged over rows is said in each, and so is the name of a group of columns.
+            is_named = cell._tc.hMerge and place and not above and table.first_row
+            merged = rows[-1][place - 1] if is_named else ""
+            rows[-1].append(above[place] if cell._tc.vMerge and above else merged if cell.is_spanned else spelled)
+    if (
+        table.first_row
+        and len(rows) > 2
+        and any(cell._tc.hMerge for cell in table.rows[0].cells)
+        and len({*rows[0]}) > 1
+    ):
+        rows[:2] = [[" ".join(dict.fromkeys(filter(None, names))) for names in zip(*rows[:2], strict=True)]]
     add_table(assembly, [row for row in rows if any(row)], has_header=table.first_row)

@@ -33,6 +33,7 @@ class Rows:
         self._are_headers &= is_header
         # One that spans the whole table is a remark on it.
         is_repeated = 0 < self.headers <= len(self.rows) and columns < len(self.rows[0]) and not self._is_header
+        is_repeated |= is_header  # the name of a group of columns
         for column in range(columns):
             said = text if is_repeated or not column else ""
             if rows > 1:

@@ -208,6 +208,15 @@ def test_a_cell_over_rows_of_a_slide_is_said_in_each_and_lines_are_one() -> None
     assert read_slide(deck) == ["Pump | Part\n--- | ---\nP-7 | Valve and seal\nP-7 | Belt"]
 
 
+def test_names_of_groups_of_columns_of_a_slide_stand_before_the_columns() -> None:
+    deck, shapes = make_slide()
+    table = shapes.add_table(3, 3, Inches(1), Inches(2), Inches(4), Inches(1)).table
+    for place, text in enumerate(("Site", "Rate", "", "Site", "Weekday", "Weekend", "Lewes", "340", "460")):
+        table.cell(place // 3, place % 3).text = text
+    table.cell(0, 1).merge(table.cell(0, 2))
+    assert read_slide(deck) == ["Site | Rate Weekday | Rate Weekend\n--- | --- | ---\nLewes | 340 | 460"]
+
+
 def test_a_sheet_is_a_section_and_empty_rows_separate_its_tables() -> None:
     workbook = openpyxl.Workbook()
     sheet = workbook.active

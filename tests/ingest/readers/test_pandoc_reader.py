@@ -101,7 +101,7 @@ def test_cells_that_span_others_numbers_of_letters_and_notes_keep_their_words() 
 <ol start="3" type="a"><li>Open.</li><li>Close.</li></ol><ol type="I" start="4"><li>Rest.</li></ol>
 <p>H<sub>2</sub>O, 1<sup>st</sup>, 2<sup>a+1</sup>, <q>said</q> <img src="x.png" alt="A red door"/> <img alt="x"/></p>"""
     assert Walk().read(parse(written.encode(), "html"), "a").text == (
-        "Fees\n\nPlace | Fee |\nPlace | 2023 | 2024\n--- | --- | ---\nOslo | 12 | - 13 - 14\nOslo | 15 | 16\n\n"
+        "Fees\n\nPlace | Fee 2023 | Fee 2024\n--- | --- | ---\nOslo | 12 | - 13 - 14\nOslo | 15 | 16\n\n"
         "- (c) Open.\n- (d) Close.\n- (IV) Rest.\n\n"
         "H₂O, 1st, 2^(a+1), “said” A red door"
     )

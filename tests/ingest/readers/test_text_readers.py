@@ -344,8 +344,7 @@ See all fees or run `fees --all`.
 
 Fees in euros
 
-Country | Fee |
-Country | 2023 | 2024
+Country | Fee 2023 | Fee 2024
 --- | --- | ---
 Norway | 12 | 13
 Norway | 14 | 15
