@@ -219,7 +219,8 @@ class RunLost(AskgraphError):
 
 
 class ThreadBusy(AskgraphError):
-    """The thread's other question is still being answered. Wait for it, or ask with `when_busy` queue or interrupt."""
+    """The thread's other question is still being answered. Wait for it, ask behind it, or interrupt it: `when_busy`, in
+    LangGraph's protocol `multitask_strategy`."""
 
     retryable = True
 

@@ -57,7 +57,7 @@ ROUTERS = (
     metrics.router,
 )
 
-DIALECTS = (openai.router, openai_responses.router, ui.router, ag_ui.router, mcp.router, *AGENT_SERVER)
+DIALECTS = (openai.router, openai_responses.router, openai.rest, ui.router, ag_ui.router, mcp.router, *AGENT_SERVER)
 """Other protocols, which others document."""
 
 MAX_BODY = 1_000_000

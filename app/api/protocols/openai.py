@@ -57,6 +57,8 @@ OpenAIRoute = refuse_in(_refuse_ours)
 """Gives errors the protocol's form and its statuses."""
 
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
+rest = APIRouter(route_class=OpenAIRoute, include_in_schema=False)
+"""What clients ask for besides; comes after all that there is."""
 
 
 class ChatMessage(Message):
@@ -275,6 +277,22 @@ def _finish(done: Done) -> str:
 
 def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
+
+
+@rest.api_route("/v1", methods=["GET", "POST"])
+@rest.api_route("/v1/{path:path}", methods=["GET", "POST", "DELETE"])
+@rest.api_route("/chat/completions", methods=["POST"])
+@rest.api_route("/responses", methods=["POST"])
+@rest.api_route("/models", methods=["GET"])
+async def refuse_rest(request: Request) -> Response:
+    """Refuse what OpenAI has besides, such as files, and what a base URL makes that is not ours."""
+    path = request.url.path[:200]
+    return refuse(
+        404,
+        f"There is no {path} here. The base URL of OpenAI's protocol ends with /v1, once; docs/clients.md lists what "
+        "askgraph has of it. Documents are added by POST /api/documents.",
+        "not_found",
+    )
 
 
 def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
