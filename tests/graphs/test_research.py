@@ -77,7 +77,7 @@ async def test_what_was_computed_without_documents_reaches_the_writer(settings: 
         await ask_for_events(services, "How many years is the warranty of the Falke?")
         last = [body["messages"][-1]["content"] for body in server.requests if body.get("stream")][-1]
     computed = last.partition("Computed for this question:\n")[2].partition("\n\nQuestion: ")[0]
-    assert computed == "SELECT 36 / 12.0\n36 / 12.0\n---\n3"
+    assert computed == "SELECT 36 / 12.0\n36 / 12.0\n|---|\n3"
 
 
 async def test_an_agent_whose_model_fails_answers_from_what_there_is(settings: Settings) -> None:
