@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from app.api.protocols.translating import CORRECTION, translate_text
 from app.wiring.services import Services
 from domain.assistants import Draft
-from domain.events import Content, Correction
+from domain.events import RESTART, Content, Correction
 from domain.people.access import OWNER
 from domain.scope import Scope
 from tests.asking import QUESTION
@@ -176,10 +176,12 @@ async def test_what_is_not_there_is_refused(served: Served) -> None:
         await served.client.embeddings.create(model="local", input="a", dimensions=12)
 
 
-def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:
+@pytest.mark.parametrize(("reason", "said"), [("", ""), (RESTART, ""), ("The model stopped.", " The model stopped.")])
+def test_a_correction_is_said_where_nothing_can_be_taken_back(reason: str, said: str) -> None:
     sent, offset = translate_text(Content(type="content", token="It is 24"), "", 0)
-    piece, offset = translate_text(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)
-    assert piece == f"{CORRECTION}36."
+    corrected = Correction(type="correction", reason=reason, answer="36.", citations=[])
+    piece, offset = translate_text(corrected, sent, offset)
+    assert piece == f"{CORRECTION.format(reason=said)}36."
     assert (sent + piece)[offset:] == "36."
     more, same = translate_text(
         Correction(type="correction", reason="", answer="36. Yes", citations=[]), sent + piece, offset

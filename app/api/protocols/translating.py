@@ -7,13 +7,14 @@ import orjson
 
 from domain.documents import Citation
 from domain.errors import ModelRefused
-from domain.events import Done, Event, ToolReturned
+from domain.events import RESTART, Done, Event, ToolReturned
 from domain.state import CUT, Degradation
 from domain.text.markers import find_markers
 from nodes.prompting.answerers import LOCAL
 
-CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
-"""Opens a corrected answer: these protocols have no way to take back what was streamed."""
+CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn.{reason} The corrected answer:\n\n"
+"""Opens a corrected answer: these protocols have no way to take back what was streamed, nor another place that says
+why."""
 
 
 def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
@@ -23,7 +24,9 @@ def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
     if event["type"] == "correction":
         if event["answer"].startswith(sent[offset:]):
             return event["answer"][len(sent) - offset :], offset
-        return CORRECTION + event["answer"], len(sent) + len(CORRECTION)
+        known = event["reason"] and event["reason"] != RESTART
+        opening = CORRECTION.format(reason=f" {event['reason']}" if known else "")
+        return opening + event["answer"], len(sent) + len(opening)
     if event["type"] == "done" and not sent:
         # A stopped run may have written nothing that was streamed.
         return event["answer"], 0
