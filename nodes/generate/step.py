@@ -31,7 +31,7 @@ from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
 from domain.text.claims import split_claims
-from domain.text.markers import render_marker
+from domain.text.markers import render_marker, strip_markers
 from nodes.context import Context, Ledger, profile_of, scope_of
 from nodes.prompting.answerers import LOCAL, find_model, list_answerers
 from nodes.prompting.asking import within
@@ -58,6 +58,7 @@ from nodes.writing.pictures import draw_pictures
 from nodes.writing.quoting import count_words, head_quotes, render_quote
 from nodes.writing.stream import AnsweringInput, AnswerWriter, Prose, discard, find_abstention, finish_turn
 
+_EMPTY = "The language model wrote no word."
 _OVERRULED = "The language model found no answer in sources that probably hold one."
 
 PROMPT = """You answer a question from numbered sources, and from nothing else.{today}
@@ -358,6 +359,8 @@ async def _write_with_model(
         opening = ""
         prose.feed(held)
     uncited = prose.finish()
+    if not strip_markers(writer.text[len(opening) :]).strip():
+        raise UnsupportedAnswer(_EMPTY)
     if not abstained and not writer.citations and _says_nothing(writer.text[len(opening) :]):
         if is_overruled:
             raise UnsupportedAnswer(_OVERRULED)

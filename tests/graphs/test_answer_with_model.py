@@ -230,6 +230,16 @@ async def test_an_abstention_that_names_nothing_near_is_quoted_instead_where_sou
     assert done["confidence"] < 0.8
 
 
+@pytest.mark.parametrize("written", ["\n \n", "\n[1]\n"])
+async def test_an_answer_without_a_word_is_none(settings: Settings, written: str) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [written]
+        done, _ = await ask_for_events(services)
+    assert (done["outcome"], done["answered_by"]) == ("answered", "local")
+    assert "36 months" in done["answer"]
+    assert done["warnings"]
+
+
 async def test_a_model_that_leaves_citing_to_us_lends_its_answer_no_confidence(settings: Settings) -> None:
     sure: list[float] = []
     async with serve(settings) as (services, server):

@@ -230,7 +230,7 @@ class LangChainChat:
         if finish is None:
             # LangChain treats the end of the connection as the end of the reply.
             raise ModelReplyCut
-        if not pieces:
+        if not "".join(pieces).strip():
             did = "wrote nothing but thoughts" if thoughts else "sent an empty reply"
             did = f"spent its {max_tokens} tokens before it wrote a word" if finish in FULL else did
             raise ModelError(f"The language model {self.name} {did}.")

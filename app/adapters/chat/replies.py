@@ -424,6 +424,8 @@ class _Lines:
 
     def _read(self, line: bytes) -> Iterator[Any]:
         data = line[5:].strip() if line.startswith(b"data:") else b""
+        if line.startswith(b"error:") and line[6:].lstrip().startswith(b"{"):  # older versions of llama.cpp
+            data = b'{"error":%b}' % line[6:]
         if self._event and data not in (b"", b"[DONE]"):
             self._event.append(data)
             return

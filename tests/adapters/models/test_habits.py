@@ -114,6 +114,7 @@ async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.Monk
         (Habit("no-path", "", "", body=lambda body: {"error": "Unexpected endpoint or method. (POST)"}), ModelError),
         (Habit("tgi", "", "", status=422, refuses=lambda body: {"error": _TGI}), ContextTooLong),
         (Habit("filtered", "", "", refuses=lambda body: '{"error": "Violated guardrail policy"}'), ModelRefused),
+        (Habit("blank", "", "", text=lambda text: "\n" * len(text)), ModelError),
         (Habit("only-thoughts", "", "", message=lambda message: {"content": None, "reasoning": "Hm."}), ModelError),
     ],
     ids=lambda habit: getattr(habit, "name", ""),
@@ -249,6 +250,19 @@ async def test_an_error_within_a_stream_is_what_its_status_says(
         with pytest.raises(expected, match=says):
             await call(model, "stream")
         assert len(server.requests) == count
+
+
+@pytest.mark.parametrize("before", [_OPENED, _BEGUN])
+async def test_an_error_in_a_field_of_its_own_ends_no_answer(before: list[Any]) -> None:
+    async def send(body: object) -> AsyncIterator[bytes]:
+        async for line in _send(*before, *_OPENED):
+            yield line
+        yield b'error: {"code":400,"message":"the request exceeds the available context size"}\n\n'
+        yield b"data: [DONE]\n\n"
+
+    async with PROVIDER.open(3, send=send) as (_, _, model):
+        with pytest.raises(ContextTooLong):
+            await call(model, "stream")
 
 
 @pytest.mark.parametrize(
