@@ -34,6 +34,8 @@ OPEN: dict[str, int] = {
     "delete /api/session": 204,
     "get /api/session/sign-in": 404,
     "get /api/session/callback": 404,
+    **{f"{method} /v1/{{path:path}}": 404 for method in ("get", "post", "delete")},
+    **dict.fromkeys(("post /chat/completions", "post /responses", "get /models"), 404),
 }
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""
 

@@ -279,11 +279,6 @@ def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
 
 
-@rest.api_route("/v1", methods=["GET", "POST"])
-@rest.api_route("/v1/{path:path}", methods=["GET", "POST", "DELETE"])
-@rest.api_route("/chat/completions", methods=["POST"])
-@rest.api_route("/responses", methods=["POST"])
-@rest.api_route("/models", methods=["GET"])
 async def refuse_rest(request: Request) -> Response:
     """Refuse what OpenAI has besides, such as files, and what a base URL makes that is not ours."""
     path = request.url.path[:200]
@@ -293,6 +288,17 @@ async def refuse_rest(request: Request) -> Response:
         "askgraph has of it. Documents are added by POST /api/documents.",
         "not_found",
     )
+
+
+for _method, _path in (
+    ("GET", "/v1/{path:path}"),
+    ("POST", "/v1/{path:path}"),
+    ("DELETE", "/v1/{path:path}"),
+    ("POST", "/chat/completions"),
+    ("POST", "/responses"),
+    ("GET", "/models"),
+):
+    rest.add_api_route(_path, refuse_rest, methods=[_method])
 
 
 def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
