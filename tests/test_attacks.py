@@ -86,6 +86,7 @@ def test_sockets_that_send_nothing_are_closed(served: Served) -> None:
                 assert client.recv(1) == b""
 
 
+@pytest.mark.field
 def test_a_server_ends_amid_files_that_take_long_and_the_next_one_can_drop_them(tmp_path: Path) -> None:
     data = FILES["attributes.html"]()
     with serve(tmp_path, ASKGRAPH_LOAD_SAMPLES="false") as served:
@@ -159,6 +160,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", disk], check=True)
 
 
+@pytest.mark.field
 def test_a_full_disk_is_said_and_questions_are_answered_once_there_is_room(small_disk: Path) -> None:
     with serve(small_disk) as served:
         assert "30 days" in served.ask(QUESTION)["answer"]

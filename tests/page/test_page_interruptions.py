@@ -39,6 +39,7 @@ async def start_service(servers: Servers, database: str, model: OpenAIServer, po
     return process, address[0]
 
 
+@pytest.mark.field
 async def test_an_answer_outlives_the_process_that_gives_it(page: Page, servers: Servers, template: str) -> None:
     async with create_database(servers, template) as database, serve_openai(rate=40, length=160) as model:
         process, site = await start_service(servers, database, model, "0")

@@ -141,6 +141,7 @@ async def check_whole(services: Services, run: Read) -> RunStatus:
 
 
 @pytest.mark.usefixtures("library")
+@pytest.mark.field
 async def test_runs_go_on_elsewhere_when_their_process_ends_or_is_killed(
     services: Services, settings: Settings
 ) -> None:
