@@ -31,9 +31,9 @@ class Rows:
         self._repeat()
         self._cells += 1
         self._are_headers &= is_header
-        # One that spans the whole table is a remark on it.
-        is_repeated = 0 < self.headers <= len(self.rows) and columns < len(self.rows[0]) and not self._is_header
-        is_repeated |= is_header  # the name of a group of columns
+        is_remark = bool(self.rows) and columns >= len(self.rows[0])  # on the whole table
+        # The names of groups of columns, and what stands below the header.
+        is_repeated = not is_remark and (is_header or (0 < self.headers <= len(self.rows) and not self._is_header))
         for column in range(columns):
             said = text if is_repeated or not column else ""
             if rows > 1:

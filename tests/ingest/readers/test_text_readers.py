@@ -725,12 +725,16 @@ def test_a_label_without_words_stands_alone() -> None:
     assert read_document("x.html", f"<p>Pier{table}".encode()).text == "Pier\n\nHours:\n\n- daily\n\nFees:"
 
 
-def test_a_cell_across_columns_with_headers_is_repeated() -> None:
+@pytest.mark.parametrize("cell", ["td", "th"])
+def test_a_cell_across_columns_with_headers_is_repeated(cell: str) -> None:
     page = (
-        b"<table><tr><th>Berth<th>Summer<th>Winter<tr><td>North<td colspan=2>40 euros"
-        b"<tr><td colspan=3>Prices with tax</table>"
+        "<table><tr><th>Berth<th>Summer<th>Winter<tr><td>North<td colspan=2>40 euros"
+        f"<tr><{cell} colspan=3>Prices with tax</table>"
     )
-    assert read_document("x.html", page).text.split("\n")[2:] == ["North | 40 euros | 40 euros", "Prices with tax |  |"]
+    assert read_document("x.html", page.encode()).text.split("\n")[2:] == [
+        "North | 40 euros | 40 euros",
+        "Prices with tax |  |",
+    ]
 
 
 @pytest.mark.parametrize("span", ["0", "9"])
