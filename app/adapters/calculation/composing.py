@@ -19,7 +19,7 @@ from domain.ports.calculation import Value
 from domain.text.blocks import open_section
 from domain.text.languages import Language, fold, read_file
 from domain.text.question import split_carried
-from domain.text.terms import analyse_in
+from domain.text.terms import analyse_in, find_terms
 
 _LONGEST_NAME, _MOST_WORDS = 8, 60
 """Words of a header or cell that are looked for as a whole, and of a question that is read."""
@@ -254,7 +254,7 @@ class _Reading:
                 if not self._words[first].terms or not self._words[span[-1]].terms or any(n in self._by for n in span):
                     continue
                 terms = frozenset(term for n in span for term in self._words[n].terms)
-                joined = frozenset(analyse_in(self._language, "".join(self._words[n].text for n in span)))
+                joined = find_terms("".join(self._words[n].text for n in span), self._language)
                 columns = [c for c, header in enumerate(self._table.headers) if header in (terms, joined)]
                 if columns and (length > 1 or first not in operators):
                     self._name(span, columns, 1.0)

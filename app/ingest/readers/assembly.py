@@ -217,9 +217,8 @@ class Assembly:
         self.end_label()
         self.add_paragraph(caption)
         cells = [[squeeze(cell).replace("|", "\\|") for cell in row] for row in rows]
-        if 1 < headers <= _MOST_HEADERS:  # names of groups before those of their columns
-            named = (dict.fromkeys(filter(None, column)) for column in zip_longest(*cells[:headers], fillvalue=""))
-            cells, headers = [[" ".join(names) for names in named], *cells[headers:]], 1
+        if 1 < headers <= _MOST_HEADERS:
+            cells, headers = [join_headers(cells[:headers]), *cells[headers:]], 1
         lines = [join_cells(row) for row in cells]
         if headers and any(map(any, cells[:headers])):
             width = max(len(row) for row in cells)
@@ -407,6 +406,11 @@ def _count_letters(text: str) -> Counter[str]:
 
 def _end(label: str) -> str:
     return f"{label}:" if label and label[-1] not in ":.!?)]" else label
+
+
+def join_headers(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the rows of a header as one: in each column what they say, once, the names of groups first."""
+    return [" ".join(dict.fromkeys(filter(None, column))) for column in zip_longest(*rows, fillvalue="")]
 
 
 def unlink(text: str) -> str:

@@ -12,7 +12,7 @@ from pptx.slide import Slide
 from pptx.table import Table
 
 from app.ingest.readers.archives import parse_xml
-from app.ingest.readers.assembly import Assembly, Looks, clean, mark, spell_number, squeeze, unlink
+from app.ingest.readers.assembly import Assembly, Looks, clean, join_headers, mark, spell_number, squeeze, unlink
 from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import EQUATION, read_equations
 from app.ingest.readers.grids import add_table, check_cells
@@ -237,5 +237,5 @@ def _add_table(assembly: Assembly, table: Table, equations: Equations) -> None:
         and any(cell._tc.hMerge for cell in table.rows[0].cells)
         and len({*rows[0]}) > 1
     ):
-        rows[:2] = [[" ".join(dict.fromkeys(filter(None, names))) for names in zip(*rows[:2], strict=True)]]
+        rows[:2] = [join_headers(rows[:2])]
     add_table(assembly, [row for row in rows if any(row)], has_header=table.first_row)

@@ -13,7 +13,7 @@ from app.ingest.readers.pdf.page import Piece, Run, Skipped
 from app.ingest.readers.pdf.tables import cut_run
 
 _MOST = 1000
-"""Annotations of a page that are looked at. Chosen."""
+"""Annotations of a page, and options of a field, that are looked at. Chosen."""
 _TYPE = 12.0
 """Height in points of what is entered where its box is higher. Chosen."""
 _LONGEST = 20_000
@@ -61,12 +61,9 @@ def _read_field(form: Any, field: Any, skipped: list[Skipped]) -> str:
         return "☒" if raw.FPDFAnnot_IsChecked(form, field) else "☐"
     text = "" if kind in _BUTTONS else _read_text(raw.FPDFAnnot_GetFormFieldValue, form, field)
     if kind in _CHOICES:  # the page shows their labels, not what is sent for them
-        chosen = [
-            i
-            for i in range(raw.FPDFAnnot_GetOptionCount(form, field))
-            if raw.FPDFAnnot_IsOptionSelected(form, field, i)
-        ]
-        text = ", ".join(_read_text(raw.FPDFAnnot_GetOptionLabel, form, field, i) for i in chosen[:_MOST]) or text
+        options = range(min(raw.FPDFAnnot_GetOptionCount(form, field), _MOST))
+        chosen = (option for option in options if raw.FPDFAnnot_IsOptionSelected(form, field, option))
+        text = ", ".join(_read_text(raw.FPDFAnnot_GetOptionLabel, form, field, option) for option in chosen) or text
     if not text and kind != raw.FPDF_FORMFIELD_PUSHBUTTON:
         skipped.append(("form field", "without a value", 1))
     return text
