@@ -143,13 +143,13 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     progress = {"stage": "embedding", "done": 3, "total": 9}
     script.ingestions = [ingestion("i", progress=progress), ingestion("j", state="failed", report={"error": "Empty."})]
     await page.reload()
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     await page.get_by_role("checkbox").first.check()
     await page.locator(".arrival").first.wait_for()
     yield "library"
     await page.set_viewport_size({"width": 390, "height": 800})
     await page.locator(".bar button").click()
-    await page.get_by_role("tab", name="Conversations").click()
+    await page.get_by_role("button", name="Library").click()
     await page.locator(".entry").first.wait_for()
     await page.locator(".entry").first.get_by_role("button", name="More").click()
     await page.get_by_role("button", name="Rename").first.click()
@@ -251,7 +251,12 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
     script.documents, script.blocks = DOCUMENTS, BLOCKS
     await page.goto(await script([done("One [1], two [2].", sources)]))
     await expect(page.get_by_label("Question", exact=True)).to_be_focused()
-    await page.keyboard.type("q")
+    # What a question takes comes into sight with its first letter, or with the focus.
+    mode, send = page.locator("[popovertarget=modes]"), page.locator("#send")
+    for key, shown in (("Tab", "1"), ("Shift+Tab", "0"), ("q", "1")):
+        await page.keyboard.press(key)
+        await expect(mode).to_have_css("opacity", shown)
+        await expect(send).to_have_css("opacity", shown)
     await page.keyboard.press("Enter")
     await page.locator(".turn.over").wait_for()
     # A bracket in the question is one; elsewhere it leads to the next citation.

@@ -17,7 +17,7 @@ async def open_modes(page: Page) -> None:
 
 async def test_an_assistant_is_made_asked_changed_and_deleted(page: Page, site: str) -> None:
     await page.goto(site)
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     name = "Answer from Falke weather station"
     await page.get_by_label(name).check()
     await page.locator("#question").fill("Not asked yet")

@@ -29,7 +29,7 @@ async def test_the_page_speaks_the_language_of_the_browser(
     await page.goto(await script())
     await expect(page.get_by_role("button", name=asks, exact=True)).to_be_visible()
     await expect(page.get_by_placeholder(invites)).to_be_visible()
-    await expect(page.get_by_role("tab", name=starts)).to_be_visible()
+    await expect(page.get_by_role("button", name=starts)).to_be_visible()
     assert await page.locator("html").get_attribute("lang") == language
     await context.close()
 

@@ -20,7 +20,7 @@ def reading(done: int, stage: str = "reading") -> dict[str, Any]:
 async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Script) -> None:
     await page.clock.install()
     await page.goto(await script())
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     await expect(page.locator(".left-panel")).to_contain_text("No documents yet.")
     script.ingestions = [reading(3)]
     await page.locator("#files").set_input_files(FILE)
@@ -33,8 +33,8 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
     await expect(arrival).to_contain_text("reading 40 of 83")
     await expect(arrival).to_have_text(re.compile(r"about \d minutes left"))
     await page.reload()
-    await expect(page.get_by_role("tab", name="Library")).to_contain_text("1 arriving")
-    await page.get_by_role("tab", name="Library").click()
+    await expect(page.get_by_role("button", name="Library")).to_contain_text("1 arriving")
+    await page.get_by_role("button", name="Library").click()
     await expect(arrival).to_contain_text("reading 40 of 83")
     script.ingestions = [reading(50, "embedding")]
     await expect(arrival).to_contain_text("indexing passages 50 of 83")
@@ -43,7 +43,7 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
     await expect(page.locator(".entry")).to_contain_text("The report")
     await expect(page.locator(".entry")).to_contain_text("PDF · 83 pages")
     await expect(arrival).to_have_count(0)
-    await expect(page.get_by_role("tab", name="Library")).to_contain_text("1")
+    await expect(page.get_by_role("button", name="Library")).to_contain_text("1")
     # Of many files, those that are being read are shown, and how many wait.
     queued = [ingestion(f"q{number}", source=f"{number}.md", state="queued") for number in range(40)]
     script.ingestions = [*queued, reading(7)]
@@ -56,7 +56,7 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
 async def test_what_cannot_be_added_says_why_and_the_rest_goes_on(page: Page, script: Script) -> None:
     script.refused = "This file is empty."
     await page.goto(await script())
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     files: list[Any] = [{**FILE, "name": f"{number}.pdf"} for number in range(3)]
     await page.locator("#files").set_input_files(files)
     await expect(page.locator(".arrival.failed")).to_have_count(3)
@@ -87,7 +87,7 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     ]
     script.ingestions = [ingestion("i", state="done")]
     await page.goto(await script())
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     await page.locator(".left").get_by_role("button", name="A document").first.click()
     await expect(page.locator(".evidence .block").first).to_have_text("Words.")
     heads = page.locator(".evidence th")

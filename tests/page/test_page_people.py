@@ -27,9 +27,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: Site) -> None:
     await page.goto(house.address)
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     panel, entries = page.locator(".left-panel"), page.get_by_label("Documents", exact=True).locator(".entry")
-    await expect(page.get_by_role("tab", name="Library")).to_contain_text("4")
+    await expect(page.get_by_role("button", name="Library")).to_contain_text("4")
     # Folders are as they were ingested, and what lies in them is not listed beside them.
     folders = page.get_by_label("Folders", exact=True).locator(".entry")
     await expect(folders).to_have_text(["hr2 documents", "legal1 document"])
@@ -76,7 +76,7 @@ async def test_a_library_is_looked_through_and_asked_in_part(page: Page, house: 
     # Beside a file that came without a folder: the root of a file system has no name, and none is shown.
     await house.add("notes.md", "# Notes\n\nNone.")
     await page.reload()
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     await expect(folders).to_have_text(["docs4 documents"])
     await folders.get_by_role("button").click()
     await expect(page.get_by_label("Folder", exact=True)).to_have_text("All documents › docs")
@@ -133,7 +133,7 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     await expect(ann).to_contain_text("revoked")
 
     await page.get_by_role("link", name="Back to the questions").click()
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     entry = page.get_by_label("Documents", exact=True).locator(".entry")
     await entry.locator(".plain-button").click()
     await page.get_by_role("button", name="Who may read this document").click()

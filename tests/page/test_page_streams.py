@@ -442,7 +442,7 @@ async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: 
     await page.locator(".marker").first.click()
     await expect(page.locator(".block")).to_contain_text("<img src=x")
     await ask(page, "q")
-    await page.get_by_role("tab", name="Library").click()
+    await page.get_by_role("button", name="Library").click()
     await expect(page.locator(".arrival")).to_contain_text("<img src=x")
     links = page.locator("a:not([href^='/'])")
     assert await page.locator("img, #app script, iframe, object, form[action]").count() == 0

@@ -10,7 +10,7 @@ import { Workspaces } from "./workspaces.js";
 
 /** The left pane: whose documents, which conversation, which files. */
 export function Left() {
-  const tab = useStore((state) => state.leftTab);
+  const inLibrary = useStore((state) => state.leftTab === "library");
   const documents = useStore((state) => state.library?.all);
   const arriving = useStore((state) => state.uploads.filter(({ error }) => !error).length
     + state.ingestions.filter(({ ended_at }) => !ended_at).length);
@@ -24,12 +24,8 @@ export function Left() {
     focus(".left .only-narrow");
     return () => focus(".bar button");
   }, [open]);
-  /** @param {"conversations" | "library"} name @param {any} label */
-  const choice = (name, label) => html`
-    <button type="button" role="tab" id="tab-${name}" aria-selected=${tab === name} aria-controls="left-panel"
-      tabindex=${tab === name ? 0 : -1} onClick=${() => setState({ leftTab: name })}>${label}</button>`;
   return html`
-    <nav class="left" aria-label=${phrase("app.left")}>
+    <nav class="left ${inLibrary ? "in-library" : ""}" aria-label=${phrase("app.left")}>
       <div class="left-top">
         <h1>askgraph</h1>
         ${mayManage && html`<a class="quiet icon" href="/settings" aria-label=${phrase("settings.short")} title=${phrase("settings.short")}>${icon("settings")}</a>`}
@@ -38,12 +34,10 @@ export function Left() {
       </div>
       <${Workspaces} />
       ${hasTurns && html`<button type="button" class="new" onClick=${() => startNew()}>${icon("add")} ${phrase("app.new")}</button>`}
-      <div class="tabs" role="tablist" aria-label=${phrase("app.pane")} onKeyDown=${onArrow}>
-        ${choice("conversations", phrase("app.conversations"))}
-        ${choice("library", html`${phrase("app.library")} <span class="soft">${arriving ? phrase("app.arriving", { count: arriving }) : documents?.toLocaleString(language) ?? ""}</span>`)}
-      </div>
-      <div class="left-panel" id="left-panel" role="tabpanel" aria-labelledby="tab-${tab}">
-        ${tab === "conversations" ? html`<${Conversations} />` : html`<${Library} />`}
+      <button type="button" class="quiet switch" aria-expanded=${inLibrary} onClick=${() => setState({ leftTab: inLibrary ? "conversations" : "library" })}>
+        ${icon(inLibrary ? "back" : "library")} ${phrase("app.library")} <span class="soft">${arriving ? phrase("app.arriving", { count: arriving }) : documents?.toLocaleString(language) ?? ""}</span></button>
+      <div class="left-panel" role="group" aria-label=${phrase(inLibrary ? "app.library" : "app.conversations")}>
+        ${inLibrary ? html`<${Library} />` : html`<${Conversations} />`}
       </div>
     </nav>`;
 }
@@ -54,12 +48,4 @@ const focus = (selector) => /** @type {HTMLElement | null} */ (document.querySel
 export async function startNew() {
   await goTo(null);
   focus("#question");
-}
-
-/** @param {KeyboardEvent} event */
-function onArrow(event) {
-  if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-  const other = /** @type {HTMLElement} */ (event.currentTarget).querySelector("[aria-selected=false]");
-  /** @type {HTMLElement | null} */ (other)?.click();
-  /** @type {HTMLElement | null} */ (other)?.focus();
 }

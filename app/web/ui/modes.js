@@ -25,7 +25,7 @@ export function Modes() {
     <button type="button" aria-current=${name === mode ? "true" : undefined} onClick=${() => setState({ mode: name })}>
       <b>${visible(name)}</b> <span class="soft">${[visible(about ?? ""), explain(name, facts[name])].filter(Boolean).join(" ")}</span></button>`;
   return html`
-    <${Menu} id="modes" label="${phrase("composer.mode")} ${visible(mode)}" look="quiet" shown="${visible(mode)} ▾" onOpen=${open}>
+    <${Menu} id="modes" label="${phrase("composer.mode")} ${visible(mode)}" look="quiet ${mode === "standard" ? "rare" : ""}" shown="${visible(mode)} ▾" onOpen=${open}>
       ${modes.map((name) => choice(name))}
       ${assistants.map((each) => html`
         <div class="assistant" key=${each.assistant_id}>${choice(each.name, each.description || each.mode)}
