@@ -159,14 +159,6 @@ class Assembly:
         """Say that these words of the file's own text are left out with a reason."""
         self._missing.subtract(_count_letters(text))
 
-    def begin_anew(self, most: int) -> None:
-        """Forget what was added, where that is no more than so many characters without a heading."""
-        if self._length <= most and len(self._sections) == 1 and not self._containers:
-            self.pass_over("".join(self._parts))
-            self._parts.clear()
-            self._links.clear()
-            self._length, self._ended_as = 0, ""
-
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within
         an item or a quote it is a paragraph."""

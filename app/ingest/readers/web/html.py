@@ -36,8 +36,6 @@ _MOST_CONTAINERS = 12
 _MOST_MARKS = 50
 """Limit of struck words, links and the like within one another."""
 _MOST_TITLES = 8
-_LONGEST_BANNER = 300
-"""Limit, in characters, of what stands above the title of a page and names its site. Chosen: two sentences."""
 _LONGEST_EXCUSE = 300
 """Limit, in characters, of what a page says that a script has still to fill. Chosen: two sentences."""
 _NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
@@ -70,7 +68,7 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
     tree = LexborHTMLParser(page)
     assembly = Assembly()
     title = _find_title(tree)
-    add_html(assembly, tree, title)
+    add_html(assembly, tree)
     document = assembly.finish(title, source)
     if _waits_for_script(tree, document.text):
         raise UnreadableDocument(
@@ -80,13 +78,12 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
     return document
 
 
-def add_html(assembly: Assembly, tree: LexborHTMLParser, title: str = "") -> None:
-    """Append the visible content of `tree`: of its main part, where it names one, from the heading that is the title on
-    where hardly anything stands above it."""
+def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
+    """Append the visible content of `tree`: of its main part, where it names one."""
     page = Page(tree)
     if (root := page.find_root()) is not None:
         assembly.expect(root.text())
-        _Walk(assembly, page, title, root).run(root)
+        _Walk(assembly, page, root).run(root)
 
 
 def check_nesting(page: str) -> None:
@@ -137,10 +134,9 @@ class _Numbers:
 class _Walk:
     """Walks the tree without recursion, because pages exist that are nested thousands of levels deep."""
 
-    def __init__(self, assembly: Assembly, page: Page, title: str, root: LexborNode) -> None:
+    def __init__(self, assembly: Assembly, page: Page, root: LexborNode) -> None:
         self.assembly = assembly
         self.page = page
-        self.title = title
         self.inline: list[str] = []
         self.marks: list[tuple[int, Callable[[str], str]]] = []
         """What becomes of the words from a place among those of the block on."""
@@ -351,10 +347,7 @@ class _Walk:
         return (end,)
 
     def _add_heading(self, level: int) -> None:
-        heading = self._take()
-        if heading and unlink(heading) == self.title:
-            self.assembly.begin_anew(_LONGEST_BANNER)
-        self.assembly.add_heading(level, heading)
+        self.assembly.add_heading(level, self._take())
 
     def _close_code(self) -> None:
         self.assembly.add_code(self._gather(), self.language)
