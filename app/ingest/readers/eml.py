@@ -9,6 +9,7 @@ from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import getaddresses, parsedate_to_datetime
+from quopri import decodestring
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -28,9 +29,22 @@ _MOST_ADDRESSES = 20
 """Addresses of a field that are shown."""
 _ABOVE = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\r\n]{0,200}\d{4}[^\r\n]{0,40}\r?\n(?=[!-9;-~]{1,80}:)")
 """What stands above each mail in a box (RFC 4155)."""
-_LOST = re.compile(r"\s*content-type:\s*multipart/", re.IGNORECASE)
-"""A field that an empty line parts from the others."""
-_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{60,76}\r?\n)+[A-Za-z0-9+/]+={0,2}\s*")
+_BLANK = re.compile(rb"\n[ \t]*\n+")
+_MOST_BLANK = 3
+"""Empty lines among the headers that are looked beyond."""
+_FIELD = rb"[!-9;-~]{1,80}[ \t]*:"
+_FIELDS = re.compile(rb"(?:(?:%s|[ \t])[^\n]*(?:\n|\Z))+" % _FIELD)
+_NAMED = re.compile(rb"^(?:from|to|cc|subject|date|received|message-id|mime-version|content-\S+)[ \t]*:", re.I | re.M)
+_SENDER = re.compile(rb"^from[ \t]*:", re.I | re.M)
+_CONTENT = re.compile(rb"^content-type[ \t]*:", re.I | re.M)
+_STRAY = re.compile(rb"^(?!%s|[ \t])[^\n]*\n" % _FIELD, re.M)
+"""A line of headers that is none."""
+_SPACED = re.compile(rb"^([!-9;-~]{1,80})[ \t]+:", re.M)
+_BORDER = re.compile(r"\s*(?:.{0,100}\n){0,3}?--(\S{1,70})[ \t]*\nContent-", re.IGNORECASE)
+_BASE64 = re.compile(r"^(?:[A-Za-z0-9+/]{60,76}\n)+[A-Za-z0-9+/]+={0,2}[ \t]*$", re.M)
+_QUOTED = re.compile(rb"=(?:[0-9A-F]{2}|\r?\n)")
+_SURELY_QUOTED = re.compile(rb"=\r?\n|(?:=[89A-F][0-9A-F]){2}")
+_UUENCODED = re.compile(r"^begin [0-7]{3} (\S[^\n]*)\n(?:[ -`]{1,61}\n)*end$", re.M)
 _ADDRESS = re.compile(r"https?://\S+")
 _MUCH_LONGER = 1.25
 """How many times as many words a plain text has than its page where the page lacks some. Chosen: addresses of pictures
@@ -62,13 +76,14 @@ def read_eml(source: str, data: bytes) -> ParsedDocument:
 
     Raises `OversizedDocument`, and `RecursionError` for parts nested a thousand levels deep.
     """
-    mails = _split(data)
+    mails, stray = _split(data)
     message = _PARSER.parsebytes(mails[0])
     if message.get_content_type() == "multipart/related" and "@" not in _read_addresses(message, "From"):
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 return replace(read_html(source, _read_text(part).encode()), metadata=_describe(message))
     reader = _Reader()
+    reader.assembly.skip("mail part", "lines among the headers", stray)
     for each in mails:
         reader.add_mail(_PARSER.parsebytes(each), 1)
     if len(mails) > 1:
@@ -78,16 +93,44 @@ def read_eml(source: str, data: bytes) -> ParsedDocument:
 
 def read_mail_metadata(data: bytes) -> Metadata:
     """Return sender, recipients, subject and date of a mail without reading its text."""
-    mails = _split(data)
+    mails, _ = _split(data)
     return _describe(_PARSER.parsebytes(mails[0], headersonly=True)) if len(mails) == 1 else {}
 
 
-def _split(data: bytes) -> list[bytes]:
-    """Return the mails of a box, or the one that the file is."""
-    data = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+def _split(data: bytes) -> tuple[list[bytes], int]:
+    """Return the mails of a box, or the one that the file is, and how many lines among their headers are none."""
+    data = re.sub(rb"\r{1,9}\n", b"\n", data.removeprefix(b"\xef\xbb\xbf")).lstrip()
     data = data if b"\n" in data else data.replace(b"\r", b"\n")  # old Macs
     mails = _ABOVE.split(data) if data.startswith(b"From ") else []
-    return [each for each in mails if each.strip()] or [data]
+    mended = [_mend(each) for each in mails if each.strip()] or [_mend(data)]
+    return [mail for mail, _ in mended], sum(stray for _, stray in mended)
+
+
+def _mend(mail: bytes) -> tuple[bytes, int]:
+    """Return a mail without what parts its headers: empty lines, and lines of queues and gateways, which are counted. A
+    subject or a list of addresses may go on in one."""
+    head, *rest = _BLANK.split(mail, maxsplit=1)
+    for _ in range(_MOST_BLANK):
+        following, *after = _BLANK.split(rest[0], maxsplit=1) if rest else [b""]
+        lost = _CONTENT if _SENDER.search(head) else _NAMED
+        if _CONTENT.search(head) or not (_FIELDS.fullmatch(following) and lost.search(following)):
+            break
+        head, rest = head + b"\n" + following, after
+    last = max((field.start() for field in _NAMED.finditer(head)), default=0)
+    stray = 0
+
+    def mend(line: re.Match[bytes]) -> bytes:
+        nonlocal stray
+        if line.start() > last:
+            return line[0]
+        above = head[head.rfind(b"\n", 0, max(line.start() - 1, 0)) + 1 : line.start()]
+        if above.endswith(b",\n") or above[:7].lower() == b"subject":
+            return b" " + line[0]
+        stray += not line[0].lstrip(b">").startswith(b"From ")
+        return b""
+
+    head = _SPACED.sub(rb"\1:", _STRAY.sub(mend, head))
+    return b"\n\n".join([head, *rest]), stray
 
 
 class _Reader:
@@ -112,9 +155,6 @@ class _Reader:
         self.assembly.add_block("\n".join(fields))
         forwarded: list[Message] = []
         names: list[str] = []
-        payload = message.get_payload()
-        if isinstance(payload, str) and _LOST.match(payload):
-            message = _PARSER.parsebytes(payload.lstrip().encode("utf-8", "surrogateescape"))
         self._add_part(message, forwarded, names, is_whole=True)
         if names:
             self.assembly.add_block("Attachments:")
@@ -126,14 +166,15 @@ class _Reader:
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise OversizedDocument(f"The mail has more than {MAX_PARTS:,} parts. Save its text and attachments.")
+        part = _restore(part)
         kind, payload = part.get_content_type(), part.get_payload()
         inner = [each for each in payload if isinstance(each, Message)] if isinstance(payload, list) else []
         shown_as, name = part.get_content_disposition(), _read_name(part)
         is_shown = is_whole or shown_as == "inline" or not (shown_as or name)
         if kind in _UNREAD:
             self.assembly.skip("mail part", _UNREAD[kind])
-        elif kind == "message/rfc822":
-            forwarded += inner
+        elif mail := _read_forwarded(part, name):
+            forwarded.append(mail)
         elif kind == "multipart/alternative" and inner:
             for each in (self._choose(inner), *(form for form in inner if form.get_content_type() == "text/calendar")):
                 self._add_part(each, forwarded, names)
@@ -146,24 +187,38 @@ class _Reader:
         elif is_shown and kind == "text/calendar":
             self._add_events(_read_text(part))
         elif is_shown and (kind in ("text/plain", "text/html") or kind.startswith("multipart/")):
-            self._add_text(part, kind)
+            self._add_text(part, kind, names)
         elif kind.startswith("image/") and part["Content-ID"]:
             self.assembly.skip("picture")
         elif kind not in _SIGNATURES:
             names.append(name or kind)
             self.assembly.skip("attachment", names[-1])
 
-    def _add_text(self, part: Message, kind: str) -> None:
+    def _add_text(self, part: Message, kind: str, names: list[str]) -> None:
         text = _read_text(part)
         if kind == "text/html":
             _add_page(self.assembly, text)
             return
         text, count = _ARMOUR.subn("", text)
         self.assembly.skip("mail part", "encrypted with PGP", count)
+        for file in _UUENCODED.findall(text):
+            names.append(squeeze(file)[:200])
+            self.assembly.skip("attachment", names[-1])
+        text = _BASE64.sub(self._decode_block, _UUENCODED.sub("", text))
         lines = [(line, line.lstrip("> \t").rstrip()) for line in _SIGNED.sub("", text).split("\n")]
         kept = [line for line, words in lines if not (words in self._said and line.startswith(">"))]
         self._said.update(words for _, words in lines if words)
         add_plain(self.assembly, "\n".join(kept))
+
+    def _decode_block(self, block: re.Match[str]) -> str:
+        """Return the words of lines in base64; none of what is no text, which is counted. Checksums are letters."""
+        if len({each.isupper() for each in block[0] if each.isalpha()}) < 2:
+            return block[0]
+        text = decode(_decode_base64(block[0].encode()))
+        if text.replace("\n", "").isprintable():
+            return text
+        self.assembly.skip("mail part", "encoded in base64")
+        return ""
 
     def _add_events(self, text: str) -> None:
         """Append the events of a calendar (RFC 5545)."""
@@ -228,14 +283,53 @@ def _describe(message: Message) -> Metadata:
     return select_metadata({key: value for key, value in found.items() if value})
 
 
+def _restore(part: Message) -> Message:
+    """Return a part that holds parts within another border than it says, or than it says any, as it is meant."""
+    payload = part.get_payload()
+    is_meant = part.get_content_maintype() == "multipart" or "Content-Type" not in part
+    border = _BORDER.match(payload) if is_meant and isinstance(payload, str) else None
+    if border is None:
+        return part
+    kind = part.get_content_type() if "Content-Type" in part else "multipart/mixed"
+    stated = f'Content-Type: {kind}; boundary="{border[1]}"\n\n{payload}'
+    return _PARSER.parsebytes(stated.encode("utf-8", "surrogateescape"))
+
+
+def _read_forwarded(part: Message, name: str) -> Message | None:
+    """Return the mail that a part or a file is; None for anything else."""
+    payload = part.get_payload()
+    is_mail = part.get_content_type() == "message/rfc822"
+    mail = payload[0] if is_mail and isinstance(payload, list) and payload else None
+    if isinstance(mail, Message) and not mail.keys() and isinstance(encoded := mail.get_payload(), str):
+        data: object = _decode_base64(encoded.encode("utf-8", "surrogateescape"))
+    elif is_mail or not name.lower().endswith(".eml"):
+        return mail if isinstance(mail, Message) else None
+    else:
+        data = part.get_payload(decode=True)
+    found = _PARSER.parsebytes(_split(data)[0][0]) if isinstance(data, bytes) else None
+    return found if found is not None and found.keys() else None
+
+
+def _decode_base64(data: bytes) -> bytes:
+    try:
+        return b64decode(data + b"=" * (-len(b"".join(data.split())) % 4))
+    except ValueError:
+        return b"\0"
+
+
 def _read_text(part: Message) -> str:
-    if encoding := _find_header(part, "Content-Transfer-Encoding"):
-        part.replace_header("Content-Transfer-Encoding", encoding.strip())
+    encoding = _find_header(part, "Content-Transfer-Encoding").lower()
+    known = next((each for each in ("base64", "quoted-printable") if each in encoding), "")
+    if known:
+        part.replace_header("Content-Transfer-Encoding", known)
     payload = part.get_payload(decode=True)
     if not isinstance(payload, bytes):
         return ""
-    if not encoding and _BASE64.fullmatch(payload):
-        payload = b64decode(payload)
+    if not known and _BASE64.fullmatch(payload.decode("latin-1").strip()):
+        payload = _decode_base64(payload)
+    signs = len(_QUOTED.findall(payload)) if not known and _SURELY_QUOTED.search(payload) else 0
+    if signs > 1 and signs == payload.count(b"="):
+        payload = decodestring(payload)
     text = clean(decode(payload, declared=part.get_content_charset()))
     if part.get_param("format") == "flowed":  # RFC 3676: a line that ends in a space goes on
         joined = "" if part.get_param("delsp") == "yes" else " "
