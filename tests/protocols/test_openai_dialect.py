@@ -110,6 +110,47 @@ async def test_a_stream_says_the_same(served: Served) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
+TRANSCRIPTS = [
+    # Open WebUI's title, its tags, LibreChat's title, Lobe Chat's
+    (
+        [("user", f'Write a title.\nJSON: {{ "title": "..." }}\n<chat_history>\nUSER: {QUESTION}\nASSISTANT: 36 [1]')],
+        f'{{"title": "{QUESTION}"}}',
+    ),
+    ([("user", f'Tags of:\nUSER: {QUESTION}\nASSISTANT: 36\nJSON: {{ "tags": ["one"] }}')], '{"tags": []}'),
+    ([("system", f"Provide a title.\n\nUser: {QUESTION}\nAI: 36")], QUESTION),
+    ([("system", "Provide a title."), ("user", f"user: {QUESTION}\nassistant: 36")], QUESTION),
+]
+
+
+@pytest.mark.parametrize(("said", "answer"), TRANSCRIPTS)
+async def test_what_a_client_asks_about_a_conversation_is_no_question(
+    served: Served, said: list[tuple[str, str]], answer: str
+) -> None:
+    asked: Any = {"model": "fast", "messages": [{"role": role, "content": text} for role, text in said]}
+    whole = await served.client.chat.completions.create(**asked)
+    chunks = [chunk async for chunk in await served.client.chat.completions.create(**asked, stream=True)]
+    assert {whole.choices[0].message.content, "".join(chunk.choices[0].delta.content or "" for chunk in chunks)} == {
+        answer
+    }
+
+
+async def test_the_text_ends_with_the_sources_where_the_model_is_named_so(served: Served) -> None:
+    asked: Any = {"model": "fast/sources", "messages": [{"role": "user", "content": QUESTION}]}
+    behind = {"X-Forwarded-Prefix": "/ask"}
+    [choice] = (whole := await served.client.chat.completions.create(**asked, extra_headers=behind)).choices
+    text = str(choice.message.content)
+    streamed = await served.client.chat.completions.with_raw_response.create(**asked, stream=True, extra_headers=behind)
+    assert "".join([chunk.choices[0].delta.content or "" async for chunk in streamed.parse()]) == text
+    [address] = whole.citations
+    assert address.startswith(f"{served.address}/ask/api/documents/")
+    assert text.endswith(f"- [1] Station handbook › Warranty: {address}")
+    async with httpx.AsyncClient(headers={"Accept": "text/html"}) as browser:
+        assert (await browser.get(address.replace("/ask/", "/"))).text.startswith("#")
+    asked["messages"] += [{"role": "assistant", "content": text}, {"role": "user", "content": "Who handles claims?"}]
+    again = await served.client.chat.completions.with_raw_response.create(**asked)
+    assert again.headers["x-thread-id"] == streamed.headers["x-thread-id"]
+
+
 async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
     first = await send(served, QUESTION)
     answer = first.parse().choices[0].message.content

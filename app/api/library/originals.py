@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from app.api.asking.streams import GONE, work_while_connected
 from app.api.dependencies import CallerDep, CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
@@ -112,14 +112,17 @@ async def get_page(
 
 @router.get("/{document_id}/text", **answer_with(BlocksBody, "The document's text.", 404))
 async def get_blocks(
-    document_id: str, documents: DocumentsDep, scope: CallerScope, revision: RevisionQuery = None
-) -> dict[str, Any]:
-    """Return the document's text in blocks: headings, paragraphs, lists, steps, tables, code, quotes, definitions.
+    request: Request, document_id: str, documents: DocumentsDep, scope: CallerScope, revision: RevisionQuery = None
+) -> Any:
+    """Return the document's text in blocks: headings, paragraphs, lists, steps, tables, code, quotes, definitions. A
+    browser, which asks for `text/html`, gets it as plain text: whoever opens a citation's address wants to read.
 
     Offsets are those of citations. A block's page is that on which it begins; of an earlier revision none is known.
     """
     document = await find_document(documents, scope, document_id)
     text, places = await _read_places(documents, scope, document, revision)
+    if "text/html" in request.headers.get("accept", ""):
+        return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff"})
     return {
         "document_id": document.id,
         "title": document.title,

@@ -1,10 +1,13 @@
 """Conversations that clients keep, and send whole with each question."""
 
+import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
+from textwrap import shorten
 from typing import Any, NamedTuple, Protocol
 
 from fastapi import Request
@@ -13,7 +16,7 @@ from pydantic import BaseModel, model_validator
 from app.answering.cached_answers import digest
 from app.answering.requests import AcceptedRun, Ask, read_events
 from app.api.dependencies import get_caller, get_run_manager
-from app.api.protocols.translating import translate_text
+from app.api.protocols.translating import SOURCES, translate_text
 from app.support.cancelling import finish
 from domain.errors import InputError
 from domain.events import Event
@@ -162,9 +165,11 @@ class Message(ClientModel):
     @model_validator(mode="before")
     @classmethod
     def pass_over_unheard(cls, given: Any) -> Any:
-        """Read only the role of a message that is not heard: it may hold anything."""
-        heard = not isinstance(given, dict) or given.get("role") in SIDES
-        return given if heard else {"role": given.get("role")}
+        """Read only role and text of a message that is not heard: it may hold anything else."""
+        if not isinstance(given, dict) or given.get("role") in SIDES:
+            return given
+        text = given.get("content")
+        return {"role": given.get("role"), "content": text if isinstance(text, str) else None}
 
     def read_text(self, *, asks: bool = True) -> str:
         """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""
@@ -206,8 +211,34 @@ def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str,
     if not said or said[-1][0] != "user":
         raise InputError("The last message has to be the user's question.")
     exchanges = [
-        (text, answer)
+        (text, answer.partition(SOURCES)[0])
         for (role, text), (following, answer) in pairwise(said)
         if role == "user" and following == "assistant" and text
     ]
     return exchanges, said[-1][1]
+
+
+_SAID = re.compile(r"^\W{0,4}(user|human|assistant|ai)\W{0,3}:(.*)", re.IGNORECASE | re.MULTILINE)
+"""A line of a conversation as clients write it into a prompt."""
+_FORM = re.compile(r'"(\w{1,40})"\s{0,9}:\s{0,9}(["\[])')
+"""A field of the JSON that is asked for, which holds a text or a list."""
+_LONGEST_TITLE = 80
+
+
+def answer_about_conversation(messages: Sequence[Message]) -> str | None:
+    """Return the answer to a request that a client makes of its own accord, and whose subject is a conversation that it
+    writes into its only message, behind instructions: for a title, tags, questions that may follow. None for any other.
+
+    The documents know nothing of it. The title is the first question; other fields of the JSON that is asked for stay
+    empty, which clients take for none.
+    """
+    said = [message for message in messages if message.role in (*SIDES, "system", "developer")]
+    text = "\n".join(message.read_text(asks=False) for message in said)
+    lines = list(_SAID.finditer(text))
+    asked = [line[2].strip() for line in lines if line[1].lower() in ("user", "human")]
+    is_alone = [message.role for message in said if message.role in SIDES] in ([], ["user"])
+    if not (is_alone and 0 < len(asked) < len(lines) and text[: lines[0].start()].strip()):
+        return None
+    title = shorten(asked[0], _LONGEST_TITLE, placeholder=" …")
+    form = {name: [] if opens == "[" else title if name == "title" else "" for name, opens in _FORM.findall(text)}
+    return json.dumps(form, ensure_ascii=False) if form else title

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import (
     GONE,
     collect_while_connected,
@@ -31,9 +32,26 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.perimeter.errors import status_of_failure
-from app.api.protocols.client_conversations import SIDES, Asked, ClientModel, Message, Told, ask_last, read_texts
+from app.api.protocols.client_conversations import (
+    SIDES,
+    Asked,
+    ClientModel,
+    Message,
+    Told,
+    answer_about_conversation,
+    ask_last,
+    read_texts,
+)
 from app.api.protocols.refusing import InvalidRequest, refuse_in
-from app.api.protocols.translating import END, encode_data, list_url_citations, locate_evidence, read_finish
+from app.api.protocols.translating import (
+    END,
+    encode_data,
+    list_sources,
+    list_url_citations,
+    locate_evidence,
+    read_base_url,
+    read_finish,
+)
 from app.api.schema.schemas import ThreadId, WorkspaceId
 from domain.errors import AskgraphError, InputError, UnknownMode, UnknownWorkspace
 from domain.events import Done, Event
@@ -41,6 +59,8 @@ from domain.ports.embedding import Vector
 from domain.scope import Scope
 
 MOST_MESSAGES = 1000
+WITH_SOURCES = "/sources"
+"""Behind the name of a model: the text of an answer ends with its sources. No name of ours has a slash."""
 MOST_TEXTS = 256
 """Texts to embed in one request."""
 
@@ -89,7 +109,7 @@ class CompletionRequest(ClientModel):
     """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
 
     model: str
-    """A mode or an assistant."""
+    """A mode or an assistant; with `WITH_SOURCES` behind it for a client that shows nothing but text."""
     messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
     stream: bool = False
     stream_options: StreamOptions | None = None
@@ -134,14 +154,29 @@ async def get_model(name: str, modes: WorkspaceModesDep, scope: CallerScope) -> 
 async def complete(body: CompletionRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
     refuse_form(body.response_format, body.tool_choice or body.function_call)
+    if (told := answer_about_conversation(body.messages)) is not None:
+        return _tell(body, told)
     said = read_texts(message for message in body.messages if message.role in SIDES)
-    metadata = body.metadata or Metadata()
-    asked = await ask_last(request, conversations, said, body.model, metadata.workspace, metadata.thread_id)
-    completion = Completion(body.model, str(request.base_url), asked)
+    metadata, mode = body.metadata or Metadata(), body.model.removesuffix(WITH_SOURCES)
+    asked = await ask_last(request, conversations, said, mode, metadata.workspace, metadata.thread_id)
+    completion = Completion(body.model, read_base_url(request), asked)
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return respond_with_frames(completion.stream(with_usage=with_usage), locate(asked.run))
     return await answer_whole(request, asked, asked.events, completion.describe)
+
+
+def _tell(body: CompletionRequest, told: str) -> Response:
+    """Say something of which no run is made."""
+    choice = {"index": 0, "logprobs": None, "finish_reason": "stop"}
+    head = {"id": "chatcmpl-conversation", "created": int(time.time()), "model": body.model}
+    message = {"role": "assistant", "content": told}
+    if not body.stream:
+        usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+        choices = [{**choice, "message": message}]
+        return JSONResponse({**head, "object": "chat.completion", "choices": choices, "usage": usage})
+    frame = encode_data({**head, "object": "chat.completion.chunk", "choices": [{**choice, "delta": message}]})
+    return Response(frame + END, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 @router.post("/embeddings")
@@ -207,8 +242,10 @@ class Completion:
 
     def __init__(self, model: str, base_url: str, asked: Asked) -> None:
         self._model = model
+        self._shows_sources = model.endswith(WITH_SOURCES)
         self._base_url = base_url
         self._asked = asked
+        self._workspace_id = asked.run.workspace_id
         self._created = int(time.time())
 
     def stream(self, *, with_usage: bool) -> AsyncGenerator[bytes]:
@@ -219,6 +256,8 @@ class Completion:
             if told.added:
                 yield encode_data(self._make_chunk({"content": told.added}))
             if told.event["type"] == "done":
+                if sources := self._show_sources(told.event):
+                    yield encode_data(self._make_chunk({"content": sources}))
                 yield from map(encode_data, self._make_end(told.event, told.offset, with_usage=with_usage))
             elif told.event["type"] == "error":
                 failed = told.event
@@ -228,14 +267,18 @@ class Completion:
 
     def describe(self, done: Done) -> dict[str, Any]:
         """Make the whole completion."""
-        message = {"role": "assistant", "content": done["answer"], "refusal": None, **self._cite(done, 0)}
+        text = done["answer"] + self._show_sources(done)
+        message = {"role": "assistant", "content": text, "refusal": None, **self._cite(done, 0)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(done)}
         return {
             **self._head("chat.completion"),
             "choices": [choice],
             "usage": count_tokens(done),
-            "citations": self._list_addresses(done),
+            **self._add_ours(done),
         }
+
+    def _show_sources(self, done: Done) -> str:
+        return list_sources(self._base_url, self._workspace_id, done) if self._shows_sources else ""
 
     def _make_chunk(self, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
@@ -243,25 +286,25 @@ class Completion:
 
     def _make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
         """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
-        end = self._make_chunk(self._cite(done, offset), citations=self._list_addresses(done))
+        end = self._make_chunk(self._cite(done, offset), **self._add_ours(done))
         end["choices"][0]["finish_reason"] = _finish(done)
         if not with_usage:
             return [end]
         return [end, {**self._head("chat.completion.chunk"), "choices": [], "usage": count_tokens(done)}]
 
     def _cite(self, done: Done, offset: int) -> dict[str, Any]:
-        cited = list_url_citations(self._base_url, self._asked.run.workspace_id, done, offset)
+        cited = list_url_citations(self._base_url, self._workspace_id, done, offset)
         return {"annotations": [{"type": "url_citation", "url_citation": each} for each in cited]} if cited else {}
 
     def _head(self, kind: str) -> dict[str, Any]:
         run_id = self._asked.run.run_id
         return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
 
-    def _list_addresses(self, done: Done) -> list[str]:
-        workspace_id = self._asked.run.workspace_id
-        return [
-            locate_evidence(self._base_url, workspace_id, done["run_id"], citation) for citation in done["citations"]
-        ]
+    def _add_ours(self, done: Done) -> dict[str, Any]:
+        """Return what the protocol has no place for: the addresses of what is cited, and what readers should know."""
+        run_id, cited = done["run_id"], done["citations"]
+        addresses = [locate_evidence(self._base_url, self._workspace_id, run_id, each) for each in cited]
+        return {"citations": addresses, "warnings": done["warnings"]}
 
 
 def count_tokens(done: Done) -> dict[str, int]:

@@ -28,7 +28,7 @@ from app.api.protocols.client_conversations import (
     read_texts,
 )
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_form
-from app.api.protocols.translating import encode_named, list_url_citations, read_finish, spell_result
+from app.api.protocols.translating import encode_named, list_url_citations, read_base_url, read_finish, spell_result
 from domain.errors import InputError, UnknownRun
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
 from domain.runs import RunStatus
@@ -124,7 +124,7 @@ async def respond(body: ResponseRequest, request: Request, conversations: Conver
                 told |= {name: ended["answer"]} if ended is not None and ended["type"] == "done" else {}
     said = body.read_conversation(told)
     asked = await ask_last(request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole)
-    translation = Translation(asked, body, str(request.base_url))
+    translation = Translation(asked, body, read_base_url(request))
     if body.stream:
         return respond_with_frames(translation.stream(), locate(asked.run))
     return await answer_whole(

@@ -1,11 +1,13 @@
 """Translates a run's events for protocols that only add to a text, and its citations into addresses."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import orjson
+from fastapi import Request
 
-from domain.documents import Citation
+from domain.documents import Citation, name_cited
 from domain.errors import ModelRefused
 from domain.events import RESTART, Done, Event, ToolReturned
 from domain.state import CUT, Degradation
@@ -15,6 +17,17 @@ from nodes.prompting.answerers import LOCAL
 CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn.{reason} The corrected answer:\n\n"
 """Opens a corrected answer: these protocols have no way to take back what was streamed, nor another place that says
 why."""
+
+
+SOURCES = "\n\n---\n\n**Sources and notes**\n"
+"""Opens the list of sources behind an answer, for clients that show nothing but text."""
+_PREFIX = re.compile(r"(/[\w.~-]{1,100}){1,10}")
+
+
+def read_base_url(request: Request) -> str:
+    """Return the address at which the client reached us, also where a proxy has taken a prefix from the path."""
+    prefix = request.headers.get("x-forwarded-prefix", "").strip("/")
+    return f"{request.base_url}{prefix}/" if _PREFIX.fullmatch(f"/{prefix}") else str(request.base_url)
 
 
 def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
@@ -76,6 +89,16 @@ def locate_evidence(base_url: str, workspace_id: str, run_id: str, citation: Cit
     place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
     revision = f"&revision={citation['revision']}" if "revision" in citation else ""
     return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}{revision}"
+
+
+def list_sources(base_url: str, workspace_id: str, done: Done) -> str:
+    """Return the sources of an answer as text, with what readers should know besides; empty where there is neither."""
+    lines = [f"\n> {' '.join(warning.split())}\n" for warning in done["warnings"]]
+    for citation in done["citations"]:
+        page = f", page {citation['page']}" if citation["page"] else ""
+        address = locate_evidence(base_url, workspace_id, done["run_id"], citation)
+        lines.append(f"\n- [{citation['marker']}] {name_cited(citation)}{page}: {address}")
+    return SOURCES + "".join(lines) if lines else ""
 
 
 def list_url_citations(base_url: str, workspace_id: str, done: Done, offset: int) -> list[dict[str, Any]]:

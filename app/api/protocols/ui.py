@@ -34,7 +34,7 @@ from app.api.protocols.client_conversations import (
     read_texts,
 )
 from app.api.protocols.refusing import refuse_in, refuse_plainly
-from app.api.protocols.translating import END, encode_data, locate_evidence, read_finish
+from app.api.protocols.translating import END, encode_data, locate_evidence, read_base_url, read_finish
 from app.api.schema.schemas import WorkspaceId
 from domain.events import Done, Event, data_of
 from domain.people.access import Caller
@@ -106,7 +106,7 @@ async def resume(
 
 
 def _respond(request: Request, asked: Asked, *, is_stopped_by_leaving: bool) -> Response:
-    frames = Translation(asked, str(request.base_url)).stream(is_stopped_by_leaving=is_stopped_by_leaving)
+    frames = Translation(asked, read_base_url(request)).stream(is_stopped_by_leaving=is_stopped_by_leaving)
     return respond_with_frames(frames, locate(asked.run) | PROTOCOL)
 
 
