@@ -40,6 +40,9 @@ _WORD = re.compile(
 _PARTS = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _DECIMAL = re.compile(r"\d+\.\d+")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_SIGN = re.compile(r"(?<!\w)v(?=\d+\.\d)")
+"""The letter before a version, which some write and others do not."""
 
 _REMEMBERED = 50_000
 """Strings whose terms are kept, because a few thousand make up most of any text: 15 MB at most."""
@@ -75,9 +78,14 @@ def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
     return tuple((part,) for part in parts)
 
 
+def is_version(term: str) -> bool:
+    """Return True for numbers between dots, such as 1.6.2."""
+    return _VERSION.fullmatch(term) is not None
+
+
 def _split(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the terms of each word, the whole word first. Stop words are left out."""
-    return chain.from_iterable(map(_read_word, _WORD.findall(fold(text))))
+    return chain.from_iterable(map(_read_word, _WORD.findall(_SIGN.sub("", fold(text)))))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -94,21 +102,22 @@ def analyse(text: str) -> list[str]:
 
 def weigh_query_terms(query: str, language: Language = "en") -> dict[str, float]:
     """Return how much each term of a query counts: one for each mention of its word. The terms of a compound share the
-    one, because else a code such as WS-400, which is three terms, outweighs the words beside it. Those of English are
-    those of the index."""
+    one, because else a code such as WS-400, which is three terms, outweighs the words beside it. Of a version only the
+    whole counts: the 1 of 1.6.2 stands everywhere. Those of English are those of the index."""
     weights: dict[str, float] = {}
     for terms in _split(query):
-        for term in terms:
+        counted = terms[:1] if is_version(terms[0]) else terms
+        for term in counted:
             if term not in read_words(language).stop_words:
                 stem = _stem(term, language)
-                weights[stem] = weights.get(stem, 0.0) + 1 / len(terms)
+                weights[stem] = weights.get(stem, 0.0) + 1 / len(counted)
     return weights
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _analyse_string_in(language: Language, folded: str) -> tuple[str, ...]:
     stop_words = read_words(language).stop_words
-    terms = (term for word in _WORD.findall(folded) for terms in _read_word(word) for term in terms)
+    terms = (term for word in _WORD.findall(_SIGN.sub("", folded)) for terms in _read_word(word) for term in terms)
     return tuple(_stem(term, language) for term in terms if term not in stop_words)
 
 

@@ -23,9 +23,11 @@ Fit = Literal["none", "unsure", "open", "figure"]
 _WORD = re.compile(r"(?<![\w-])--?[^\W\d_][\w-]*|\w+(?:(?:::|[-.+/:])\w+)*")
 _NAME = re.compile(
     r"--|\w+_\w|.*::|.*[a-z]{2}[A-Z][a-z]{2}"  # an option, a setting, a camelCase name
-    r"|\d+(?:\.\d+)+$|(?:1[5-9]|20)\d\d$"  # a version, a year
+    r"|v?\d+(?:\.\d+)+$|(?:1[5-9]|20)\d\d$"  # a version, a year
     r"|(?=.*\d)(?!\d+[^\W\d_]{1,3}$).*[^\W\d]"  # a code, but no amount with its unit, such as 10m
 )
+_SIGN = re.compile(r"v(?=\d+\.\d)")
+"""The letter before a version, which some write and others do not."""
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?$")
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b|\b\d\d?\.\d\d?\.")
 _NAME_AND_VALUE = 2
@@ -41,7 +43,8 @@ def _list_names(question: str) -> tuple[re.Pattern[str], ...]:
     words = (word[:4] if _DATE.match(word) else word for word in _WORD.findall(question))
     names = dict.fromkeys(word.casefold() for word in words if _NAME.match(word))
     return tuple(
-        re.compile(rf"(?<!\w)(?<!\d\.){re.escape(name)}(?!\w|\.\d{'|-' * (name[0] == '-')})") for name in names
+        re.compile(rf"(?<!\w)(?<!\d\.)v?{re.escape(_SIGN.sub('', name))}(?!\w|\.\d{'|-' * (name[0] == '-')})")
+        for name in names
     )
 
 

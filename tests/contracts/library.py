@@ -126,6 +126,7 @@ class LibraryContract:
         ("COVID‑19 patient", INTERLEUKIN),
         ("v naive", VERSION),
         ("2.1", VERSION),
+        ("v2.1", VERSION),
         ("batteries", BATTERY),
     )
 

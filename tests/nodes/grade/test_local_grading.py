@@ -202,6 +202,7 @@ async def test_a_probable_answer_is_no_part_where_no_word_is_missing(embedder: O
         ("default of query_cache_size", "The default of cache_size is 4.", "The default of query_cache_size is 4."),
         ("What does --keep do?", "--keep-daily says what to keep.", "With `--keep` it stays."),
         ("What came with 3.4?", "3.4.1 came with a fix.", "With 3.4 came a fix."),
+        ("What came with 3.4.1?", "3.4 came with a fix.", "With v3.4.1 came a fix."),
         ("What is E1234?", "E1233 is a fault of the fan.", "E1234 is a fault of the fan."),
         ("What came on 2023-05-01?", "A fix came on 1 May 2021.", "A fix came on 1 May 2023."),
         ("How long is the warranty of the W-40?", "The W-40 has a warranty.", "W-40: a warranty of 2 years."),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, combinations
 
-from domain.text.terms import analyse, weigh_query_terms
+from domain.text.terms import analyse, is_version, weigh_query_terms
 
 K1 = 1.2
 B = 0.75
@@ -88,8 +88,10 @@ class LexicalQuery:
 
 
 def weigh_query(workspace_id: str, query: str) -> dict[int, float]:
-    """Return how much each term of a query counts, by term id."""
-    return {term_id(workspace_id, term): weight for term, weight in weigh_query_terms(query).items()}
+    """Return how much each term of a query counts, by term id. A version is found with and without a v before it."""
+    terms = weigh_query_terms(query)
+    terms |= {f"v{term}": weight for term, weight in terms.items() if is_version(term)}
+    return {term_id(workspace_id, term): weight for term, weight in terms.items()}
 
 
 def weigh_terms(terms: Mapping[int, float], chunks: int, frequencies: Mapping[int, int]) -> dict[int, float]:
