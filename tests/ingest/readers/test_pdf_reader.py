@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from fpdf import FPDF
@@ -249,6 +250,51 @@ def test_rules_part_cells_of_several_lines() -> None:
     ]  # fmt: skip
     assert [section.heading_path for section in document.sections] == [()]
     check_lines(document)
+
+
+WRAPPED: list[list[tuple[str, ...]]] = [
+    [("Day",), ("Vendor",), ("Service",), ("Paid",)],
+    [("14 March",), ("Bay Copy Center", "12 Harbor Street", "Norfolk"), ("Printing of", "door hangers"), ("412.50",)],
+    [("22 March",), ("Tidewater", "Catering"), ("Food for all", "who came"), ("96.00",)],
+    [("2 April",), ("Post Office",), ("Postage",), ("8.00",)],
+]
+WRAPPED_TEXT = (
+    "Day | Vendor | Service | Paid\n--- | --- | --- | ---\n"
+    "14 March | Bay Copy Center 12 Harbor Street Norfolk | Printing of door hangers | 412.50\n"
+    "22 March | Tidewater Catering | Food for all who came | 96.00\n2 April | Post Office | Postage | 8.00"
+)
+
+
+@pytest.mark.parametrize("gap", [4, 30], ids=["near", "far apart"])
+@pytest.mark.parametrize("is_ruled", [True, False], ids=["rules", "blank space"])
+@pytest.mark.parametrize("key", [lambda at: at, lambda at: (at[0], at[2]), lambda at: (at[2], at[0])], ids="abc")
+def test_rows_whose_cells_have_several_lines_are_rows_in_whatever_order_they_are_written(
+    gap: int, is_ruled: bool, key: Callable[[tuple[int, int, int]], Any]
+) -> None:
+    lines: dict[tuple[int, int, int], tuple[int, str]] = {}
+    y, rules = 100, [88]
+    for row, cells in enumerate(WRAPPED):
+        lines |= {(row, c, n): (y + 13 * n, line) for c, cell in enumerate(cells) for n, line in enumerate(cell)}
+        y += 13 * max(map(len, cells)) + gap
+        rules.append(y - 12 - gap // 2)
+
+    def draw(pdf: FPDF) -> None:
+        for at in sorted(lines, key=key):
+            pdf.text(60 + 120 * at[1], *lines[at])
+        for rule in rules if is_ruled else ():
+            pdf.line(56, rule, 520, rule)
+
+    document = read_pages(draw)
+    assert document.text == WRAPPED_TEXT
+    check_lines(document)
+
+
+def test_a_column_of_figures_close_to_one_of_words_is_its_own() -> None:
+    rows = [("12", "Copper elbow", "B4"), ("1,450", "Wood screw", "C1"), ("7", "Drain rod", "A9")]
+    cells = [(100 - measure(row[0]), row[0], n) for n, row in enumerate(rows)]
+    cells += [(x, row[c], n) for n, row in enumerate(rows) for c, x in ((1, 107), (2, 300))]
+    document = read_page(*[write(x, 100 + 18 * n, text) for x, text, n in sorted(cells, key=lambda cell: cell[2])])
+    assert document.text.split("\n") == [" | ".join(row) for row in rows]
 
 
 def test_rules_part_words_however_near_they_stand() -> None:

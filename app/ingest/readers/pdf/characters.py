@@ -8,13 +8,14 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.assembly import squeeze
 from app.ingest.readers.pdf.page import Edges, Piece, Run, enclose
-from app.ingest.readers.pdf.tables import NARROW_GAP, WIDE_GAP, shift
+from app.ingest.readers.pdf.tables import FIGURE, NARROW_GAP, WIDE_GAP, shift
 from domain.documents import Box
 from domain.text.storable import make_storable
 
@@ -33,6 +34,9 @@ from the width of the stems, and italics come out bolder than bold."""
 _LONGEST_FONT_NAME = 100
 _UPRIGHT, _SHORT = 0.8, 3
 """Width of a word as a share of its height, from which it is no word that runs up the page, and its characters."""
+_NARROWEST, _FEWEST = 0.4, 3
+"""Gap in heights of the type from which columns that stand close may begin, and widths of their figures that tell that
+these end alike."""
 _EVEN = 1.0
 """Points by which the edges of characters of a word may differ that are no raised or lowered part."""
 
@@ -98,45 +102,57 @@ def read_runs(
             return Piece(characters[index], *view.show(box))
         return None
 
-    runs: list[Run] = []
+    measured: list[tuple[int, int, list[tuple[int, Piece, bool]]]] = []
     for line in _LINE.finditer(characters):
-        words: list[tuple[int, Piece]] = []
-        cells: list[tuple[int, float, list[Piece]]] = []
-        right = 0.0
+        measured.append((line.start(), line.end(), []))
         for match in _WORD.finditer(characters, line.start(), line.end()):
             for start, word in _measure_word(match, measure):
-                height = word.bottom - word.top
-                gap = (word.left - right) / height if words and height > 0 else 0.0
-                if not words:
-                    cells.append((line.start(), 0.0, []))
-                elif start == match.start() and (
-                    gap > NARROW_GAP
-                    or _AMOUNT.match(characters, start - 2)
-                    or is_parted(right, word.left, (word.top + word.bottom) / 2)
-                ):
-                    cells.append((start, gap, []))
-                words.append((start, word))
-                cells[-1][2].append(word)
-                right = max(right, word.right)
+                opened, _, before = measured[-1]
+                # PDFium breaks no line where the next one begins below the end of a column.
+                if before and word.top >= before[-1][1].bottom and word.right <= before[-1][1].left:
+                    measured[-1] = opened, start, before
+                    measured.append((start, line.end(), []))
+                measured[-1][2].append((start, word, start == match.start()))
+    edges_within = _find_edges([[word for _, word, _ in found] for *_, found in measured])
+    runs: list[Run] = []
+    for line_start, line_end, found in measured:
+        words = [(start, word) for start, word, _ in found]
+        cells: list[tuple[int, float, list[Piece]]] = []
+        right = 0.0
+        for place, (start, word, is_first) in enumerate(found):
+            height = word.bottom - word.top
+            gap = (word.left - right) / height if place and height > 0 else 0.0
+            if place and _name_edge(words[place - 1][1], word) in edges_within:
+                gap = max(gap, WIDE_GAP + 0.1)
+            if not place:
+                cells.append((line_start, 0.0, []))
+            elif is_first and (
+                gap > NARROW_GAP
+                or _AMOUNT.match(characters, start - 2)
+                or is_parted(right, word.left, (word.top + word.bottom) / 2)
+            ):
+                cells.append((start, gap, []))
+            cells[-1][2].append(word)
+            right = max(right, word.right)
         if not words:
             continue
         held = [word for _, word in words]
         edges = enclose(held)
-        marked = list(line[0])
+        marked = list(characters[line_start:line_end])
         base = _find_base(held)
         for start, word in words:
-            at = start - line.start()
+            at = start - line_start
             adjoins = at > 0 and not marked[at - 1].isspace()
             if base and (shifted := shift(word.text, word, base, adjoins=adjoins)) != word.text:
                 marked[at : at + len(word.text)] = [shifted, *[""] * (len(word.text) - 1)]
             if is_struck(word, edges):
                 marked[at] = f"~~{marked[at]}"
                 marked[at + len(word.text) - 1] += "~~"
-        ends = [*(start for start, _, _ in cells[1:]), line.end()]
+        ends = [*(start for start, _, _ in cells[1:]), line_end]
         pieces = [
             Piece(text, *enclose(parts), gap)
             for (start, gap, parts), end in zip(cells, ends, strict=True)
-            if (text := _tidy("".join(marked[start - line.start() : end - line.start()])))
+            if (text := _tidy("".join(marked[start - line_start : end - line_start])))
         ]
         if pieces:
             runs.append(
@@ -146,10 +162,32 @@ def read_runs(
                     [word.bottom - word.top for word in held for _ in word.text[:2]],
                     pieces,
                     tabular=any(gap > WIDE_GAP for _, gap, _ in cells),
-                    bold=all(_is_bold(text_page, index) for index in (words[0][0], match.end() - 1)),
+                    bold=all(
+                        _is_bold(text_page, index) for index in (words[0][0], words[-1][0] + len(words[-1][1].text) - 1)
+                    ),
                 )
             )
     return runs
+
+
+def _name_edge(before: Piece, word: Piece) -> tuple[int, int]:
+    """Return the edges on both sides of a gap, in half points."""
+    return round(2 * before.right), round(2 * word.left)
+
+
+def _find_edges(lines: Sequence[Sequence[Piece]]) -> set[tuple[int, int]]:
+    """Return the gaps that part a column of figures, which end alike, from one of words, which begin alike."""
+    found: dict[tuple[int, int], set[int]] = {}
+    for line in lines:
+        end = 0.0
+        for before, word in pairwise(line):
+            height = word.bottom - word.top
+            is_cell = before is line[0] or before.left - end > NARROW_GAP * height
+            is_wide = word.left - before.right > _NARROWEST * height
+            end = before.right
+            if is_cell and is_wide and before.text[0].isdigit() and FIGURE.fullmatch(before.text):
+                found.setdefault(_name_edge(before, word), set()).add(round(before.left))
+    return {edge for edge, starts in found.items() if len(starts) >= _FEWEST}
 
 
 def join_initials(runs: Sequence[Run]) -> list[Run]:

@@ -113,7 +113,7 @@ def _find_columns(rows: Sequence[Run]) -> list[Piece]:
     such cells than would lose their columns.
     """
     cells = [cell for row in rows for cell in row.cells]
-    columns = _merge(cells)
+    columns = merge(cells)
     gaps = sorted((cell.right, after.left) for row in rows for cell, after in pairwise(row.cells))
     nearest = [*accumulate((left for _, left in reversed(gaps)), min)][::-1]
 
@@ -123,14 +123,15 @@ def _find_columns(rows: Sequence[Run]) -> list[Piece]:
 
     lost = sum(len(set(_find_places(row.cells, columns))) < len(row.cells) for row in rows)
     if sum(any(map(reaches_over, row.cells)) for row in rows) < lost:
-        return _merge(cell for cell in cells if not reaches_over(cell))
+        return merge(cell for cell in cells if not reaches_over(cell))
     return columns
 
 
-def _merge(cells: Iterable[Piece]) -> list[Piece]:
+def merge(cells: Iterable[Piece], gap: float = 0.0) -> list[Piece]:
+    """Return pieces, from the left, that enclose the cells which no strip of blank space parts, so wide at least."""
     columns: list[Piece] = []
     for cell in sorted(cells, key=lambda cell: cell.left):
-        if columns and cell.left < columns[-1].right:
+        if columns and cell.left < columns[-1].right + gap:
             columns[-1] = columns[-1]._replace(right=max(columns[-1].right, cell.right))
         else:
             columns.append(cell)

@@ -30,6 +30,8 @@ def _is_same_block(before: Run, run: Run) -> bool:
     middle of a sentence of double-spaced text.
     """
     gap = (run.top - before.bottom) / max(run.height, 1)
+    if run.columns and run.columns is before.columns:
+        return True
     if not 0.6 <= gap < 1.5:
         return -0.8 < gap < 0.6
     if before.tabular or run.tabular:

@@ -11,6 +11,7 @@ from app.ingest.metadata.dates import state_day
 from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.annotations import place_entered, read_annotations
+from app.ingest.readers.pdf.bands import fill_bands
 from app.ingest.readers.pdf.characters import View, join_initials, read_characters, read_runs
 from app.ingest.readers.pdf.columns import align_tables
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
@@ -155,7 +156,8 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         read = read_runs(
             seen, text_page.raw, view, lambda *place: any(grid.parts(*place) for grid in grids), drawn.strikes
         )
-        runs = put_in_order(join_rows(join_figures(fill_grids(place_entered(join_initials(read), entered), grids))))
+        tabled = fill_bands(fill_grids(place_entered(join_initials(read), entered), grids), drawn.lines)
+        runs = put_in_order(join_rows(join_figures(tabled)))
         characters = sum(len(run.text) for run in runs)
         is_picture = characters < _SPARSE and (bool(drawn.pictures) or is_mute)
         scanned, doubtful = is_mute or (characters < _FEW and drawn.covered >= _COVERED), 0

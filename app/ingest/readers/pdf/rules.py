@@ -15,9 +15,9 @@ from app.ingest.readers.pdf.page import Edges, Piece, Run, Skipped, enclose
 from app.ingest.readers.pdf.tables import FIGURE, attach
 from domain.text.tables import join_cells, write_rule
 
-_NEAR = 2.0
+NEAR = 2.0
 """Distance in points up to which lines meet, and a rectangle is a line."""
-_SHORTEST = 6.0
+SHORTEST = 6.0
 """Length in points above which a line may part cells. The ends of double lines are shorter."""
 _LONGEST_CELL = 1500
 """Characters of a cell. A longer one is a column of text in a frame. Chosen."""
@@ -53,7 +53,7 @@ class Grid:
 
     def parts(self, before: float, after: float, y: float) -> bool:
         """Return True if an edge between columns stands between two words at this height, from right to left edge."""
-        return self.ys[0] < y < self.ys[-1] and any(before - _NEAR < x < after + _NEAR for x in self.xs)
+        return self.ys[0] < y < self.ys[-1] and any(before - NEAR < x < after + NEAR for x in self.xs)
 
     def find(self, piece: Piece) -> tuple[int, int] | None:
         """Return row and column of the cell in which a piece stands, the first of those that a cell spans."""
@@ -63,7 +63,7 @@ class Grid:
             return None
         # Where rules part columns in the header alone, what stands in one of them is its cell.
         is_parted = any(_crosses(self.down, edge, y) for edge in self.xs[1:-1])
-        is_within = self.xs[column] - _NEAR < piece.left and piece.right < self.xs[column + 1] + _NEAR
+        is_within = self.xs[column] - NEAR < piece.left and piece.right < self.xs[column + 1] + NEAR
         while column > 0 and (is_parted or not is_within) and not _crosses(self.down, self.xs[column], y):
             column -= 1
         while row > 0 and not _crosses(self.across, self.ys[row], x):
@@ -79,7 +79,7 @@ class Drawn:
         self._shapes = 0
         self._paper: float = view.width * view.height
         self.lines = list(islice(self._read_lines(page, view), _MOST))
-        across = (line for line in self.lines if line[3] - line[1] <= _NEAR and line[2] - line[0] > _SHORTEST)
+        across = (line for line in self.lines if line[3] - line[1] <= NEAR and line[2] - line[0] > SHORTEST)
         self._across = sorted(across, key=lambda line: line[1])
 
     @property
@@ -92,8 +92,8 @@ class Drawn:
         height = word.bottom - word.top
         first = bisect(self._across, word.top + _MIDDLE[0] * height, key=lambda rule: rule[1])
         return any(
-            line[0] - _BEYOND * height <= rule[0] <= word.left + _NEAR
-            and word.right - _NEAR <= rule[2] <= line[2] + _BEYOND * height
+            line[0] - _BEYOND * height <= rule[0] <= word.left + NEAR
+            and word.right - NEAR <= rule[2] <= line[2] + _BEYOND * height
             for rule in takewhile(lambda rule: rule[3] < word.top + _MIDDLE[1] * height, self._across[first:])
         )
 
@@ -123,7 +123,7 @@ class Drawn:
                 self.pictures.append(edges)
             if kind != raw.FPDF_PAGEOBJ_PATH:
                 continue
-            if min(right - left, top - bottom) <= _NEAR:
+            if min(right - left, top - bottom) <= NEAR:
                 yield edges
                 continue
             count = min(raw.FPDFPath_CountSegments(each), _MOST)
@@ -163,9 +163,9 @@ def find_grids(lines: Iterable[Edges]) -> list[Grid]:
     across: list[_Rule] = []
     down: list[_Rule] = []
     for left, top, right, bottom in lines:
-        if bottom - top <= _NEAR and right - left > _SHORTEST:
+        if bottom - top <= NEAR and right - left > SHORTEST:
             across.append(_Rule((top + bottom) / 2, left, right))
-        elif right - left <= _NEAR and bottom - top > _SHORTEST:
+        elif right - left <= NEAR and bottom - top > SHORTEST:
             down.append(_Rule((left + right) / 2, top, bottom))
     across, down = _join(across), _join(down)
     grids = []
@@ -206,7 +206,7 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
         for row, cells in sorted(rows.items()):
             texts = [reduce(attach, cells[column]).text if column in cells else "" for column in columns]
             edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
-            made.append(_make_row(edges, join_cells(texts), [piece for held in cells.values() for piece in held]))
+            made.append(make_row(edges, join_cells(texts), [piece for held in cells.values() for piece in held]))
             if plain and row == max((other for other in rows if other < min(plain)), default=None):
                 made[-1].text += "\n" + write_rule(len(columns))
         first = filled.index(inside[0])
@@ -218,11 +218,12 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
 def _is_stacked(pieces: Sequence[Piece]) -> bool:
     """Return True for figures that stand below each other, each of a row that no rule parts from the next."""
     figures = [piece for piece in pieces if FIGURE.fullmatch(piece.text)]
-    below = sum(after.top >= before.bottom - _NEAR for before, after in pairwise(figures))
+    below = sum(after.top >= before.bottom - NEAR for before, after in pairwise(figures))
     return below > 1 and len(figures) * 2 > len(pieces)
 
 
-def _make_row(columns: Sequence[tuple[float, float]], text: str, pieces: Sequence[Piece]) -> Run:
+def make_row(columns: Sequence[tuple[float, float]], text: str, pieces: Sequence[Piece]) -> Run:
+    """Return the pieces of a row as a run with this text."""
     edges = enclose(pieces)
     heights = [piece.bottom - piece.top for piece in pieces]
     return Run(text, *edges, heights, [Piece(text, *edges)], tabular=True, columns=columns)
@@ -231,9 +232,9 @@ def _make_row(columns: Sequence[tuple[float, float]], text: str, pieces: Sequenc
 def _join(rules: Iterable[_Rule]) -> list[_Rule]:
     """Join the rules that lie on each other or go on from each other."""
     joined: list[_Rule] = []
-    for rule in sorted(rules, key=lambda rule: (round(rule.at / _NEAR), rule.start)):
+    for rule in sorted(rules, key=lambda rule: (round(rule.at / NEAR), rule.start)):
         last = joined[-1] if joined else None
-        if last and abs(rule.at - last.at) <= _NEAR and last.start - _NEAR <= rule.start <= last.end + _NEAR:
+        if last and abs(rule.at - last.at) <= NEAR and last.start - NEAR <= rule.start <= last.end + NEAR:
             joined[-1] = last._replace(end=max(last.end, rule.end))
         else:
             joined.append(rule)
@@ -245,15 +246,15 @@ def _unite(edges: Iterable[float], rules: Iterable[_Rule]) -> list[float]:
     ends = [end for rule in rules for end in (rule.start, rule.end)]
     united: list[float] = []
     for edge in sorted([*edges, min(ends), max(ends)]):
-        if not united or edge - united[-1] > _NEAR:
+        if not united or edge - united[-1] > NEAR:
             united.append(edge)
     return united
 
 
 def _meet(across: _Rule, down: _Rule) -> bool:
-    return down.start - _NEAR <= across.at <= down.end + _NEAR and across.start - _NEAR <= down.at <= across.end + _NEAR
+    return down.start - NEAR <= across.at <= down.end + NEAR and across.start - NEAR <= down.at <= across.end + NEAR
 
 
 def _crosses(rules: Iterable[_Rule], at: float, place: float) -> bool:
     """Return True if one of the rules is at an edge, beside a place along it."""
-    return any(abs(rule.at - at) <= _NEAR and rule.start <= place <= rule.end for rule in rules)
+    return any(abs(rule.at - at) <= NEAR and rule.start <= place <= rule.end for rule in rules)

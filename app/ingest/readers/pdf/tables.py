@@ -16,9 +16,9 @@ NARROW_GAP = 0.6
 _MARKER = re.compile(r"[•▪◦‣●○■□☐☑☒–—*o-]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)]")
 """A list marker, which stands before its text at a distance without being a cell."""
 _NUMBERING = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?")
-_OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
+OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
 """End of a cell that continues after the gap: a currency sign, a bracket, a leader."""
-_CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
+CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
 """Start of text that belongs to the cell before the gap."""
 _LEADER = re.compile(r"(?<![\s.…·_])\s*(?:[.…·_]\s*){3,}$")
 """Dots that lead from a label to its figure."""
@@ -185,10 +185,15 @@ def has_figures(run: Run) -> bool:
     return any(is_figure(cell.text) for cell in run.cells[1:])
 
 
+def is_marker(text: str) -> bool:
+    """Return True for what stands before an item at a distance, without being a cell: a bullet, or a number of it."""
+    return _MARKER.fullmatch(text) is not None or (len(text) == 1 and not text.isalnum())
+
+
 def _is_same_cell(cells: Sequence[Piece], piece: Piece, run: Run) -> bool:
     """Return True if a piece belongs to the cell before it in spite of the gap."""
     before = cells[-1].text
-    if _OPEN.search(before) or _CLOSING.match(piece.text):
+    if OPEN.search(before) or CLOSING.match(piece.text):
         return True
     is_numbered = piece is run.pieces[-1] and not any(map(str.isdigit, piece.text)) and _NUMBERING.fullmatch(before)
     return len(cells) == 1 and bool(is_numbered or _MARKER.fullmatch(before))

@@ -1,0 +1,292 @@
+"""Tables whose rows are parted by rules across alone, or by blank space, and whose cells have several lines.
+
+What stands between two rules or spaces is a row, whatever the order in which its lines were written.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import groupby, pairwise
+
+from app.ingest.readers.grids import has_header, is_figure
+from app.ingest.readers.pdf.columns import merge
+from app.ingest.readers.pdf.page import Edges, Piece, Run, enclose
+from app.ingest.readers.pdf.rules import NEAR, SHORTEST, make_row
+from app.ingest.readers.pdf.tables import CLOSING, FIGURE, NARROW_GAP, OPEN, WIDE_GAP, attach, is_marker
+from domain.text.tables import join_cells, write_rule
+
+_APART = 3.0
+"""Distance between lines, in heights of the type, from which another table begins."""
+_FEWEST = 3
+"""Rows of a table, its header among them."""
+_LONGEST_CELL = 1500
+"""Characters of a cell. A longer one is a column of text. Chosen."""
+_ROW_GAP = 0.15
+"""Heights of the type by which the space between rows is more than that between lines of a cell. Chosen."""
+_END_GAP = 0.5
+"""The same above a line with one cell."""
+_SLACK = 0.25
+"""Heights of the type by which lines may overlap."""
+_GOES_ON = 0.3
+"""Share of the lines below the first of their rows that must begin within a sentence, or where there was no room."""
+
+_TALLEST = 2.6
+"""Heights of the type of lines that overlap. Chosen: those beside a cell in their middle."""
+_FILLED = 0.6
+"""Share of the cells that hold something: of a drawing there are fewer. Chosen."""
+_MOST = 3000
+"""Pieces of a page that are looked at. Chosen: of a map there are more."""
+
+_Cells = dict[int, list[Piece]]
+_Slab = list[Piece]
+"""Pieces at one height, or that overlap in it."""
+
+
+def fill_bands(runs: Sequence[Run], lines: Sequence[Edges]) -> list[Run]:
+    """Return the runs, with one for each row of a table instead of those that stand in it."""
+    filled = list(runs)
+    for left, right, cuts in _find_ladders(lines):
+        beside = [run for run in filled if _is_free(run) and left < run.right and run.left < right]
+        slabs = _list_slabs([run for run in beside if left <= run.left and run.right <= right])
+        if any(cuts[0] < run.top < cuts[-1] and (run.left < left or run.right > right) for run in beside):
+            continue
+        within = [n for n, slab in enumerate(slabs) if cuts[0] < _middle(slab) < cuts[-1]]
+        if within:
+            first, last = within[0], within[-1] + 1
+            if first and len(slabs[first - 1]) > 1 and cuts[0] - _bottom(slabs[first - 1]) < _height(slabs[first]):
+                first -= 1  # a header above the first rule
+            if last < len(slabs) and len(slabs[last]) > 1 and _top(slabs[last]) - cuts[-1] < _height(slabs[last]):
+                last += 1
+            filled = _replace(filled, slabs[first:last], cuts)
+    for region in _find_regions(_list_slabs([run for run in filled if _is_free(run)])):
+        filled = _replace(filled, region, ())
+    return filled
+
+
+def _find_ladders(lines: Sequence[Edges]) -> Iterator[tuple[float, float, list[float]]]:
+    """Yield the left and right ends of rules across that begin and end alike, and their heights."""
+    across = sorted(
+        (round((top + bottom) / 2), left, right)
+        for left, top, right, bottom in lines
+        if bottom - top <= NEAR and right - left > SHORTEST
+    )
+    whole = []
+    for at, parts in groupby(across, lambda each: each[0]):
+        held = [*parts]
+        whole.append((round(min(left for _, left, _ in held) / 4), round(max(right for *_, right in held) / 4), at))
+    for (left, right), alike in groupby(sorted(whole), lambda each: each[:2]):
+        cuts = [float(at) for *_, at in alike]
+        if len(cuts) >= _FEWEST:
+            yield 4.0 * left - 2 * NEAR, 4.0 * right + 2 * NEAR, cuts
+
+
+def _is_free(run: Run) -> bool:
+    return not (run.columns or run.sideways or run.is_entered)
+
+
+def _list_slabs(runs: Sequence[Run]) -> list[_Slab]:
+    """Return the pieces from top to bottom, with currency signs at their figures."""
+    pieces = [piece for run in runs for piece in _join_signs(run.pieces)]
+    slabs: list[_Slab] = []
+    bottom = 0.0
+    for piece in sorted(pieces, key=lambda piece: piece.top) if len(pieces) < _MOST else ():
+        if not slabs or piece.top >= bottom - _SLACK * (piece.bottom - piece.top):
+            slabs.append([])
+            bottom = piece.bottom
+        slabs[-1].append(piece)
+        bottom = max(bottom, piece.bottom)
+    return slabs
+
+
+def _join_signs(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    held: Piece | None = None
+    for piece in pieces:
+        if held and (OPEN.search(held.text) or CLOSING.match(piece.text)):
+            held = held.join(piece)
+            continue
+        if held:
+            yield held
+        held = piece
+    if held:
+        yield held
+
+
+def _top(slab: _Slab) -> float:
+    return min(piece.top for piece in slab)
+
+
+def _bottom(slab: _Slab) -> float:
+    return max(piece.bottom for piece in slab)
+
+
+def _middle(slab: _Slab) -> float:
+    return (_top(slab) + _bottom(slab)) / 2
+
+
+def _height(slab: _Slab) -> float:
+    return slab[0].bottom - slab[0].top
+
+
+def _find_regions(slabs: Sequence[_Slab]) -> Iterator[Sequence[_Slab]]:
+    """Yield lines below each other between whose pieces the same strips are blank."""
+    start = free = 0
+    while start < len(slabs):
+        end, columns = start, list[Piece]()
+        while end < len(slabs):
+            slab, height = slabs[end], _height(slabs[end])
+            widened = merge([*columns, *slab], NARROW_GAP * height)
+            is_near = end == start or _top(slab) - _bottom(slabs[end - 1]) < _APART * height
+            if len(widened) < 2 or not is_near or any(_collide(each, widened) for each in slabs[start : end + 1]):
+                break
+            columns, end = widened, end + 1
+        if end - start >= _FEWEST:
+            first = start  # above which lines of the header may name one column
+            while first > free and _stands_over(slabs[first - 1], slabs[first], columns):
+                first -= 1
+            yield slabs[first:end]
+            free = end
+        start = max(end, start + 1)
+
+
+def _stands_over(slab: _Slab, below: _Slab, columns: Sequence[Piece]) -> bool:
+    """Return True for a line close above another that names some columns, without the first."""
+    is_close = _top(below) - _bottom(slab) < _ROW_GAP * _height(below)
+    return is_close and all(
+        sum(min(piece.right, each.right) > max(piece.left, each.left) for each in columns) == 1
+        and piece.left > columns[0].right
+        for piece in slab
+    )
+
+
+def _collide(slab: _Slab, columns: Sequence[Piece]) -> bool:
+    """Return True where pieces that stand wide apart beside each other would be in one column."""
+    placed = sorted(slab, key=lambda piece: piece.left)
+    return any(
+        _find(before, columns) == _find(after, columns)
+        and after.left - before.right > WIDE_GAP * _height(slab)
+        and min(before.bottom, after.bottom) - max(before.top, after.top) > _height(slab) / 2
+        for before, after in pairwise(placed)
+    )
+
+
+def _find(piece: Piece, columns: Sequence[Piece]) -> int:
+    middle = (piece.left + piece.right) / 2
+    return min(range(len(columns)), key=lambda i: max(columns[i].left - middle, middle - columns[i].right))
+
+
+def _replace(runs: list[Run], slabs: Sequence[_Slab], cuts: Sequence[float]) -> list[Run]:
+    """Return the runs with rows instead of those pieces, if they are a table."""
+    height = _height(slabs[0])
+    columns = merge([piece for slab in slabs for piece in slab if len(slab) > 1], NARROW_GAP * height)
+    if len(columns) < 2:
+        return runs
+    bands = _part(slabs, cuts, columns)
+    rows = [_fill(band, columns) for band in bands]
+    while bands and len(rows[-1]) < 2:  # what stands below the table
+        bands, rows = bands[:-1], rows[:-1]
+    if not bands or not _is_table(bands, rows, columns):
+        return runs
+    texts = [[reduce(attach, _arrange(row[n])).text if n in row else "" for n in range(len(columns))] for row in rows]
+    if max(len(text) for row in texts for text in row) > _LONGEST_CELL:
+        return runs
+    edges = [(column.left, column.right) for column in columns]
+    held = _find_runs(runs, [piece for band in bands for slab in band for piece in slab])
+    made = [
+        make_row(edges, join_cells(text), [piece for cell in row.values() for piece in cell])
+        for text, row in zip(texts, rows, strict=True)
+    ]
+    is_bold = [all(run.bold for run in _find_runs(held, [piece for slab in band for piece in slab])) for band in bands]
+    if has_header(texts) and ((is_bold[0] and not all(is_bold)) or any(map(is_figure, texts[1][1:]))):
+        made[0].text += "\n" + write_rule(len(columns))
+    first = runs.index(held[0])
+    gone = {id(run) for run in held}
+    return [*runs[:first], *made, *(run for run in runs[first:] if id(run) not in gone)]
+
+
+def _find_runs(runs: Sequence[Run], pieces: Sequence[Piece]) -> list[Run]:
+    """Return the runs that pieces are of."""
+    left, top, right, bottom = enclose(pieces)
+    return [
+        run
+        for run in runs
+        if left <= run.left and run.right <= right and top <= run.top and run.bottom <= bottom and _is_free(run)
+    ]
+
+
+def _part(slabs: Sequence[_Slab], cuts: Sequence[float], columns: Sequence[Piece]) -> list[list[_Slab]]:
+    """Return the lines of each row: between rules, or between spaces that are wider than those between lines."""
+    gaps = [_top(after) - _bottom(before) for before, after in pairwise(slabs)]
+    least, height = min(gaps, default=0.0), _height(slabs[0])
+    bands = [[slabs[0]]]
+    for before, after, gap in zip(slabs, slabs[1:], gaps, strict=False):
+        # What stands alone below a cell is its end, sooner than a row.
+        is_end = len(after) == 1 and _find(after[0], columns) > 0
+        is_cut = any(_middle(before) < cut < _middle(after) for cut in cuts)
+        if is_cut or (not cuts and gap > least + (_END_GAP if is_end else _ROW_GAP) * height):
+            bands.append([])
+        bands[-1].append(after)
+    return bands
+
+
+def _fill(band: Sequence[_Slab], columns: Sequence[Piece]) -> _Cells:
+    cells: _Cells = {}
+    for slab in band:
+        for piece in slab:
+            cells.setdefault(_find(piece, columns), []).append(piece)
+    return cells
+
+
+def _arrange(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces of a cell line by line."""
+    lines: list[list[Piece]] = []
+    for piece in sorted(pieces, key=lambda each: each.top):
+        if lines and piece.top < (lines[-1][0].top + lines[-1][0].bottom) / 2:
+            lines[-1].append(piece)
+        else:
+            lines.append([piece])
+    return [piece for line in lines for piece in sorted(line, key=lambda each: each.left)]
+
+
+def _is_table(bands: Sequence[Sequence[_Slab]], rows: Sequence[_Cells], columns: Sequence[Piece]) -> bool:
+    """Return True for rows with cells beside each other, some of which go on in further lines where others end. In the
+    lines of several rows, each line has all cells, or figures. What stands behind markers is a list."""
+    width, height = len(columns), _height(bands[0][0])
+    told = [[_is_figure(cell) for place, cell in row.items() if place] for row in rows]
+    if (
+        len(rows) < _FEWEST
+        or sum(map(len, rows)) < _FILLED * len(rows) * width
+        or (any(map(any, told)) and all(all(cells) for cells in told if any(cells)) and width > 2)
+        or all(is_marker(piece.text) for row in rows for piece in row.get(0, ()))
+        or any(
+            _bottom(slab) - _top(slab) > _TALLEST * height or _collide(slab, columns) for each in bands for slab in each
+        )
+    ):
+        return False
+    lines = goes_on = wrapped = several = joined = 0
+    for band, row in zip(bands[1:], rows[1:], strict=True):
+        if any(sum(FIGURE.fullmatch(piece.text) is not None for piece in cell) > 1 for cell in row.values()):
+            return False
+        wrapped += any(len({_find(piece, columns) for piece in slab}) < len(row) for slab in band[1:])
+        for slab in band[1:]:
+            begins_within = any(piece.text[0].islower() for piece in slab)
+            several += len(slab) > 1
+            joined += len(slab) > 1 and begins_within
+            lines += 1
+            goes_on += begins_within or any(_was_full(piece, band, columns) for piece in slab)
+    return wrapped * _FEWEST >= len(rows) - 1 and 2 * joined >= several and goes_on >= _GOES_ON * lines
+
+
+def _is_figure(cell: Sequence[Piece]) -> bool:
+    return all(FIGURE.fullmatch(piece.text) for piece in cell)
+
+
+def _was_full(piece: Piece, band: Sequence[_Slab], columns: Sequence[Piece]) -> bool:
+    """Return True if the first word of a line had no room at the end of the line above in its cell."""
+    column = columns[_find(piece, columns)]
+    above = [
+        each
+        for slab in band
+        for each in slab
+        if each.bottom < piece.bottom and _find(each, columns) == _find(piece, columns)
+    ]
+    word = (piece.right - piece.left) * (len(piece.text.split(maxsplit=1)[0]) + 1) / len(piece.text)
+    return bool(above) and max(above, key=lambda each: each.bottom).right + word > column.right
