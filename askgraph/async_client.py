@@ -25,8 +25,10 @@ from askgraph.models import (
     Feedback,
     Ingestion,
     Passage,
+    QuestionSet,
     Run,
     RunList,
+    SetRun,
     Thread,
     ThreadList,
 )
@@ -251,6 +253,16 @@ class AsyncClient:
     async def why(self, run_id: str, *, workspace: str | None = None) -> list[Fact]:
         """Say why a run ended as it did."""
         return await self._do(calls.list_of(Fact, "facts"), "GET", "runs", run_id, "why", workspace=workspace)
+
+    async def sets(self, *, workspace: str | None = None) -> list[QuestionSet]:
+        """List the sets of questions that the workspace keeps, each with what came of asking it."""
+        return await self._do(calls.list_of(QuestionSet, "sets"), "GET", "sets", workspace=workspace)
+
+    async def run_set(self, name: str, *, mode: str = "standard", workspace: str | None = None) -> SetRun:
+        """Ask all questions of a set, and wait for how many came out right: seconds a question."""
+        path, query = calls.join_path("sets", name, "runs"), {"workspace": workspace or self.workspace}
+        content = await self.send(Request("POST", path, query, body={"mode": mode}))
+        return calls.read_report(content)
 
     async def rate(
         self,

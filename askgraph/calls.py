@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
-from askgraph.errors import read_failure, unknown_form
-from askgraph.models import DocumentReport, Ingestion, Model
+from askgraph.errors import Unavailable, read_failure, unknown_form
+from askgraph.frames import read_frames
+from askgraph.models import DocumentReport, Ingestion, Model, SetRun
 
 Result = TypeVar("Result")
 Kind = TypeVar("Kind", bound=Model)
@@ -139,6 +140,16 @@ def read_reply(content: bytes, read: Callable[[Any], Result]) -> Result:
         return read(json.loads(content) if content else None)
     except ValueError as error:
         raise unknown_form(error) from error
+
+
+def read_report(content: bytes) -> SetRun:
+    """Read the last event of a set's run. Raises its error, and `Unavailable` where the connection was cut."""
+    for frame in read_frames([content]):
+        if frame.is_end:
+            raise read_failure(frame.event)
+        if frame.type == "report":
+            return read_reply(frame.data, SetRun.model_validate)
+    raise Unavailable("The connection was cut before the set's end.", code="unavailable", retryable=True)
 
 
 def read_nothing(reply: object) -> None:

@@ -129,6 +129,8 @@ class Client:
     runs = _blocking(AsyncClient.runs)
     run = _blocking(AsyncClient.run)
     why = _blocking(AsyncClient.why)
+    sets = _blocking(AsyncClient.sets)
+    run_set = _blocking(AsyncClient.run_set)
     rate = _blocking(AsyncClient.rate)
     send = _blocking(AsyncClient.send)
     read_frames = _yielding(AsyncClient.read_frames)

@@ -108,7 +108,7 @@ _CODES: dict[type[AskgraphError], str] = {
     Forbidden: "forbidden",
     NotFound: (
         "not_found unknown_workspace unknown_document missing_original unknown_thread unknown_run "
-        "unknown_ingestion unknown_tape unknown_key unknown_assistant unknown_checkpoint"
+        "unknown_ingestion unknown_tape unknown_key unknown_assistant unknown_set unknown_checkpoint"
     ),
     OverLimit: "over_limit rate_limited too_many_runs budget_spent",
     ThreadBusy: "thread_busy",

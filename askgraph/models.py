@@ -419,6 +419,44 @@ class RunList(Page):
     runs: list[RunSummary]
 
 
+class SetQuestion(Model):
+    """A question of a set."""
+
+    id: str
+    """The run that it was made of."""
+    question: str
+    answers: list[str]
+    """A right answer holds one of these."""
+    answerable: bool
+    """False where the right behaviour is to abstain."""
+
+
+class SetRun(Model):
+    """What came of asking a set."""
+
+    ran_at: datetime
+    mode: str
+    version: str
+    """Of askgraph, with the first digits of what identifies its code and models."""
+    asked: int
+    """Number of its questions then."""
+    right: int
+    """Number of those that came out as they should."""
+    wrong: dict[str, str]
+    """What went wrong with each of the others, by the question's id."""
+
+
+class QuestionSet(Model):
+    """A set of questions that a workspace keeps."""
+
+    name: str
+    """Unlike those of the workspace's other sets."""
+    questions: list[SetQuestion]
+    """As they were added."""
+    runs: list[SetRun]
+    """What came of asking it, the latest first."""
+
+
 class Fact(Model):
     """One decisive fact of a run."""
 

@@ -195,6 +195,10 @@ class UnknownAssistant(NotFound):
     """There is no such assistant in this workspace."""
 
 
+class UnknownSet(NotFound):
+    """There is no such set of questions in this workspace, or no such question in it."""
+
+
 class UnknownCheckpoint(NotFound):
     """There is no such checkpoint in this thread."""
 

@@ -1,8 +1,10 @@
 """Works through many cases, a few at a time: what evaluations and replays of many runs are made with."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
+
+from app.support.cancelling import end_tasks
 
 Case = TypeVar("Case")
 Result = TypeVar("Result")
@@ -38,3 +40,20 @@ async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], worke
                 group.create_task(work())
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
+
+
+async def tell_progress(
+    work: Callable[[Callable[[int, int], None]], Coroutine[Any, Any, Result]],
+) -> AsyncGenerator[dict[str, Any] | Result]:
+    """Begin work that reports how far it is: yield that, as events, and then its result. Closing this ends it."""
+    steps: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+    begun = asyncio.create_task(
+        work(lambda done, total: steps.put_nowait({"type": "progress", "done": done, "total": total}))
+    )
+    begun.add_done_callback(lambda _: steps.put_nowait(None))
+    try:
+        while (step := await steps.get()) is not None:
+            yield step
+        yield await begun
+    finally:
+        await end_tasks(begun)

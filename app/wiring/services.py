@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from app.access.authority import Authority
 from app.access.limits import CallerLimits
+from app.adapters.postgres.question_sets import PostgresQuestionSets
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
 from app.adapters.tracing.models import TracedModel
@@ -42,6 +43,7 @@ from domain.people.audit import AuditLog
 from domain.people.limits import Cost
 from domain.ports.functions import Functions
 from domain.ports.keys import KeyStore
+from domain.ports.question_sets import QuestionSets
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
 from nodes.context import Context, Models
@@ -68,6 +70,7 @@ class Services:
     tapes: Tapes
     keys: KeyStore
     workspaces: WorkspaceCatalog
+    sets: QuestionSets
     identities: Identities
     audit: AuditLog
     checks: Mapping[str, Check]
@@ -166,9 +169,9 @@ class Services:
     @staticmethod
     def list_debug_routers() -> Sequence["APIRouter"]:
         """List the routes of the workbench. Imported only by a process that serves."""
-        from app.workbench.api import debug
+        from app.workbench.api import debug, sets
 
-        return debug.ROUTERS
+        return (*debug.ROUTERS, sets.router)
 
     def make_history_reader(self) -> HistoryReader:
         """Make what reads the history of threads."""
@@ -225,6 +228,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tapes=Tapes(settings.untaped_workspaces, enabled=settings.tapes),
                 identities=await stack.enter_async_context(open_identities(settings)),
                 keys=stores.keys,
+                sets=PostgresQuestionSets(servers.database.pool),
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=stores.audit,
                 checks={**servers.checks(), **models.checks, **library.checks},

@@ -1,15 +1,16 @@
 """The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from app.answering.following import note_followed
 from app.answering.parts import RunParts
-from app.support.cancelling import end_tasks, finish
+from app.support.cancelling import finish
+from app.support.cases import tell_progress
 from app.workbench.explain.passages import list_left_out
 from app.workbench.explain.whatif import Variant, WhatIf, count_tokens, try_variants
 from app.workbench.explain.why import explain_run
@@ -131,7 +132,7 @@ class Debugger:
         """
         self._parts.admission.check()
         run = await self.read(asker, run_id)
-        async with self._count(caller) as used:
+        async with self.count(caller) as used:
             modes = await self._parts.modes.list(asker, run.record.mode)
             return await try_variants(run, self._parts, modes, asker.groups, sets=sets, models=models, used=used)
 
@@ -156,31 +157,24 @@ class Debugger:
 
         Raises what `Fleet.plan` raises, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
-        steps: asyncio.Queue[Progress | None] = asyncio.Queue()
         self._parts.admission.check()
         fleet = await self._open_fleet(asker, variant)
-        async with self._count(caller) as used:
+        async with self.count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)
             for each in planned:
                 note_followed(asker.workspace_id, each.summary.run_id)
             yield Planning(type="plan", plan=plan, budget=budget)
 
-            def report(done: int, total: int) -> None:
-                steps.put_nowait(Progress(type="progress", done=done, total=total))
+            async def work(report: Callable[[int, int], None]) -> Reported:
+                done = await fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
+                return Reported(type="report", report=done)
 
-            work = asyncio.create_task(
-                fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
-            )
-            work.add_done_callback(lambda _: steps.put_nowait(None))
-            try:
-                while (step := await steps.get()) is not None:
-                    yield step
-                yield Reported(type="report", report=await work)
-            finally:
-                await end_tasks(work)
+            async with aclosing(tell_progress(work)) as events:
+                async for event in events:
+                    yield cast(Progress | Reported, event)
 
     @asynccontextmanager
-    async def _count(self, caller: Caller) -> AsyncIterator[list[ModelUsage]]:
+    async def count(self, caller: Caller) -> AsyncIterator[list[ModelUsage]]:
         """Count one of the caller's runs, and what it adds to the list of what models used.
 
         Raises `TooManyRuns` and `BudgetSpent`.

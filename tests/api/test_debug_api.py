@@ -13,6 +13,7 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from app.workbench.fleet.fleet import make_variant
+from askgraph import AsyncClient, InputError, NotFound
 from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, list_thread, with_models
@@ -86,6 +87,36 @@ async def test_many_runs_are_planned_replayed_and_stopped(services: Services, cl
     ):
         refused = await client.post("/api/replays", json=wrong)
         assert (refused.status_code // 100, says in refused.text) == (4, True), refused.text
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_set_of_questions_is_kept_asked_and_remembered(services: Services, client: httpx.AsyncClient) -> None:
+    done, other = await ask(services), await ask(services, "What does a ticket to the moon cost?")
+    async with AsyncClient("http://127.0.0.1", http={"transport": client._transport}) as python:
+        assert await python.sets() == []
+        with pytest.raises(NotFound, match="no set 'held'"):
+            await python.run_set("held")
+        for run, said, status in (
+            (done["run_id"], {"answers": ["36 months", "three years"]}, 204),
+            (other["run_id"], {"answerable": False}, 204),
+            (other["run_id"], {"answers": ["7 euros"]}, 204),
+            (other["run_id"], {"answers": []}, 422),
+            ("none", {"answers": ["7"]}, 404),
+        ):
+            path = f"/api/sets/held/questions/{run}"
+            put = await client.put(path, json={"question": QUESTION, **said})
+            assert put.status_code == status, put.text
+        result = await python.run_set("held", mode="fast")
+        assert (result.mode, result.asked, result.right, [*result.wrong]) == ("fast", 2, 1, [other["run_id"]])
+        [kept] = await python.sets()
+        assert (kept.name, [question.id for question in kept.questions]) == ("held", [done["run_id"], other["run_id"]])
+        assert kept.runs == [result]
+        with pytest.raises(InputError, match="no mode"):
+            await python.run_set("held", mode="none")
+        for run, status in ((done["run_id"], 204), (done["run_id"], 404), (other["run_id"], 204)):
+            gone = await client.delete(f"/api/sets/held/questions/{run}")
+            assert gone.status_code == status
+        assert await python.sets() == []
 
 
 @pytest.mark.usefixtures("library")

@@ -19,7 +19,6 @@ from app.access.authentication import Authenticator
 from app.adapters.postgres.row_security import OF_WORKSPACE
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
-from app.workbench.api import debug
 from domain.people.access import Caller
 from tests.api.test_matrix import ENDPOINTS, HARMLESS, OPEN, Service, fill, fill_in, never, settle
 from tests.http_client import open_client
@@ -40,6 +39,7 @@ KINDS = {
     "checkpoint_id": "checkpoint",
     "ingestion_id": "ingestion",
     "assistant_id": "assistant",
+    "set_name": "set",
     "chat_id": "chat",
     "files": "name",
 }
@@ -74,7 +74,11 @@ BODIES: dict[str, dict[str, Any]] = {
 
 def list_places() -> Iterator[tuple[str, str, str, str]]:
     """Operation, part of the request, name and kind of all that takes an id: OpenAPI's, of dialects too."""
-    served = (cast(APIRoute, route) for router in (*ROUTERS, *debug.ROUTERS, *DIALECTS) for route in router.routes)
+    served = (
+        cast(APIRoute, route)
+        for router in (*ROUTERS, *Services.list_debug_routers(), *DIALECTS)
+        for route in router.routes
+    )
     routes = [copy.copy(route) for route in served if ":path" not in route.path]
     for route in routes:
         route.include_in_schema = True
@@ -173,7 +177,7 @@ async def send(service: Service, place: tuple[str, str, str, str], own: Mapping[
         f"{kind}_id": own[kind]
         for kind in ("run", "thread", "document", "ingestion", "checkpoint", "assistant", "chat")
     }
-    in_path |= {"other_id": own["run"], "number": "1", "kind": "webp", "step": "route"}
+    in_path |= {"other_id": own["run"], "set_name": own["set"], "number": "1", "kind": "webp", "step": "route"}
     match part:
         case "path":
             in_path[name] = value

@@ -16,9 +16,9 @@ from app.access.authentication import Authenticator
 from app.answering.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
-from app.workbench.api import debug
 from domain.assistants import Draft
 from domain.people.access import OWNER, RIGHTS, Caller, Right
+from domain.ports.question_sets import SetQuestion
 from domain.scope import Scope
 from tests.http_client import describe_api, open_client
 
@@ -83,6 +83,12 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/states/{step}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "post /api/replays": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
     "post /api/replays/plan": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
+    "get /api/sets": Endpoint("debug", IN_WORKSPACE),
+    "put /api/sets/{set_name}/questions/{run_id}": Endpoint(
+        "debug", IN_WORKSPACE | {"json": {"question": "Is it open?", "answers": ["7731"]}}, ("run",)
+    ),
+    "delete /api/sets/{set_name}/questions/{run_id}": Endpoint("debug", IN_WORKSPACE, ("set", "run")),
+    "post /api/sets/{set_name}/runs": Endpoint("debug", IN_WORKSPACE | {"json": {}}, ("set",)),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
@@ -246,6 +252,7 @@ LISTS = {
     "post /ag-ui": "vault",
     "get /api/ingestions": "later.md",
     "get /api/assistants": "desk",
+    "get /api/sets": "vault",
     "get /api/modes": "desk",
     "post /langgraph/assistants/search": "desk",
 }
@@ -254,7 +261,9 @@ LISTS = {
 NAMES = sorted(ENDPOINTS)
 WITH_IDS = [name for name in NAMES if ENDPOINTS[name].ids]
 OF_GROUPS = [
-    name for name in WITH_IDS if {"assistant", "document", "ingestion", "run", "thread"} & set(ENDPOINTS[name].ids)
+    name
+    for name in WITH_IDS
+    if {"assistant", "document", "ingestion", "run", "set", "thread"} & set(ENDPOINTS[name].ids)
 ]
 IN_A_WORKSPACE = [name for name in NAMES if "$workspace" in json.dumps(ENDPOINTS[name].body, default=str)]
 
@@ -284,7 +293,8 @@ class Service:
             .replace("{name}", "standard")
             .replace("{kind}", "webp")
             .replace("{step}", "route")
-            .replace("{key_id}", "none"),
+            .replace("{key_id}", "none")
+            .replace("{set_name}", values["set"]),
             **request,
         )
         text = response.text
@@ -307,7 +317,7 @@ def fill_in(value: Any, values: Mapping[str, str]) -> Any:
 
 def never() -> dict[str, str]:
     """Ids of what never existed."""
-    return {kind: str(uuid4()) for kind in ("document", "run", "thread", "checkpoint", "ingestion", "assistant")}
+    return {kind: str(uuid4()) for kind in ("document", "run", "thread", "checkpoint", "ingestion", "assistant", "set")}
 
 
 async def fill(
@@ -323,7 +333,10 @@ async def fill(
         done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))
     assert done["type"] == "done"
     steps = await services.make_history_reader().read(workspace, done["thread_id"])
+    name, question = f"set-{uuid4()}", SetQuestion(done["run_id"], "How does the vault open?", ["7731"], True)
+    await services.sets.put(workspace, name, question)
     return {
+        "set": name,
         "document": str(report.document_id),
         "run": done["run_id"],
         "thread": done["thread_id"],
@@ -376,7 +389,7 @@ async def test_every_endpoint_is_tried() -> None:
     described = {f"{method} {path}" for path, operations in paths.items() for method in operations}
     served = {
         f"{method.lower()} {route.path}"
-        for router in (*ROUTERS, *debug.ROUTERS, *DIALECTS)
+        for router in (*ROUTERS, *Services.list_debug_routers(), *DIALECTS)
         for route in cast(list[APIRoute], router.routes)
         for method in route.methods or ()
     }

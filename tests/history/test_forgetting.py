@@ -25,6 +25,7 @@ from domain.errors import UnknownDocument, UnknownThread
 from domain.events import Done
 from domain.history.erasure import ERASED, Erasure, Needles, write_notice
 from domain.people.access import OWNER, Caller
+from domain.ports.question_sets import SetQuestion
 from domain.scope import Scope
 from tests.asking import ask, serve_models
 from tests.http_client import open_client
@@ -99,11 +100,12 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", Caller("ann"))
     await services.runs.thread_store.rename(Scope("default"), thread_id, quoted)
     await services.runs.client_threads.note("default", thread_id, {"about": quoted})
+    await services.sets.put("default", "desk", SetQuestion(first["run_id"], QUESTION, [quoted], True))
     before = await dump(services)
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
     assert held >= {
         *("documents", "document_revisions", "runs", "accepted_runs", "packs", "unpacked tapes", "originals"),
-        *("feedback", "threads", "assistants"),
+        *("feedback", "threads", "assistants", "set_questions"),
     }
     assert any(name.startswith("key ") for name in held)
 
@@ -419,6 +421,7 @@ async def test_nothing_of_a_forgotten_thread_is_left(services: Services, documen
     question = "How much severance does Ottilie of the nightingale department receive?"
     mine = await ask(services, question, mode="thorough")
     other = await ask(services, "When does the canteen serve lunch?", mode="thorough")
+    await services.sets.put("default", "desk", SetQuestion(mine["run_id"], question, [], False))
     async with open_client(make_app(services)) as client:
         branched = await client.post(
             f"/api/threads/{mine['thread_id']}/replay?stream=false", json={"run_id": mine["run_id"]}

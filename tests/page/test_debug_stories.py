@@ -100,6 +100,18 @@ async def test_an_abstention(page: Page, house: Site) -> None:
     case = await hand.download_case()
     assert (case["question"], case["answerable"]) == (question, False)
     assert hand.clicks <= MOST_CLICKS
+    # The set is kept by the server, asked from the list, and remembers what came of it.
+    await hand.click(page.get_by_role("button", name="Add to this set"))
+    await page.get_by_role("link", name="Ask it").click()
+    await page.get_by_text("Sets of questions").click()
+    await page.get_by_role("button", name="Ask 1 question").click()
+    await expect(page.get_by_role("row").last).to_contain_text(re.compile(r"standard1 of 1 \(100 %\)\d"))
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Download").click()
+    assert json.loads((await (await downloading.value).path()).read_text()) == case | {"answers": []}
+    await page.locator(".card section").get_by_text("1 question", exact=True).click()
+    await page.get_by_role("button", name="Remove Which composer").click()
+    await expect(page.get_by_text("Sets of questions")).to_have_count(0)
 
 
 async def test_an_answer_of_a_replaced_document(page: Page, house: Site) -> None:

@@ -41,6 +41,8 @@ OF_WORKSPACE = (
     "run_documents",
     "run_turns",
     "runs",
+    "set_questions",
+    "set_runs",
     "state_packs",
     "synced_files",
     "tapes",

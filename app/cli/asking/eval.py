@@ -10,6 +10,7 @@ from app.cli.support.running import as_command, print_result
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
 from app.evaluation.feedback_set import Exported, FeedbackSet
+from app.evaluation.kept_sets import as_evaluation, find_set, keep_result
 from app.evaluation.report import check_folder, list_metrics, write_report
 from app.evaluation.scoring import explain, is_right, pair_up
 from app.evaluation.sets import read_sets
@@ -35,7 +36,10 @@ cli = new_cli()
 async def measure(
     sets: Annotated[
         list[str],
-        typer.Argument(metavar="SET...", help="Folders of sets, or files of questions about a workspace."),
+        typer.Argument(
+            metavar="SET...",
+            help="Folders of sets, files of questions about a workspace, or @NAME for a set that it keeps.",
+        ),
     ],
     profile: Annotated[
         list[str] | None,
@@ -48,7 +52,8 @@ async def measure(
         typer.Option(
             "--workspace",
             "-w",
-            help="Ask this workspace instead of those made of the set's files. With --rated: only its questions.",
+            help="Ask this workspace instead of those made of the set's files. With --rated: only its questions. "
+            "@NAME is a set of it, or of `default`.",
             callback=check_workspace,
         ),
     ] = None,
@@ -71,12 +76,19 @@ async def measure(
     if rated is not None:
         return await _write_rated(settings, sets, rated, workspace, limit or MOST_RATED)
     profiles = _find_profiles(profile or ["standard"], read_modes(settings))
-    wanted = read_sets(sets, workspace=workspace, limit=limit)
+    kept = [name[1:] for name in sets if name.startswith("@")]
+    if kept and len(kept) < len(sets):
+        raise InputError("Ask sets that a workspace keeps by themselves.")
+    keeper = workspace or "default"
+    wanted = [] if kept else read_sets(sets, workspace=workspace, limit=limit)
     check_folder(out)
     async with open_services(settings) as services:
-        options = Options(workspace, keep)
+        wanted += [as_evaluation(await find_set(services.sets, keeper, name), limit) for name in kept]
+        options = Options(keeper if kept else workspace, keep)
         with show_progress() as progress:
             evaluated = await evaluate(services, wanted, profiles, options, progress)
+        for each in evaluated if kept and limit is None else ():
+            await keep_result(services, keeper, each)
         fingerprint = services.runs.fingerprint
     print_notes(evaluated)
     page = write_report(evaluated, out, fingerprint)

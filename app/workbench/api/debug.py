@@ -192,10 +192,11 @@ async def replay_many(body: ManyRunsRequest, debugger: DebuggerDep, scope: Calle
     events = debugger.replay_many(scope, wanted, variant, budget=body.budget, caller=caller)
     # What is wrong with the request is answered with its status, and so comes before the stream.
     first = await anext(events)
-    return respond_with_frames(_encode(first, events), {})
+    return respond_with_frames(encode(first, events), {})
 
 
-async def _encode(first: Mapping[str, Any], events: AsyncGenerator[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+async def encode(first: Mapping[str, Any], events: AsyncGenerator[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+    """Encode events, the first of which is there, as frames; what fails after it is an event, too."""
     async with aclosing(events):
         try:
             yield _make_frame(first)

@@ -156,6 +156,7 @@ _BLANK: Mapping[str, LiteralString] = {
     "feedback": """
         UPDATE feedback SET comment = %(erased)s
         WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(told)s) AND comment <> ''""",
+    "set_questions": "DELETE FROM set_questions WHERE workspace_id = %(workspace_id)s AND id = ANY(%(told)s)",
     "threads": """
         UPDATE threads AS thread SET title = NULL,
             client_metadata = CASE WHEN client_metadata IS NOT NULL THEN '{}'::jsonb END,
@@ -242,6 +243,10 @@ _LIST_THREAD_RUNS: LiteralString = """
 """
 
 _DELETE_THREADS: Mapping[str, LiteralString] = {
+    "set_questions": delete(
+        "set_questions",
+        f"(workspace_id, id) IN (SELECT workspace_id, run_id FROM accepted_runs WHERE {THESE})",
+    ),
     "tapes": DELETE_TAPES,
     "runs": DELETE_RUNS,
     "state_packs": DELETE_STATES,

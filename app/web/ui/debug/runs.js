@@ -5,6 +5,7 @@ import { useStore } from "../../lib/store.js";
 import { ago, count, percent, short, visible } from "../../lib/text.js";
 import { Charts, OUTCOMES, day } from "./charts.js";
 import { Fleet } from "./fleet.js";
+import { Sets } from "./sets.js";
 import { Views } from "./views.js";
 
 /** The times that can be chosen, in days before today's midnight. @type {Record<string, [string, number]>} */
@@ -109,6 +110,7 @@ export function Runs() {
     <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
     ${figures?.total.runs > 0 && html`<${Charts} figures=${figures} outcome=${filters.outcome} choose=${choose} />`}
     <${Fleet} since=${span.since} until=${span.until} text=${text} where=${where} />
+    <${Sets} />
     <div class="list-page">
       <section aria-label="Runs">
         <${Running} />

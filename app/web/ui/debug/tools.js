@@ -1,7 +1,8 @@
-import { html, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, sending } from "../../lib/api.js";
 import { getState } from "../../lib/store.js";
 import { visible } from "../../lib/text.js";
+import { asFile, listSets } from "./sets.js";
 import { Change } from "./change.js";
 import { WhatIf } from "./what-if.js";
 
@@ -21,14 +22,24 @@ export function Tools({ trace, step, wish, setWish, compare }) {
     </section>`;
 }
 
-/** Makes the run's question one of a set for `askgraph eval`, with what its answer has to hold.
+/** Makes the run's question one of a set of the workspace, or of a file, with what its answer has to hold.
  * @param {{trace: any}} props */
 function TestCase({ trace }) {
   const [facts, setFacts] = useState("");
   const [unanswerable, setUnanswerable] = useState(false);
+  const [sets, setSets] = useState(/** @type {string[]} */ ([]));
+  const [said, setSaid] = useState("");
+  useEffect(() => { listSets().then((found) => setSets(found.map(({ name }) => name)), () => {}); }, []);
   const answers = facts.split("\n").map((fact) => fact.trim()).filter(Boolean);
   const row = { id: trace.run_id, question: trace.standalone_question || trace.question, ...(unanswerable ? {} : { answers }), answerable: !unanswerable };
   const file = `case-${trace.run_id.slice(0, 8)}.jsonl`;
+  const add = async (event) => {
+    event.preventDefault();
+    const name = String(new FormData(event.currentTarget).get("set")).trim();
+    const { id, ...body } = row;
+    await fetchJson(address(`/api/sets/${encodeURIComponent(name)}/questions/${encodeURIComponent(id)}`), sending("PUT", body))
+      .then(() => setSaid(`It is in the set ${name}.`), (error) => setSaid(error.message));
+  };
   const ready = unanswerable || answers.length > 0;
   return html`
     <div class="card">
@@ -37,8 +48,13 @@ function TestCase({ trace }) {
         <textarea class="fact" rows="2" value=${facts} disabled=${unanswerable} onInput=${(event) => setFacts(event.currentTarget.value)}></textarea></label>
       <label class="check"><input type="checkbox" checked=${unanswerable} onChange=${(event) => setUnanswerable(event.currentTarget.checked)} />The documents do not say</label>
       ${ready && html`
-        <p class="links"><a href=${`data:application/x-ndjson;charset=utf-8,${encodeURIComponent(`${JSON.stringify(row)}\n`)}`} download=${file}>Download ${file}</a></p>
-        <p class="soft">Ask it with <span class="code">askgraph eval ${file} -w ${getState().workspace ?? "default"}</span>, or add its line to your set.</p>`}
+        <form class="row" onSubmit=${add}>
+          <input class="search" name="set" aria-label="Set" list="sets" defaultValue=${sets[0] ?? "questions"} required pattern="\\w[\\w .\\-]*" maxlength="60" autocomplete="off" />
+          <datalist id="sets">${sets.map((each) => html`<option key=${each} value=${each}></option>`)}</datalist>
+          <button type="submit">Add to this set</button></form>
+        <p class="soft" role="status">${said ? html`${visible(said)} <a href=${address("/debug")}>Ask it</a>` : "It is kept on the server, and asked from the list of runs."}</p>
+        <p class="links"><a href=${asFile([row])} download=${file}>Download ${file}</a></p>
+        <p class="soft">Ask it with <span class="code">askgraph eval ${file} -w ${getState().workspace ?? "default"}</span>.</p>`}
     </div>`;
 }
 
