@@ -435,6 +435,7 @@ class SetRun(Model):
     """What came of asking a set."""
 
     ran_at: datetime
+    """When the last question was answered."""
     mode: str
     version: str
     """Of askgraph, with the first digits of what identifies its code and models."""
