@@ -115,7 +115,7 @@ def _holds(value: float, sign: str, limit: float) -> bool:
 def _show_digits(value: Decimal, whole: str, places: str) -> str:
     """Return the digits: as many as there are zeros at least, and of those after the point no needless ones."""
     before, _, after = f"{value:.{len(places)}f}".partition(".")
-    before = before.zfill(whole.count("0"))
+    before = before.lstrip("0").zfill(whole.count("0"))
     if "," in whole.rstrip(","):
         head = len(before) % 3
         before = ",".join(filter(None, [before[:head], *(before[i : i + 3] for i in range(head, len(before), 3))]))
