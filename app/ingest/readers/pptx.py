@@ -12,7 +12,17 @@ from pptx.slide import Slide
 from pptx.table import Table
 
 from app.ingest.readers.archives import parse_xml
-from app.ingest.readers.assembly import Assembly, Looks, clean, join_headers, mark, spell_number, squeeze, unlink
+from app.ingest.readers.assembly import (
+    Assembly,
+    Looks,
+    clean,
+    describes,
+    join_headers,
+    mark,
+    spell_number,
+    squeeze,
+    unlink,
+)
 from app.ingest.readers.charts import DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import EQUATION, read_equations
 from app.ingest.readers.grids import add_table, check_cells
@@ -159,6 +169,8 @@ def _add_shape(assembly: Assembly, shape: Any, equations: Equations) -> None:
         add_chart(assembly, shape.chart._chartSpace)
     elif (reference := next(shape._element.iter(DIAGRAM), None)) is not None:
         add_diagram(assembly, parse_xml(shape.part.related_part(reference.get(qn("r:dm"))).blob))
+    if describes(words := shape._element._nvXxPr.cNvPr.get("descr", "")):
+        assembly.add_paragraph(words)
 
 
 def _add_paragraphs(assembly: Assembly, shape: Any, equations: Equations) -> None:

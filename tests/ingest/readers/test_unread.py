@@ -33,7 +33,7 @@ def test_a_word_file_says_which_pictures_comments_and_deletions_are_not_read(pic
     document = Document()
     paragraph = document.add_paragraph("The gauge holds four litres.")
     document.add_comment(paragraph.runs, "Five?", "A. Reader")
-    document.add_picture(picture)
+    document.add_picture(picture)._inline.docPr.set("descr", "A gauge that is full")
     page = Part(PackURI("/word/page.html"), "text/html", b"<p>Six.</p>", document.part.package)
     document.part.relate_to(page, RELATION + "/aFChunk")
     xml = f"<w:del {nsdecls('w')}><w:r><w:delText>Never mind.</w:delText></w:r></w:del>"
@@ -41,7 +41,7 @@ def test_a_word_file_says_which_pictures_comments_and_deletions_are_not_read(pic
     buffer = io.BytesIO()
     document.save(buffer)
     parsed = read_document("a.docx", buffer.getvalue())
-    assert parsed.text == "The gauge holds four litres."
+    assert parsed.text == "The gauge holds four litres.\n\nA gauge that is full"
     assert name_unread(parsed.unread) == "1 deletion (tracked), 1 comment, 1 picture, 1 attachment"
 
 
@@ -50,10 +50,12 @@ def test_a_presentation_says_on_which_slide_a_picture_is(picture: io.BytesIO) ->
     for _ in range(2):
         slide = presentation.slides.add_slide(presentation.slide_layouts[5])
         slide.shapes.title.text = "Pumps"
-    slide.shapes.add_picture(picture, Inches(1), Inches(2))
+    shown = slide.shapes.add_picture(picture, Inches(1), Inches(2))
+    shown._element.nvPicPr.cNvPr.set("descr", "A pump that leaks")
     buffer = io.BytesIO()
     presentation.save(buffer)
     parsed = read_document("a.pptx", buffer.getvalue())
+    assert parsed.text.endswith("A pump that leaks")
     assert parsed.unread == (Unread(kind="picture", number=1, where="on slide 2"),)
 
 

@@ -10,7 +10,7 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 
 from app.ingest.readers.archives import parse_xml as read_xml
-from app.ingest.readers.assembly import BREAK, Assembly, Looks, squeeze
+from app.ingest.readers.assembly import BREAK, Assembly, Looks, describes, squeeze
 from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
@@ -137,7 +137,7 @@ class _Reader:
             if name.lower() == "title" and not self.shown_title:
                 self.shown_title = squeeze(text)
             self.assembly.add_paragraph(text)
-        for picture in _list_inner(paragraph, CHART, DIAGRAM):
+        for picture in _list_inner(paragraph, CHART, DIAGRAM, qn("wp:docPr")):
             self.assembly.close_items()
             self._add_picture(picture)
         is_in_box, self._is_in_box = self._is_in_box, True
@@ -147,7 +147,9 @@ class _Reader:
         self._is_in_box = is_in_box
 
     def _add_picture(self, picture: Any) -> None:
-        """Append the figures of a chart, or the words of a diagram."""
+        """Append the figures of a chart, the words of a diagram, or those that describe a picture."""
+        if describes(words := picture.get("descr", "")):
+            self.assembly.add_paragraph(words)
         is_chart = picture.tag == CHART
         part = self._document.part.rels.get(picture.get(qn("r:id" if is_chart else "r:dm"), ""))
         if part is not None and not part.is_external:
