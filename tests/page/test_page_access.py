@@ -253,6 +253,7 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
     await expect(page.get_by_label("Question", exact=True)).to_be_focused()
     # What a question takes comes into sight with its first letter, or with the focus.
     mode, send = page.locator("[popovertarget=modes]"), page.locator("#send")
+    await page.locator(".composer").get_by_role("button", name="Add files").wait_for()
     for key, shown in (("Tab", "1"), ("Shift+Tab", "0"), ("q", "1")):
         await page.keyboard.press(key)
         await expect(mode).to_have_css("opacity", shown)
@@ -270,6 +271,9 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
         await expect(page.locator(".evidence h2")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(page.locator(".marker").last).to_be_focused()
+    # Who writes means the question, also from a button.
+    await page.keyboard.type("q")
+    await expect(page.get_by_label("Question", exact=True)).to_have_value("[q")
     # In a narrow window the left pane is a sheet, and gives the focus back.
     await page.set_viewport_size({"width": 390, "height": 800})
     await page.get_by_role("button", name="Conversations").press("Enter")

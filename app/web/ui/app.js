@@ -92,7 +92,10 @@ function onKey(event) {
   }
   const { target } = event;
   const types = target instanceof HTMLElement && target.closest("input:not([type=checkbox]), textarea, select");
-  if (types || event.metaKey || (event.key !== "[" && event.key !== "]")) return;
+  if (types || event.metaKey || event.ctrlKey || event.altKey) return;
+  // Who begins to write means the question, wherever the focus was left: on a box that was ticked, a button.
+  if (event.key.length === 1 && /[\p{L}\p{N}]/u.test(event.key) && !document.querySelector(":popover-open, dialog[open]")) document.getElementById("question")?.focus();
+  if (event.key !== "[" && event.key !== "]") return;
   event.preventDefault();
   leaf(event.key === "]" ? 1 : -1);
 }
