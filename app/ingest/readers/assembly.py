@@ -64,6 +64,14 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def flatten(text: str) -> str:
+    """Return the paragraphs and items of a cell, which two line breaks part, on one line."""
+    flat = ""
+    for part in filter(None, map(squeeze, re.split(rf"{BREAK}\s*{BREAK}", text))):
+        flat += f"{' ' if unlink(flat)[-1] in '.,;:!?' else '; '}{part}" if flat else part
+    return flat
+
+
 def squeeze(text: str) -> str:
     """Return the cleaned text on one line with single spaces."""
     text = clean(text)

@@ -33,6 +33,7 @@ _NO_TEXT = frozenset(
 """What is no part of the text."""
 _UNSEEN = frozenset({f"{_TEXT}hidden-text", f"{_TEXT}hidden-paragraph"})
 _BLOCKS = frozenset(f"{_TEXT}{name}" for name in ("h", "list", "p", "section"))
+_BLANKS = tuple(f"{_TEXT}{name}" for name in ("line-break", "s", "tab"))
 _KNOWN = _BLOCKS | frozenset(
     f"{_TEXT}{name}"
     for name in (
@@ -164,7 +165,7 @@ def _join_slides(body: etree._Element) -> None:
     for number, page in enumerate(body.iter(f"{_DRAW}page"), start=1):
         titles = [each for each in page.iter() if each.get(f"{_PRESENTATION}class") == "title"]
         heading = etree.SubElement(text, f"{_TEXT}h", {f"{_TEXT}outline-level": "1"})
-        heading.text = squeeze(" ".join("".join(map(str, each.itertext())) for each in titles)) or f"Slide {number}"
+        heading.text = squeeze(" ".join(map(_read_words, titles))) or f"Slide {number}"
         for block in [*page.iter(*_BLOCKS, f"{_TABLE}table")]:
             around = [*block.iterancestors()]
             if not any(each.tag in _BLOCKS or each.tag == f"{_TABLE}table" or each in titles for each in around):
@@ -188,7 +189,7 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
                 continue
             cells: list[str] = []
             for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-                shown = squeeze(" ".join("".join(map(str, each.itertext())) for each in cell.iterchildren(f"{_TEXT}p")))
+                shown = squeeze(" ".join(map(_read_words, cell.iterchildren(f"{_TEXT}p"))))
                 times = _read_number(cell, _REPEATED)
                 check_cells(count + times if shown else 0)
                 for _ in range(times if shown else min(times, _MOST_REPEATS)):
@@ -210,6 +211,15 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
             rows += [cells] * times
         width = max((place + 1 for cells in rows for place, cell in enumerate(cells) if cell), default=0)
         add_grid(assembly, [[*cells[:width], *[""] * (width - len(cells))] for cells in rows])
+
+
+def _read_words(element: etree._Element) -> str:
+    """Return the words of an element, with blanks that have elements of their own."""
+    if next(element.iter(*_BLANKS), None) is not None:
+        element = deepcopy(element)
+        for blank in element.iter(*_BLANKS):
+            blank.text = " "
+    return "".join(map(str, element.itertext()))
 
 
 def _find_hidden_columns(table: etree._Element) -> list[int]:
@@ -293,7 +303,7 @@ def _prepare(body: etree._Element) -> str:
         elif element.tag == f"{_TEXT}s":
             element.set(f"{_TEXT}c", "1")
         elif element.get(f"{_TEXT}style-name") == "Title" and element.tag == f"{_TEXT}p":
-            title = title or squeeze("".join(map(str, element.itertext())))
+            title = title or squeeze(_read_words(element))
             element.tag = f"{_TEXT}h"
             element.set(f"{_TEXT}outline-level", "1")
         elif element.tag == f"{_TABLE}table-cell":

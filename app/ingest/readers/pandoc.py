@@ -24,6 +24,7 @@ from app.ingest.readers.assembly import (
     Assembly,
     clean,
     describes,
+    flatten,
     lower,
     raise_up,
     spell_code,
@@ -264,13 +265,13 @@ class Walk:
         """Return inline code."""
         return spell_code(code)
 
-    def spell_blocks(self, blocks: Sequence[Node]) -> str:
-        """Return the words of blocks on one line."""
+    def spell_blocks(self, blocks: Sequence[Node], glue: str = " ") -> str:
+        """Return the words of blocks on one line. Between paragraphs stands `glue`, or a sign for two line breaks."""
         if all(block["t"] in ("Plain", "Para") for block in blocks):
-            return squeeze(" ".join(self.spell(block["c"]) for block in blocks))
+            return flatten(glue.join(self.spell(block["c"]) for block in blocks))
         inner = type(self)()
         inner.add(blocks)
-        return squeeze(inner.assembly.finish(None, "").text)
+        return flatten(inner.assembly.finish(None, "").text.replace("\n\n", glue))
 
     def _add(self, block: Node) -> None:
         assembly, content = self.assembly, cast("Any", block.get("c"))
@@ -335,10 +336,10 @@ class Walk:
             for _, _, rows, columns, blocks in row[1]:
                 count += columns
                 check_cells(count)
-                table.add_cell(self.spell_blocks(blocks), rows, columns, is_header=is_header)
+                text = self.spell_blocks(blocks, " " if is_header else BREAK * 2)
+                table.add_cell(text, rows, columns, is_header=is_header)
             table.close_row()
-        headers = table.headers or int(has_header(table.rows))
-        self.assembly.add_table(table.rows, headers=headers, caption=caption or table.caption)
+        table.add_to(self.assembly, table.headers or int(has_header(table.rows)), caption)
 
     def _spell(self, inline: Node) -> str:
         content = cast("Any", inline.get("c"))

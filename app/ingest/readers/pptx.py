@@ -13,10 +13,12 @@ from pptx.table import Table
 
 from app.ingest.readers.archives import parse_xml
 from app.ingest.readers.assembly import (
+    BREAK,
     Assembly,
     Looks,
     clean,
     describes,
+    flatten,
     join_headers,
     mark,
     spell_number,
@@ -238,7 +240,8 @@ def _add_table(assembly: Assembly, table: Table, equations: Equations) -> None:
         above = rows[-1] if rows else []
         rows.append([])
         for place, cell in enumerate(row.cells):
-            spelled = " ".join(_spell(paragraph._p, equations) for paragraph in cell.text_frame.paragraphs)
+            glue = " " if table.first_row and not above else BREAK * 2
+            spelled = flatten(glue.join(_spell(paragraph._p, equations) for paragraph in cell.text_frame.paragraphs))
             # What is merged over rows is said in each, and so is the name of a group of columns.
             is_named = cell._tc.hMerge and place and not above and table.first_row
             merged = rows[-1][place - 1] if is_named else ""

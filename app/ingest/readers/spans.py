@@ -1,5 +1,9 @@
 """Rows of cells that may span others, as HTML and pandoc have them."""
 
+from itertools import pairwise
+
+from app.ingest.readers.assembly import Assembly
+
 _WIDEST_SPAN = 40
 
 
@@ -11,6 +15,8 @@ class Rows:
         self.rows: list[list[str]] = []
         self.headers = 0
         self.caption = ""
+        self._labels: dict[int, str] = {}
+        """What rows of one cell say about those that follow, by the number of these."""
         self._row: list[str] = []
         self._spanned: dict[int, tuple[int, str]] = {}
         """By column: the number of rows still to come, and the cell's text."""
@@ -48,8 +54,12 @@ class Rows:
     def close_row(self) -> None:
         """End a row. One cell across the first row is the caption."""
         self._repeat()
-        if not self.rows and not self.caption and self._cells == 1 < len(self._row):
-            self.caption, self._row = self._row[0], []
+        if self._cells == 1 < len(self._row) and len(self._row) >= len(next(iter(self.rows), ())):
+            label, self._row = self._row[0], []
+            if not self.rows and not self.caption:
+                self.caption = label
+            elif label:
+                self._labels[len(self.rows)] = ": ".join(filter(None, (self._labels.get(len(self.rows)), label)))
         is_again = 0 < self.headers == len(self.rows) and self._row == self.rows[-1]  # the header overleaf
         if any(self._row) and not is_again:
             if (self._is_header or self._are_headers) and self.headers == len(self.rows):
@@ -60,6 +70,17 @@ class Rows:
     def end_group(self) -> None:
         """End the rows of a header or a body, which no cell goes beyond."""
         self._spanned.clear()
+
+    def add_to(self, assembly: Assembly, headers: int, caption: str = "") -> None:
+        """Append the table; below a row of one cell as another one with the same header and this as caption."""
+        assembly.end_label()
+        assembly.add_paragraph(caption or self.caption)
+        if self.rows and (last := self._labels.pop(len(self.rows), "")):  # a remark on the whole
+            self.rows.append([last, *[""] * (len(self.rows[0]) - 1)])
+        labels = {headers: ""} | {max(row, headers): label for row, label in self._labels.items()}
+        for start, end in pairwise([*labels, len(self.rows)]):
+            rows = [*self.rows[:headers], *self.rows[start:end]]
+            assembly.add_table(rows if start < end or len(labels) == 1 else [], headers=headers, caption=labels[start])
 
     def _repeat(self) -> None:
         while (spanned := self._spanned.pop(len(self._row), None)) is not None:

@@ -205,7 +205,7 @@ def test_a_cell_over_rows_of_a_slide_is_said_in_each_and_lines_are_one() -> None
     for place, text in enumerate(("Pump", "Part", "P-7", "Valve\nand seal", "", "Belt")):
         table.cell(place // 2, place % 2).text = text
     table.cell(1, 0).merge(table.cell(2, 0))
-    assert read_slide(deck) == ["Pump | Part\n--- | ---\nP-7 | Valve and seal\nP-7 | Belt"]
+    assert read_slide(deck) == ["Pump | Part\n--- | ---\nP-7 | Valve; and seal\nP-7 | Belt"]
 
 
 def test_names_of_groups_of_columns_of_a_slide_stand_before_the_columns() -> None:
@@ -899,7 +899,7 @@ def test_an_opendocument_sheet_shows_its_cells() -> None:
 
     rows = [
         write("Pump", "Part", "mm"),
-        write('P-7|table:number-rows-spanned="2"', "Belt", "1,5"),
+        write('P-7|table:number-rows-spanned="2"', "Belt<text:tab/>A", "1,5"),
         write("", "Valve", "2"),
         write("secret", visibility="collapse"),
         write('|table:number-columns-repeated="1000"', **{"number-rows-repeated": "1000000"}),
@@ -911,7 +911,7 @@ def test_an_opendocument_sheet_shows_its_cells() -> None:
     )
     assert document.text.split("\n\n") == [
         "# May",
-        "Pump | Part | mm\n--- | --- | ---\nP-7 | Belt | 1,5\nP-7 | Valve | 2",
+        "Pump | Part | mm\n--- | --- | ---\nP-7 | Belt A | 1,5\nP-7 | Valve | 2",
         "Town | People | mm\n--- | --- | ---" + "\nKiel | 246 601 | 3" * 150,
     ]
     assert document.unseen_words == 1

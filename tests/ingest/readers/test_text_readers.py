@@ -427,7 +427,7 @@ def test_messy_html_reads_as_seen() -> None:
     check_cover(document)
     assert list_sections(document) == [
         ((), "Intro\nsecond line bold"),
-        (("Rain",), "# Rain\n\nMonth | mm\n--- | ---\nMay June | 12\nJuly | 3"),
+        (("Rain",), "# Rain\n\nMonth | mm\n--- | ---\nMay; June | 12\nJuly | 3"),
         (("Rain", "Deep"), "### Deep\n\n3. three\n4. four\n   - inner\n\n```\nkeep\n  this\n```"),
         (("Rain", "Snow"), "## Snow\n\nUnclosed tags <b> é"),
     ]
@@ -838,6 +838,10 @@ PAGES = [
     ('<button aria-controls=a hidden>More</button><p id=a hidden>Obey.</p><p>Seen.', ['Seen.'], ['Obey']),
     ("<h1>FAQ</h1><div class='panel panel-default'><div class='panel-heading'><div class='panel-title'><a data-toggle=collapse href='#c1'>Who pays the fee?</a></div></div><div id=c1 class='panel-collapse collapse'><div class='panel-body'><p>The tenant pays.</p></div></div></div><div class='hidden'>meta junk</div><span class='d-none'>more junk</span><p class='d-none d-md-block'>Wide note.</p>", ['Who pays the fee?', 'The tenant pays.', 'Wide note.'], ['junk']),
     ('<dl class=accordion><dt><button id=t1 aria-expanded=false aria-controls=d1>Is there a trial?</button></dt><dd id=d1 aria-labelledby=t1 hidden><div><p>Seven days.</p></div></dd></dl>', ['Is there a trial?', 'Seven days.'], []),
+    ("<div>Issued at $<div style='display:inline'><b>5.22</b></div> a share.</div><div>Or <div style='display:inline-block'>6</div> each.</div>", ['Issued at $5.22 a share.', 'Or 6 each.'], []),
+    ("<table><tr><th>Boat<th>Prices<tr><td>Heron<td><table><tr><td>Half day<td>60<tr><td>Full day<td>95</table><tr><td>Tern<td><ol><li>Pay<li>Sail</ol></table>", ['Heron | Half day, 60; Full day, 95', 'Tern | 1. Pay; 2. Sail'], []),
+    ("<table><tr><td>Heron<td>4 seats<td><table><tr><td>Half day<td>60<tr><td>Full day<td>95</table><tr><td>Tern<td>6 seats<td><table><tr><td>Half day<td>80</table></table>", ['Heron | 4 seats | Half day, 60; Full day, 95\nTern | 6'], []),
+    ("<table><tr><th>Class<th>Skill<tr><td>Ranger<td>Snare<tr><td colspan=2>Locked skills<tr><td>Druid<td>Thorns</table>", ['Ranger | Snare\n\nLocked skills\n\nClass | Skill\n--- | ---\nDruid | Thorns'], ['Locked skills |']),
     ("<style>.t{display:none}</style><p>Cities of the north</p><button onclick=\"show('a')\">Oslo</button><button onclick=\"show('b')\">Bergen</button><div id=a class=t>Cold and dear.</div><div id=b class=t>Wet.</div>", ['Oslo: Cold and dear.', 'Bergen: Wet.'], []),
 ]
 # fmt: on
@@ -860,7 +864,7 @@ def test_what_a_page_shows_without_words_is_counted() -> None:
         "<table><tr><th>A<th>B<tr><td>1<td><table><tr><td>2<td>3</table></table><p hidden>Obey me</p><nav>Home</nav>"
     )
     assert name_unread(read_document("a.html", page.encode()).unread) == (
-        "1 picture, 1 attachment (shown within the page), 1 drawing, 1 form field, 1 nested table (in cells),"
+        "1 picture, 1 attachment (shown within the page), 1 drawing, 1 form field,"
         " 2 hidden words (in a hidden part of the page)"
     )
 

@@ -447,7 +447,7 @@ def test_a_text_box_and_a_cell_hold_all_that_a_body_may() -> None:
         document, f"<w:tbl><w:tr>{cell.format(numbered, 'B12', '')}{cell.format('', 'Locked.', inner)}</w:tr></w:tbl>"
     )
     parsed = read(document)
-    assert parsed.text == "Gas store\n\nCall 4455.\n\nGas | Colour\n\n1. B12 | Locked. Spare key Gas, Colour"
+    assert parsed.text == "Gas store\n\nCall 4455.\n\nGas | Colour\n\n1. B12 | Locked. Spare key; Gas, Colour"
     assert name_unread(parsed.unread) == ""
 
 
@@ -465,6 +465,25 @@ def test_a_frame_around_a_table_is_no_table_and_one_in_a_cell_keeps_its_rows_apa
     rows = "Valve | Bar\nV1 | 6\nV2 | 9"
     assert parsed.text == f"Section A\n\n{rows}\n\nSigned\n\nPart | Data\nSet | Valve, Bar; V1, 6; V2, 9"
     assert not parsed.unread
+
+
+def test_a_row_of_one_cell_parts_a_table_whose_header_both_parts_have_and_items_of_a_cell_are_told_apart() -> None:
+    document = Document()
+    rows = [("Skill", "Steps"), ("Snare", "Bend\nBind"), ("Locked skills", ""), ("Thorns", "red"), ("Own", "Notes")]
+    table = document.add_table(len(rows), 2)
+    for row, texts in zip(table.rows, rows, strict=True):
+        for cell, text in zip(row.cells, texts, strict=True):
+            first, *others = text.split("\n")
+            cell.text = first
+            for other in others:
+                cell.add_paragraph(other)
+    for place in (0, 4):
+        for cell in table.rows[place].cells:
+            cell.paragraphs[0].runs[0].bold = True
+    table.rows[0]._tr.get_or_add_trPr().append(parse_xml(f"<w:tblHeader {nsdecls('w')}/>"))
+    table.cell(2, 0).merge(table.cell(2, 1))
+    head = "Skill | Steps\n--- | ---\n"
+    assert read(document).text == f"{head}Snare | Bend; Bind\n\nLocked skills\n\n{head}Thorns | red\nOwn | Notes"
 
 
 def test_charts_and_diagrams_of_a_document_are_read() -> None:

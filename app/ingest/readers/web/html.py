@@ -13,6 +13,7 @@ from app.ingest.readers.assembly import (
     MARKS,
     Assembly,
     describes,
+    flatten,
     spell_code,
     spell_number,
     squeeze,
@@ -31,6 +32,14 @@ _Ends = tuple[Callable[[], object], ...]
 """What ends an element."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PARTS = BLOCKS | CELLS | _HEADINGS.keys()
+_GROUPS = frozenset({"thead", "tbody", "tfoot"})
+_BOXES = frozenset({"address", "article", "aside", "div", "figure", "form", "header", "p", "section"})
+_ROW, _CELL = "\ufdd3", "\ufdd4"
+"""End rows and cells of a table within a cell."""
+_SIGNS = f" \n\t{BREAK}{_ROW}{_CELL}"
+_BORDERS = re.compile(rf"(?<![ \n\t{BREAK}])[ \n\t{BREAK}]*+[{_ROW}{_CELL}][{_SIGNS}]*+")
+_LONGEST_NAME = 60
+"""Characters of a cell that says what a table beside it is of. Chosen."""
 _MOST_CONTAINERS = 12
 """Limit of lists and quotes within one another, whose indentation would otherwise be longer than the text."""
 _MOST_MARKS = 50
@@ -239,10 +248,10 @@ class _Walk:
         self.has_lines |= style.get("white-space", "").startswith(("pre", "break"))
         if name == "table" and (self.tables or not _is_layout(node, self.page)):
             return self._open_table()
-        if name not in _PARTS:
+        if name not in _PARTS or (name in _BOXES and _stands_in_line(node, style)):
             return ()
         if self.tables:
-            return self._enter_row(node, name)
+            return self._enter_row(node, name, style)
         if self.is_code:
             self._end_line()
             return (self._end_line,)
@@ -300,19 +309,24 @@ class _Walk:
     def _close_table(self) -> None:
         self.tables -= 1
         if self.tables:
-            self.assembly.skip("nested table", "in cells")
             return
         self.table.add_loose(self._take())
-        rows = self.table.rows
-        headers = self.table.headers or int(_has_header(rows))
-        self.assembly.add_table(rows, headers=headers, caption=self.table.caption)
+        self.table.add_to(self.assembly, self.table.headers or int(_has_header(self.table.rows)))
 
-    def _enter_row(self, node: LexborNode, name: str) -> _Ends:
-        """Begin a row, a cell or what is in a cell. A block in a cell stays on the row's line."""
-        self.inline.append(" ")
+    def _enter_row(self, node: LexborNode, name: str, style: Style) -> _Ends:
+        """Begin a row, a cell or what is in a cell. A block in a cell stays on the row's line, and so do the rows of a
+        table in it."""
         if self.tables > 1 or name not in (*CELLS, "tr"):
-            is_group = self.tables == 1 and name in ("thead", "tbody", "tfoot")
-            return (lambda: self.inline.append(" "), *([self.table.end_group] if is_group else []))
+            sign = {"tr": _ROW, "td": _CELL, "th": _CELL}.get(name, BREAK * 2)
+            self.inline.append(sign)
+            ends: _Ends = (lambda: self.inline.append(sign),)
+            if name in ("ul", "ol"):
+                self.lists.append(_count_from(node, style) if name == "ol" else _Numbers())
+                ends = (*ends, self.lists.pop)
+            elif name == "li" and (number := self._count_item(node)):
+                self.inline.append(f"{number} ")
+            return (*ends, self.table.end_group) if self.tables == 1 and name in _GROUPS else ends
+        self.inline.append(" ")
         if name != "td" and name != "th":
             self._gather()
         if name == "caption":
@@ -324,18 +338,31 @@ class _Walk:
         # Only rows at the top are looked at: many tables mark their header by bold letters alone.
         is_header = name == "th" or (not self.table.rows and _is_bold(node))
         self.icons.clear()
-        return (lambda: self.table.add_cell(self._take() or " ".join(self.icons), rows, columns, is_header=is_header),)
 
-    def _open_item(self, node: LexborNode) -> _Ends:
+        def close() -> None:
+            words = _BORDERS.sub(lambda border: "; " if _ROW in border[0] else ", ", self._gather().strip(_SIGNS))
+            text = squeeze(words) if is_header else flatten(words)
+            self.table.add_cell(text or " ".join(self.icons), rows, columns, is_header=is_header)
+
+        return (close,)
+
+    def _count_item(self, node: LexborNode) -> str:
+        """Return what stands before the next item: a number with a full stop, or a letter in brackets; empty for a
+        bullet."""
         numbers = self.lists[-1] if self.lists else _Numbers()
         if numbers.following is None:
-            return self._nest(self.assembly.open_item, self.assembly.close_item)
+            return ""
         number = _read_whole(node.attributes.get("value"), numbers.following)
         numbers.following = number + numbers.step
         kind = numbers.numeral
-        ends = self._nest(lambda: self.assembly.open_item(None if kind else number), self.assembly.close_item)
-        if kind:
-            self.assembly.label(f"({spell_number(number, is_roman=kind in 'iI', is_upper=kind in 'AI')})")
+        return f"({spell_number(number, is_roman=kind in 'iI', is_upper=kind in 'AI')})" if kind else f"{number}."
+
+    def _open_item(self, node: LexborNode) -> _Ends:
+        shown = self._count_item(node)
+        number = int(shown[:-1]) if shown.endswith(".") else None
+        ends = self._nest(lambda: self.assembly.open_item(number), self.assembly.close_item)
+        if shown and number is None:
+            self.assembly.label(shown)
         return ends
 
     def _nest(self, begin: Callable[[], object], end: Callable[[], object]) -> _Ends:
@@ -444,9 +471,26 @@ def _is_layout(table: LexborNode, page: Page) -> bool:
     rows = [] if has_tables else table.css("tr")
     if rows and all(_count_filled(row, page) <= 1 for row in rows):
         return True
-    holds_blocks = has_tables or table.css_first("h1, h2, h3") is not None
+    holds_blocks = (has_tables and not _has_records(table)) or table.css_first("h1, h2, h3") is not None
     few = table.css("td") if 0 < len(rows) <= 2 else []
     return not has_headers and (holds_blocks or any(len(cell.css("p, ul, ol, dl, pre")) > 1 for cell in few))
+
+
+def _has_records(table: LexborNode) -> bool:
+    """Return True for a table with tables in it and rows that have short cells beside these."""
+    records = 0
+    for row in table.css("tr"):
+        cells = [cell for cell in row.iter() if cell.tag in CELLS] if _find_table(row) == table.mem_id else []
+        plain = [cell for cell in cells if cell.css_first("table, p, div, ul, img") is None]
+        records += sum(0 < len(cell.text().strip()) <= _LONGEST_NAME for cell in plain) > 1
+    return records > 1
+
+
+def _stands_in_line(node: LexborNode, style: Style) -> bool:
+    """Return True for a box that a style makes a part of a line: where text stands beside it, or always."""
+    display = style.get("display", "")
+    beside = (each.text_content for each in (node.prev, node.next) if each is not None and each.is_text_node)
+    return display == "inline" or (display.startswith("inline") and any(text and text.strip() for text in beside))
 
 
 def _find_table(cell: LexborNode) -> int:

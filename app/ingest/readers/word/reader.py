@@ -10,7 +10,7 @@ from docx.document import Document as WordDocument
 from docx.oxml import parse_xml
 
 from app.ingest.readers.archives import parse_xml as read_xml
-from app.ingest.readers.assembly import BREAK, Assembly, Looks, describes, squeeze
+from app.ingest.readers.assembly import BREAK, Assembly, Looks, describes, flatten, squeeze
 from app.ingest.readers.charts import CHART, DIAGRAM, add_chart, add_diagram
 from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
@@ -180,41 +180,48 @@ class _Reader:
     def _add_table(self, table: Any) -> None:
         self.assembly.close_items()
         rows: list[list[str]] = []
-        headers = 0
+        headers = kept = 0
         has_styled_header = _has_styled_header(table)
         is_set_off = False
         width = cells = 0
         for row in _list_rows(table):
             inner = [*_list_cells(row)]
             if len(inner) == 1 and next(inner[0].iter(qn("w:tbl")), None) is not None:  # a frame around tables
-                self._finish_table(rows, headers, is_set_off=is_set_off)
-                rows, headers = [], 0
+                self._finish_table(rows, headers, is_set_off=is_set_off, kept=kept)
+                rows, headers, kept = [], 0, 0
                 self._add_blocks(inner[0])
                 continue
             spelled, is_whole = self._spell_row(row, rows[-1] if rows else [], width)
             cells += len(spelled)
             check_cells(cells)
             width = max(width, len(spelled))
-            if is_whole:  # one cell over the whole width: a label or a text between tables
-                self._finish_table(rows, headers, is_set_off=is_set_off)
-                rows, headers = [], 0
+            if is_whole:  # one cell over the whole width: a label or a text between parts of a table
+                rows = self._finish_table(rows, headers, is_set_off=is_set_off, kept=kept)
+                headers = kept = len(rows)
                 for part in spelled[0].split(BREAK * 2):
                     self.assembly.add_paragraph(part)
             elif any(spelled):
-                if row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None and headers == len(rows):
-                    headers += 1
+                is_header = row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
+                if len(rows) == kept > 0 and (is_header or _is_set_off(row) or len(spelled) != len(rows[0])):
+                    rows, headers, kept = [], 0, 0  # it has a header of its own, or none
+                headers += is_header and headers == len(rows)
                 if not rows:
                     is_set_off = has_styled_header or _is_set_off(row)
                 elif len(rows) == 1 and not has_styled_header and _is_set_off(row):
                     is_set_off = False  # all rows look like the first
                 rows.append(spelled)
-        self._finish_table(rows, headers, is_set_off=is_set_off)
+        self._finish_table(rows, headers, is_set_off=is_set_off, kept=kept)
 
-    def _finish_table(self, rows: list[list[str]], headers: int, *, is_set_off: bool) -> None:
-        spelled = [[cell.replace(BREAK, " ") for cell in row] for row in rows]
+    def _finish_table(self, rows: list[list[str]], headers: int, *, is_set_off: bool, kept: int = 0) -> list[list[str]]:
+        """Append the rows, unless they are nothing but the header that was kept, and return their header."""
+        spelled = [[squeeze(cell) for cell in row] for row in rows]
         if not headers and is_set_off and has_header(spelled):
             headers = 1
-        self.assembly.add_table(spelled, headers=min(headers, len(rows) - 1))
+        headers = min(headers, len(rows) if kept else len(rows) - 1)
+        spelled[headers:] = [[flatten(cell) for cell in row] for row in rows[headers:]]
+        if len(rows) > kept:
+            self.assembly.add_table(spelled, headers=headers)
+        return rows[:headers]
 
     def _spell_row(self, row: Any, above: list[str], width: int) -> tuple[list[str], bool]:
         """Return the row's cells, and True if there is one that spans the whole width of a wider table, or of a box."""
