@@ -131,6 +131,8 @@ class Usage(Model):
     cost: float | None
     estimated: bool
     """True where the call was given up, so that tokens and price are an estimate."""
+    cached_tokens: int = 0
+    """Tokens among those read that the provider knew from an earlier request."""
 
 
 class Comparison(Model):

@@ -209,3 +209,5 @@ class Spending:
     """Calls of unknown price."""
     estimated: int
     """Calls that were given up, whose tokens and dollars are an estimate."""
+    cached_tokens: int
+    """Tokens among those read that providers knew from an earlier request."""

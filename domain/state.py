@@ -44,6 +44,8 @@ class Usage(TypedDict):
     """US dollars; None where the model's price is unknown."""
     estimated: bool
     """True where the call was given up, so that tokens and price are an estimate."""
+    cached_tokens: NotRequired[int]
+    """Tokens among those read that the provider knew from an earlier request; absent where it says none."""
 
 
 UNSURE = 0.79

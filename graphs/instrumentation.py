@@ -61,7 +61,7 @@ def _order(used: ModelUsage) -> tuple[str, int, int]:
 
 def file_usage(node: str, used: ModelUsage) -> Usage:
     """Return one model call as the state keeps it."""
-    return Usage(
+    usage = Usage(
         node=node,
         model=used.model,
         calls=1,
@@ -70,3 +70,6 @@ def file_usage(node: str, used: ModelUsage) -> Usage:
         cost=used.cost,
         estimated=used.estimated,
     )
+    if used.cached_tokens:
+        usage["cached_tokens"] = used.cached_tokens
+    return usage

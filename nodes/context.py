@@ -23,7 +23,7 @@ from domain.ports.embedding import Embedder
 from domain.ports.functions import Functions
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
-from domain.ports.models import ChatModel, FailedAttempt, ModelUsage, TokenCounter
+from domain.ports.models import LARGER_WINDOW, ChatModel, FailedAttempt, ModelUsage, TokenCounter
 from domain.ports.pictures import PagePictures
 from domain.ports.reranking import Reranker
 from domain.profile import ModelKnobs, Profile
@@ -56,7 +56,7 @@ class Ledger:
         self.usage.append(usage)
         if usage.unread:
             problem = f"The server of the language model {usage.model} seems to have cut what it was sent"
-            self.warn(f"{problem}: it counted less than half of it. A larger context window helps.")
+            self.warn(f"{problem}: it counted less than half of it. {LARGER_WINDOW}")
 
     def record_failure(self, failure: FailedAttempt) -> None:
         """Leave the attempt to the tape: it cost nothing, and what comes of it is the step's own affair."""

@@ -16,6 +16,9 @@ AWAITED_UNTIL: ContextVar[float] = ContextVar("awaited_until", default=float("in
 more: its reader has left, or the graph took another way than a step ahead had expected."""
 
 
+LARGER_WINDOW = "A larger context window helps (of Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)."
+
+
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
     """The tokens and costs of calls to a model."""
@@ -33,6 +36,8 @@ class ModelUsage:
     """The provider's word for the end of a reply of which it is not known whether it is whole; empty where it is."""
     unread: bool = False
     """True where the provider counted far less than it was sent: it may have cut the prompt."""
+    cached_tokens: int = 0
+    """Tokens among those read that the provider knew from an earlier request, which are cheaper and sooner read."""
 
 
 @dataclass(frozen=True, slots=True)

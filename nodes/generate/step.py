@@ -5,6 +5,7 @@ that answer are quoted, which is grounded by construction.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -117,6 +118,10 @@ which the sources show a part, a list of all documents or entries of a kind, the
 """
 FUNCTIONS = ", what a function of another system returns ({names})"
 """Added while something may still be searched for, or looked up with tools."""
+
+_TAIL = 400
+_BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]]\s[^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\Z")
+"""The end of a text that is none of a sentence, though sentences before it have ends. Short replies may have none."""
 
 _SURE, _PARTLY = 0.8, 0.6
 """Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
@@ -322,7 +327,7 @@ async def _write_with_model(
     needs = NeedsListener()
     pictures = await draw_pictures(model, sources, scope_of(state), profile, context)
     messages = _write_prompt(state, sources, profile, pictures, offer)
-    held, begun = "", False
+    held, begun, tail = "", False, ""
     loop, is_late = asyncio.get_running_loop(), False
     deadline = loop.time() + knobs.answer_seconds
     stream = model.stream(
@@ -342,6 +347,7 @@ async def _write_with_model(
                         continue
                     begun, token = True, held
                     writer.write(opening)
+                tail = (tail + token)[-_TAIL:]
                 prose.feed(token)
     except ModelTimeout:
         is_late = loop.time() >= deadline and bool(writer.text)
@@ -367,11 +373,14 @@ async def _write_with_model(
         abstained = len(writer.text)
     warnings = wording.warnings
     cuts = []
-    if any(used.full for used in context.ledger.usage):
-        cuts.append(warnings.cut.format(tokens=knobs.answer_tokens))
+    if full := [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]:
+        # A server may have a smaller window than that.
+        cuts.append(warnings.cut.format(tokens=min(knobs.answer_tokens, *full)))
     cuts += [warnings.ended.format(reason=used.ended) for used in context.ledger.usage if used.ended]
     if is_late:
         cuts.append(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
+    if not cuts and _BREAKS_OFF.search(tail.rstrip()):
+        cuts.append(warnings.ended.format(reason=f"… {' '.join(tail.split()[-3:])}"))
     for message in cuts:
         # The warning keeps the answer out of the cache.
         lost = Degradation(node="generate", code=CUT, given_up="a whole answer", instead="a part", message=message)

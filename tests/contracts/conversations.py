@@ -148,10 +148,10 @@ class CostContract:
     async def test_costs_are_summed_by_mode(self, runs: RunLog) -> None:
         costs, total = await runs.sum_costs(None, START - timedelta(days=7), "mode")
         assert costs == [
-            Spending("fast", 2, 0, 4, 2000, 100, 0.5, 3, 0),
-            Spending("standard", 3, 1, 4, 3000, 150, 0.203125, 0, 2),
+            Spending("fast", 2, 0, 4, 2000, 100, 0.5, 3, 0, 0),
+            Spending("standard", 3, 1, 4, 3000, 150, 0.203125, 0, 2, 0),
         ]
-        assert total == Spending(None, 5, 1, 8, 5000, 250, 0.703125, 3, 2)
+        assert total == Spending(None, 5, 1, 8, 5000, 250, 0.703125, 3, 2, 0)
 
     async def test_costs_are_summed_by_node_and_model(self, runs: RunLog) -> None:
         costs, _ = await runs.sum_costs(None, START, "node")
@@ -178,7 +178,7 @@ class CostContract:
     async def test_where_nothing_ran_nothing_was_spent(self, runs: RunLog) -> None:
         costs, total = await runs.sum_costs("nobody", START, "node")
         assert costs == []
-        assert total == Spending(None, 0, 0, 0, 0, 0, 0.0, 0, 0)
+        assert total == Spending(None, 0, 0, 0, 0, 0, 0.0, 0, 0, 0)
 
 
 class ThreadStoreContract:

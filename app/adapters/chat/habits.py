@@ -66,6 +66,10 @@ _ELSEWHERE = (404, 405, 415, 501)
 _BREAKING = {*FORMATS, "tools"}
 """What some servers answer with status 500."""
 _FILTERED = re.compile(r"content.?(filter|policy|management)|guardrail", re.IGNORECASE)
+_CRASHED = re.compile(
+    r"crash|out of memory|\boom\b|cuda error|(runner|process|worker).{0,40}(terminated|exited|died|no longer)",
+    re.IGNORECASE,
+)
 _BROKEN = 3
 """Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
 
@@ -114,6 +118,12 @@ def is_spent(error: openai.APIStatusError) -> bool:
     return error.status_code == 402 or error.code == "insufficient_quota" or bool(is_spent)
 
 
+def is_crash(error: openai.APIError) -> bool:
+    """Return True where the error says that the server has broken down, for which nothing in the request is a reason
+    except its length."""
+    return bool(_CRASHED.search(spell(error)))
+
+
 def is_filtered(error: openai.APIError) -> bool:
     """Return True where the error says that a filter has refused the prompt."""
     return bool(_FILTERED.search(f"{error.code} {spell(error)}"))
@@ -133,6 +143,8 @@ class Habits:
     """What stood in a request that was answered."""
     longest: int = 0
     """Characters of the longest request that was answered."""
+    crashed: int = 0
+    """Characters of the last request at which the server broke down."""
     broken: int = 0
     """Replies of status 500, one after the other."""
     room: int = 0
@@ -192,7 +204,7 @@ class Habits:
         if error.status_code == 500:
             self.broken += not tried
             return self.broken % _BROKEN == 0 or is_named
-        if is_spent(error):
+        if is_spent(error) or is_crash(error):
             return False
         if error.status_code not in (400, 422):
             return is_named and error.status_code in _ELSEWHERE
@@ -210,6 +222,10 @@ class Habits:
     def explain(self, sent: Body, error: openai.APIStatusError) -> Exception:
         """Return the error of a request that nothing helps. Of two that are alike, the longer one is too long."""
         size = len(str(sent["messages"]))
+        if is_crash(error):
+            # Once the shorter one breaks it as well, its length was not the reason.
+            is_shorter, self.crashed = 0 < size < self.crashed, size
+            return error if is_shorter or size <= self.longest else ContextOverflowError(error.message)
         if error.status_code in (400, 422) and 0 < self.longest < size and not is_filtered(error):
             return ContextOverflowError(error.message)
         return error

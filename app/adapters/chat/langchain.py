@@ -39,7 +39,17 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.ports.models import FailedAttempt, Message, ModelReply, ModelUsage, Schema, Tool, ToolCall, UsageSink
+from domain.ports.models import (
+    LARGER_WINDOW,
+    FailedAttempt,
+    Message,
+    ModelReply,
+    ModelUsage,
+    Schema,
+    Tool,
+    ToolCall,
+    UsageSink,
+)
 from domain.ports.pictures import Picture
 from domain.text.storable import make_json_storable, make_storable
 
@@ -232,7 +242,11 @@ class LangChainChat:
             raise ModelReplyCut
         if not "".join(pieces).strip():
             did = "wrote nothing but thoughts" if thoughts else "sent an empty reply"
-            did = f"spent its {max_tokens} tokens before it wrote a word" if finish in FULL else did
+            if finish in FULL:
+                allowed, written = max_tokens + self._find_room(), usage["output_tokens"] if usage else 0
+                did = f"spent its {allowed} tokens before it wrote a word"
+                if 0 < written < allowed:
+                    did = f"was stopped by its server at {written} tokens, before it wrote a word. {LARGER_WINDOW[:-1]}"
             raise ModelError(f"The language model {self.name} {did}.")
 
     async def check(self) -> str | None:
@@ -306,6 +320,10 @@ class LangChainChat:
     def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
         """Add a chunk's usage to the stream's: LangChain's packages report each chunk's share."""
         return add_usage(before, chunk)
+
+    def _find_room(self) -> int:
+        """Return the tokens that a reply gets for thoughts, beside those for its words."""
+        return 0
 
     def _note_reply(self, text: str) -> None:
         """Learn from a reply that should be JSON."""
@@ -423,7 +441,7 @@ class LangChainChat:
         unread = 0 < fresh < sum(map(len, texts)) / _UNREAD and fresh < sum(map(self._tokens.count, texts)) / 2
         cached = usage.get("input_token_details", {}).get("cache_read") or 0
         cost = self._prices.price(self.name, fresh, cached, written)
-        sink.record(ModelUsage(self.name, fresh, written, cost, full, ended=ended, unread=unread))
+        sink.record(ModelUsage(self.name, fresh, written, cost, full, ended=ended, unread=unread, cached_tokens=cached))
 
 
 async def _wait(error: ModelUnavailable, pause: float, deadline: float) -> None:

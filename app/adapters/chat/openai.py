@@ -179,6 +179,9 @@ class OpenAIChat(LangChainChat):
         # OpenAI reports usage once, at the end; servers that report it in every chunk report totals.
         return chunk
 
+    def _find_room(self) -> int:
+        return self._completions.recall().room
+
     def _note_reply(self, text: str) -> None:
         if self._repairs:
             self._repairs = False

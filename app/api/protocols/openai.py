@@ -307,11 +307,14 @@ class Completion:
         return {"citations": addresses, "warnings": done["warnings"]}
 
 
-def count_tokens(done: Done) -> dict[str, int]:
+def count_tokens(done: Done) -> dict[str, Any]:
     """Return the tokens that language models read and wrote for the answer; none where it is quoted or cached."""
+    known = sum(usage.get("cached_tokens", 0) for usage in done["usage"])
     read = sum(usage["input_tokens"] for usage in done["usage"])
     written = sum(usage["output_tokens"] for usage in done["usage"])
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written} | {
+        "prompt_tokens_details": {"cached_tokens": known}
+    }
 
 
 def _finish(done: Done) -> str:

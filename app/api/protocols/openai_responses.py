@@ -190,7 +190,7 @@ class Translation:
         tokens = count_tokens(done)
         usage = {
             "input_tokens": tokens["prompt_tokens"],
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "input_tokens_details": {**tokens["prompt_tokens_details"], "cache_write_tokens": 0},
             "output_tokens": tokens["completion_tokens"],
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": tokens["total_tokens"],

@@ -33,6 +33,7 @@ _SHARED = {
     "content_hash": "SHA-256 of the file, in hex.",
     "cost": "US dollars; null where a price is not known.",
     "created_at": "When it was made.",
+    "cached_tokens": "Tokens among those read that the provider knew from an earlier request.",
     "document_id": "The document's id.",
     "end": "Character of the document's text after the last one.",
     "ended_at": "When it ended; null before.",

@@ -41,6 +41,9 @@ def print_costs(report: Mapping[str, Any]) -> None:
         table.add_row(escape(name), *counts, f"{spent['cost']:.4f}{unknown}", style="bold" if spent is total else None)
     out.print(f"Since {report['since']}:")
     print_table(table)
+    if total["cached_tokens"]:
+        share = total["cached_tokens"] / max(1, total["input_tokens"])
+        out.print(f"Of the tokens in, providers knew {share:.0%} from an earlier request.")
     if total["estimated"]:
         out.print(f"Tokens and dollars of {count(total['estimated'], 'abandoned call')} are estimated.")
     if total["unpriced"]:

@@ -72,6 +72,7 @@ def print_trace(
 def _print_step(step: Mapping[str, Any], *, everything: bool, prompts: bool) -> None:
     spent = [
         f"{used['model']} {used['input_tokens']}+{used['output_tokens']} tokens {show_cost(used)}"
+        f"{', {cached_tokens} cached'.format(**used) if used.get('cached_tokens') else ''}"
         f"{' (estimated)' if used.get('estimated') else ''}"
         for used in step["usage"]
     ]

@@ -235,7 +235,14 @@ _BEGUN = [*_OPENED, {"choices": [{"delta": {"content": "The notice"}, "finish_re
     ("before", "error", "expected", "says", "count"),
     [
         (_OPENED, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 3),
-        (_OPENED, {"message": "runner crashed", "code": None}, ModelUnavailable, "error: runner crashed. Try", 3),
+        (_OPENED, {"message": "Odd voice.", "code": None}, ModelUnavailable, "error: Odd voice. Try", 3),
+        (
+            _OPENED,
+            {"message": "The model has crashed. (Exit code: 18446744072635810000)"},
+            ContextTooLong,
+            "not fit",
+            1,
+        ),
         (_OPENED, {"message": _TGI, "http_status_code": 422}, ContextTooLong, "does not fit", 1),
         (_OPENED, {"message": "Odd voice.", "status": 403}, ModelRejectedKey, "may not use", 1),
         (_BEGUN, {"code": 429, "message": "Slow down."}, ModelUnavailable, "is busy", 1),
@@ -250,6 +257,27 @@ async def test_an_error_within_a_stream_is_what_its_status_says(
         with pytest.raises(expected, match=says):
             await call(model, "stream")
         assert len(server.requests) == count
+
+
+async def test_a_server_that_breaks_down_at_shorter_prompts_too_is_broken() -> None:
+    down = Habit("down", "", "", status=400, refuses=lambda body: "The model has crashed.")
+    async with PROVIDER.open(3, habit=down) as (server, _, model):
+        with pytest.raises(ContextTooLong):
+            await call(model, "stream", messages=[*MESSAGES, Message("user", "x" * 3000)])
+        with pytest.raises(ModelError, match="The model has crashed"):
+            await call(model, "stream")
+        assert len(server.requests) == 2
+
+
+async def test_a_window_that_thoughts_fill_is_named() -> None:
+    usage = {"prompt_tokens": 4000, "completion_tokens": 96}
+    small = Habit(
+        "small", "", "", message=lambda message: {"reasoning": "Well."}, finish=lambda body, finish: "length",
+        body=lambda body: {**body, "usage": usage},
+    )  # fmt: skip
+    async with PROVIDER.open(3, habit=small) as (_, _, model):
+        with pytest.raises(ModelError, match=r"stopped by its server at 288 tokens.*OLLAMA_CONTEXT_LENGTH"):
+            await call(model, "stream")
 
 
 @pytest.mark.parametrize("before", [_OPENED, _BEGUN])

@@ -90,7 +90,8 @@ def _sum_costs(by: LiteralString) -> LiteralString:
             coalesce(sum(u.output_tokens), 0)::bigint AS output_tokens,
             coalesce(sum(u.cost), 0) AS cost,
             coalesce(sum(u.calls) FILTER (WHERE u.cost IS NULL), 0)::bigint AS unpriced,
-            coalesce(sum(u.calls) FILTER (WHERE u.estimated), 0)::bigint AS estimated
+            coalesce(sum(u.calls) FILTER (WHERE u.estimated), 0)::bigint AS estimated,
+            coalesce(sum(u.cached_tokens), 0)::bigint AS cached_tokens
         FROM (
             SELECT workspace_id, run_id, started_at, mode, cached, usage FROM runs
             UNION ALL SELECT workspace_id, run_id, started_at, mode, cached, usage FROM pruned_runs
@@ -99,7 +100,7 @@ def _sum_costs(by: LiteralString) -> LiteralString:
             LEFT JOIN LATERAL jsonb_to_recordset(r.usage)
                 AS u (
                     node text, model text, calls bigint, input_tokens bigint, output_tokens bigint, cost float8,
-                    estimated boolean
+                    estimated boolean, cached_tokens bigint
                 )
                 ON true
         WHERE r.started_at >= %(since)s AND (%(everywhere)s OR workspace_id = %(workspace_id)s)
