@@ -186,6 +186,19 @@ HABITS = (
         text=_think("", "\n</think>\n\n"),
     ),
     Habit(
+        "closing-tag-glued",
+        "thoughts whose opening tag stands in the prompt",
+        "LM Studio",
+        text=_think("", "</think>"),
+    ),
+    Habit(
+        "thoughts-go-on",
+        "thoughts in their field whose end stands in the text",
+        "vLLM others",
+        text=_think("", " \"</think>\n"),
+        message=_reason("reasoning"),
+    ),
+    Habit(
         "channels",
         "gpt-oss' channels, with their signs or without",
         "vLLM llama.cpp LM Studio",

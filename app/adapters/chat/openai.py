@@ -9,6 +9,7 @@ module costs 0.7 s: import it where a model is configured, not at the top of a m
 import asyncio
 import copy
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ _PASSING = (408, 409, 429)
 
 _UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Exceptions that the SDK and LangChain raise for a reply that violates the protocol."""
+_PAGE = re.compile(r"<(!doctype )?html", re.IGNORECASE)
+_ADDRESS = "The address (OPENAI_BASE_URL) usually ends in /v1."
 _REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
 _STATUSES: dict[int, type[openai.APIStatusError]] = {
     400: openai.BadRequestError,
@@ -207,8 +210,10 @@ class OpenAIChat(LangChainChat):
                 return ModelError(f"The budget of the language model {self.name} is used up{quote(error)}. {again}")
             case openai.PermissionDeniedError() | openai.APITimeoutError():
                 return super()._translate(error)
-            case openai.NotFoundError():
-                message = f"There is no language model {self.name} at this address. Check its name and OPENAI_BASE_URL."
+            case ValueError() if _PAGE.search(str(error)):
+                return ModelError(f"The address of the language model {self.name} answers with a web page. {_ADDRESS}")
+            case openai.APIStatusError() if error.status_code in (404, 405):
+                message = f"There is no language model {self.name} at this address. Check its name. {_ADDRESS}"
                 return ModelError(message, said=spell(error))
             case openai.APIError() if is_too_long(error):
                 return ContextTooLong()

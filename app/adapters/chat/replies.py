@@ -88,6 +88,8 @@ class _Splitter:
         """True once thoughts have ended that no tag in the reply had opened."""
         self._unsure = self._thinks = opened
         self._ended = self._framed = self._bare = False
+        self.goes_on = False
+        """True once thoughts have come in a field of their own: their end may stand in the text."""
         self.over = False
         """True once the model has begun the next turn of the conversation, which nobody has asked for."""
         self._begun, self._words, self._held = False, "", ""
@@ -164,9 +166,11 @@ class _Splitter:
         return bool(self._words.strip())
 
     def _stands_alone(self, before: str, after: str, is_sign: bool) -> bool:
-        """Return True for a tag that ends thoughts which a prompt had opened: a sign, or one on a line of its own, and
-        neither in code."""
-        alone = is_sign or ((self._words + before)[-1:] in ("", "\n") and after[:1] in ("", "\n"))
+        """Return True for a tag that ends thoughts which a prompt had opened, or which came in a field of their own: a
+        sign, one on a line of its own, or one right behind a word, as no prose speaks of it; none of these in code."""
+        last = (self._words + before)[-1:]
+        is_glued = last.isalnum() or last in (*".!?…。", ")")
+        alone = is_sign or self.goes_on or is_glued or (last in ("", "\n") and after[:1] in ("", "\n"))
         return alone and not self._ended and not self._is_code(before)
 
     def _opens(self, before: str, is_sign: bool) -> bool:
@@ -249,6 +253,7 @@ class ReplyReader:
             self.finish = "refusal" if self._refuses else finish
         self._read_calls(said)
         parts = [(True, thought) for name in _THOUGHTS if (thought := _join(said.get(name)))][:1]
+        self._splitter.goes_on = self._splitter.goes_on or bool(parts)
         content = said.get("content")
         for part in content[:_MOST_PARTS] if isinstance(content, list) else [content]:
             if isinstance(part, dict) and (thought := _join(part.get("thinking") or part.get("reasoning"))):
