@@ -11,6 +11,7 @@ import pytest
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.outcome import Outcome
+from domain.state import CUT
 from graphs.answer import build_answer_graph
 from tests.asking import (
     ABSTENTION,
@@ -238,6 +239,14 @@ async def test_an_answer_without_a_word_is_none(settings: Settings, written: str
     assert (done["outcome"], done["answered_by"]) == ("answered", "local")
     assert "36 months" in done["answer"]
     assert done["warnings"]
+
+
+async def test_an_answer_that_breaks_off_within_a_sentence_is_cut(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = ["The warranty lasts 36 months [1]. It covers"]
+        done, _ = await ask_for_events(services)
+    assert [each["code"] for each in done["degraded"]] == [CUT]
+    assert 'ended it with "… [1]. It covers"' in done["warnings"][0]
 
 
 async def test_a_model_that_leaves_citing_to_us_lends_its_answer_no_confidence(settings: Settings) -> None:

@@ -195,7 +195,7 @@ HABITS = (
         "thoughts-go-on",
         "thoughts in their field whose end stands in the text",
         "vLLM others",
-        text=_think("", " \"</think>\n"),
+        text=_think("", ' "</think>\n'),
         message=_reason("reasoning"),
     ),
     Habit(
@@ -419,6 +419,36 @@ HABITS = (
             if "{" in str(message.get("content")) and len(message["content"]) > 9
             else message
         ),
+    ),
+    Habit(
+        "streams-only",
+        "replies as streams only, or whole only",
+        "others",
+        refuses=lambda body: None if body.get("stream") else "This model only support stream mode.",
+    ),
+    Habit(
+        "whole-only",
+        "replies as streams only, or whole only",
+        "OpenAI",
+        refuses=lambda body: "Your organization must be verified to stream this model." if body.get("stream") else None,
+    ),
+    Habit(
+        "json-lines",
+        "JSON on each line in place of events",
+        "others",
+        lines=lambda lines: [line[6:-1] for line in lines if line.startswith(b"data: {")],
+    ),
+    Habit(
+        "ends-as-objects",
+        "other words for the end",
+        "others",
+        body=lambda body: {
+            **body,
+            "choices": [
+                {**each, "finish_reason": each["finish_reason"] and {"type": each["finish_reason"]}}
+                for each in body["choices"]
+            ],
+        },
     ),
     Habit(
         "no-system",

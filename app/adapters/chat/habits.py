@@ -35,9 +35,12 @@ _OPTIONAL = {
     "max_completion_tokens": "max_completion_tokens",
     "system": r"system.?(role|message|prompt|instruction)|developer|\broles?\b",
     "tools": "tool|function",
+    "stream": r"\bto stream\b|stream(ing)?.{0,20}\b(not|un|only)|(not|un)\w*.{0,20}\bstream",
+    "whole": r"stream",
 }
 """What a request can do without, in the order in which it is left out, and how a refusal names it. Least is lost by the
-first; system messages and tools are then written into the prompt."""
+first; system messages and tools are then written into the prompt, and a reply comes whole, or as a stream that is read
+when it has ended."""
 FORMATS = frozenset({"json_schema", "json_object"})
 _SYSTEM = ("system", "developer")
 _PAIRS = (FORMATS, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completion_tokens"})
@@ -65,7 +68,10 @@ _ELSEWHERE = (404, 405, 415, 501)
 """Statuses of gateways that find no server for what is in a request. They also mean a wrong name or address."""
 _BREAKING = {*FORMATS, "tools"}
 """What some servers answer with status 500."""
-_FILTERED = re.compile(r"content.?(filter|policy|management)|guardrail", re.IGNORECASE)
+_FILTERED = re.compile(
+    r"content.?(filter|policy|management|exists.risk)|guardrail|moderation|\bflagged\b|inappropriate|inspection|high.risk",
+    re.IGNORECASE,
+)
 _CRASHED = re.compile(
     r"crash|out of memory|\boom\b|cuda error|(runner|process|worker).{0,40}(terminated|exited|died|no longer)",
     re.IGNORECASE,
@@ -74,18 +80,26 @@ _BROKEN = 3
 """Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
 
 
+def _read_body(error: openai.APIError) -> object:
+    """Return what the server says; Gemini puts it into a list."""
+    first = error.body[0] if isinstance(error.body, list) and error.body else error.body
+    return first.get("error", first) if isinstance(first, dict) else first
+
+
 def spell(error: openai.APIError) -> str:
     """Return all that the server says: gateways put the words of the server behind them elsewhere."""
-    body = error.body if isinstance(error.body, dict) else {"metadata": {"raw": error.body}}
+    found = _read_body(error)
+    body = found if isinstance(found, dict) else {"metadata": {"raw": found}}
     metadata, message = body.get("metadata"), body.get("message")
     said = [error.message, metadata.get("raw") if isinstance(metadata, dict) else None]
-    said += [message] if isinstance(message, dict) else []
+    said += [message] if isinstance(message, dict) or str(message) not in error.message else []
     return "\n".join((each if isinstance(each, str) else json.dumps(each))[:_SPELT] for each in said if each)
 
 
 def quote(error: openai.APIError) -> str:
     """Return the server's own words behind a colon, for readers; nothing where there are none, as of a page of HTML."""
-    said = error.body.get("message") if isinstance(error.body, dict) else error.body
+    found = _read_body(error)
+    said = found.get("message") if isinstance(found, dict) else found
     words = " ".join(said.split()).rstrip(".") if isinstance(said, str) else ""
     return f": {words[:_QUOTED]}" if words and not words.startswith("<") else ""
 
@@ -176,6 +190,10 @@ class Habits:
         names = ("max_tokens", "max_completion_tokens") if self.old else ("max_completion_tokens", "max_tokens")
         if limit and (name := next((name for name in names if name not in without), None)):
             sent[name] = min(limit + max(self.room, ROOM[0] if self.thinks else 0), most)
+        used |= {"stream" if sent["stream"] else "whole"} - without
+        sent["stream"] = sent["stream"] != bool(without & {"stream" if sent["stream"] else "whole"})
+        if not sent["stream"]:
+            sent.pop("stream_options", None)
         for name in ("stream_options", "temperature", "reasoning_effort"):
             if name in without:
                 sent.pop(name, None)
@@ -183,7 +201,7 @@ class Habits:
             sent["messages"] = _write_tools(sent["messages"], sent.pop("tools"))
         if "system" in without:
             sent["messages"] = _merge([{**m, "role": "user"} if m["role"] in _SYSTEM else m for m in sent["messages"]])
-        used |= sent.keys() & _OPTIONAL.keys()
+        used |= sent.keys() & _OPTIONAL.keys() - {"stream"}
         used |= {"system"} if any(message["role"] in _SYSTEM for message in sent["messages"]) else set()
         used |= {"pictures"} if any(_shows_pictures(message) for message in sent["messages"]) else set()
         return sent, used
@@ -216,7 +234,7 @@ class Habits:
         """Return what to leave out next: what the refusal names, or what was never answered; None if there is none."""
         left = [name for name in _OPTIONAL if name in used and name not in tried]
         named = [name for name in left if self._names(error, name)]
-        some = _BREAKING if error.status_code >= 500 else set(_OPTIONAL)
+        some = _BREAKING if error.status_code >= 500 else _OPTIONAL.keys() - {"stream", "whole"}
         return next(iter(named or [name for name in left if name in some - self.taken]), None)
 
     def explain(self, sent: Body, error: openai.APIStatusError) -> Exception:

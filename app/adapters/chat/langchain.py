@@ -96,7 +96,9 @@ _WHOLE = frozenset(
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
+_AGAIN = re.compile(r"(?:retry|again) (?:in|after) (\d{1,6}(?:\.\d{1,9})?) ?(?:(ms|milli)|s)", re.IGNORECASE)
 FULL = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"})
+_ONLY_THOUGHTS = "wrote nothing but thoughts, or its server takes answers for thoughts (vLLM: --reasoning-parser)"
 _UNREAD = 8
 """Characters a token that no tokenizer reaches over a prompt in words: fewer tokens are a reason to count them."""
 
@@ -241,7 +243,7 @@ class LangChainChat:
             # LangChain treats the end of the connection as the end of the reply.
             raise ModelReplyCut
         if not "".join(pieces).strip():
-            did = "wrote nothing but thoughts" if thoughts else "sent an empty reply"
+            did = _ONLY_THOUGHTS if thoughts else "sent an empty reply"
             if finish in FULL:
                 allowed, written = max_tokens + self._find_room(), usage["output_tokens"] if usage else 0
                 did = f"spent its {allowed} tokens before it wrote a word"
@@ -526,12 +528,15 @@ def _read_finish(reply: AIMessage) -> str | None:
 
 
 def read_retry_after(error: Exception) -> float | None:
-    """Read the `Retry-After` header of the response behind an SDK's error, a number or a date, as seconds.
+    """Read the `Retry-After` header of the response behind an SDK's error, a number or a date, as seconds; without one,
+    what the message says.
     https://www.rfc-editor.org/rfc/rfc9110#field.retry-after"""
     said = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
     try:
         seconds = float(said)
     except ValueError:
         date = email.utils.parsedate_tz(said)
+        if date is None and (named := _AGAIN.search(str(error))):
+            return float(named[1]) / (1000 if named[2] else 1)
         return None if date is None else max(0.0, email.utils.mktime_tz(date) - time.time())
     return None if math.isnan(seconds) else max(0.0, seconds)

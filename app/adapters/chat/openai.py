@@ -75,7 +75,7 @@ _CONSTRAINTS = {
 _IGNORED = 3
 """Replies in prose after which the format counts as ignored. One may be a slip of the model. Chosen."""
 
-_PASSING = (408, 409, 429)
+_PASSING = (408, 409, 424, 425, 429, 498, 499)
 """Statuses below 500 after which asking again may help."""
 
 _UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -205,6 +205,8 @@ class OpenAIChat(LangChainChat):
                 return ModelThoughtAloud()
             case openai.AuthenticationError():
                 return ModelRejectedKey(_REJECTED)
+            case openai.APIStatusError() if error.status_code < 500 and is_filtered(error):
+                return ModelRefused()
             case openai.APIStatusError() if is_spent(error):
                 again = "Asking again does not help. Whoever runs this service can raise it."
                 return ModelError(f"The budget of the language model {self.name} is used up{quote(error)}. {again}")
@@ -213,12 +215,12 @@ class OpenAIChat(LangChainChat):
             case ValueError() if _PAGE.search(str(error)):
                 return ModelError(f"The address of the language model {self.name} answers with a web page. {_ADDRESS}")
             case openai.APIStatusError() if error.status_code in (404, 405):
-                message = f"There is no language model {self.name} at this address. Check its name. {_ADDRESS}"
+                message = (
+                    f"There is no language model {self.name} at this address{quote(error)}. Check its name. {_ADDRESS}"
+                )
                 return ModelError(message, said=spell(error))
             case openai.APIError() if is_too_long(error):
                 return ContextTooLong()
-            case openai.BadRequestError() if is_filtered(error):
-                return ModelRefused()
             case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
                 message = f"The language model {self.name} did not accept the request{quote(error)}."
                 return ModelError(message, said=spell(error))

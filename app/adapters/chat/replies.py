@@ -30,6 +30,8 @@ _REPEATED = (4, 20)
 """Characters with which a chunk begins again that tell a server that repeats: letters and more after them, and any."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _COUNTS = ("prompt_tokens", "completion_tokens")
+_KNOWN = ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
+"""Fields of the count of cached tokens of DeepSeek, Moonshot, and gateways to Anthropic."""
 _LONGEST_MARK = 200
 """Characters at the end of a text among which an unfinished mark, or the end of a template, is looked for."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
@@ -235,6 +237,7 @@ class ReplyReader:
 
         Raises `ServerError` and `ThoughtAloudError`.
         """
+        chunk = chunk[0] if isinstance(chunk, list) and chunk else chunk  # of Gemini's endpoint
         if not isinstance(chunk, dict):
             return []  # keeps a connection alive
         choices = chunk.get("choices")
@@ -294,9 +297,11 @@ class ReplyReader:
         return text[so_far:]
 
     def _read_usage(self, usage: object) -> None:
-        if isinstance(usage, dict) and all(isinstance(usage.get(key), int) for key in _COUNTS):
+        if isinstance(usage, dict) and all(isinstance(usage.get(key), int | float) for key in _COUNTS):
             details = {key: value for key, value in usage.items() if isinstance(value, dict)}
-            self.usage = {**{key: usage[key] for key in _COUNTS}, **details}
+            known = next((usage[key] for key in _KNOWN if isinstance(usage.get(key), int)), None)
+            told = {} if known is None else {"prompt_tokens_details": {"cached_tokens": known}}
+            self.usage = {**{key: int(usage[key]) for key in _COUNTS}, **told, **details}
             self.thought = self.thought or bool(details.get("completion_tokens_details", {}).get("reasoning_tokens"))
 
     def _read_calls(self, said: dict[str, Any]) -> None:
@@ -328,6 +333,7 @@ def _join(value: object) -> str:
 
 def _spell_finish(reason: object) -> str:
     """Return why a reply ended; empty where it goes on, which some servers say with a word."""
+    reason = reason.get("type") if isinstance(reason, dict) else reason  # of SGLang
     said = str(reason or "").lower()
     return "" if said in ("null", "none") else said
 
@@ -387,7 +393,7 @@ def load_json(written: bytes) -> Any:
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError:
-        return json.loads(written.decode(errors="replace"))
+        return json.loads(written.decode("utf-8-sig", errors="replace"))
 
 
 class _Lines:
@@ -420,12 +426,15 @@ class _Lines:
         if last:
             yield from self._read(bytes(self._rest).strip())
             yield from self._read(b"")
-            if self._others and not self._seen:
-                body = b"\n".join(self._others)
+            if not self._seen:
+                body = b"\n".join(self._others).strip()
                 try:
-                    yield load_json(body)
+                    yield from [load_json(body)] if body else []
                 except ValueError as error:
-                    raise ValueError(f"This is no JSON: {body.decode(errors='replace')[:500]}") from error
+                    try:  # JSON on each line
+                        yield from map(load_json, filter(None, self._others))
+                    except ValueError:
+                        raise ValueError(f"This is no JSON: {body.decode(errors='replace')[:500]}") from error
 
     def _read(self, line: bytes) -> Iterator[Any]:
         data = line[5:].strip() if line.startswith(b"data:") else b""

@@ -174,7 +174,7 @@ async def test_thoughts_without_signs_that_never_end_are_no_reply() -> None:
             await call(model, "stream")
 
 
-_AZURE = "Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Retry after 1 second."
+_AZURE = "Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Retry after 0 seconds."
 
 
 async def test_a_busy_provider_is_not_a_prompt_that_is_too_long() -> None:
@@ -197,7 +197,7 @@ async def test_a_busy_provider_is_not_a_prompt_that_is_too_long() -> None:
         (402, {"message": "This request requires more credits, or fewer max_tokens."}, True),
         (400, {"message": "Your credit balance is too low to access the API."}, True),
         (403, {"message": "You have run out of free quota."}, True),
-        (429, {"message": "You exceeded your current quota. Please retry in 37.2 s."}, False),
+        (429, {"message": "You exceeded your current quota. Please retry in 10ms."}, False),
         (429, {"message": "Quota exceeded for requests per minute."}, False),
         (400, {"message": "The thinking budget exceeds max_tokens."}, False),
         (400, {"message": "max_tokens must exceed thinking.budget_tokens."}, False),
@@ -212,6 +212,28 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
             assert ("budget of the language model" in caught.value.message) == is_spent
             assert (len(server.requests) == 1) == is_spent
             assert said["message"].rstrip(".") in caught.value.message or not is_spent
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "expected", "says", "count"),
+    [
+        (403, "Requires moderation. Your input was flagged. No credits were charged.", ModelRefused, "refused", 1),
+        (400, "Content Exists Risk", ModelRefused, "refused", 1),
+        (400, [{"error": {"message": "Input data may contain inappropriate content."}}], ModelRefused, "refused", 1),
+        (424, "Request failed during generation.", ModelUnavailable, "failed during generation", 3),
+        (429, "No deployments available, try again in 60 seconds.", ModelUnavailable, "is busy", 1),
+        (404, "No models loaded.", ModelError, r"at this address: No models loaded\..*ends in /v1", 1),
+        (405, "Method Not Allowed", ModelError, "usually ends in /v1", 1),
+    ],
+)
+async def test_what_a_refusal_means_is_read_from_all_that_is_said(
+    status: int, said: object, expected: type[AskgraphError], says: str, count: int
+) -> None:
+    refusing = Habit("r", "", "", status=status, refuses=lambda body: said)  # type: ignore[arg-type,return-value]
+    async with PROVIDER.open(3, habit=refusing) as (server, _, model):
+        with pytest.raises(expected, match=says):
+            await call(model, "stream")
+        assert len(server.requests) == count
 
 
 async def test_what_the_server_behind_a_gateway_says_is_heard() -> None:
