@@ -170,7 +170,7 @@ class GradeKnobs(_Knobs):
 
     sufficient: float = Field(0.6, ge=0, le=1)
     """Answer at once at this confidence or more."""
-    caveat: float = Field(0.5, ge=0, le=1)
+    caveat: float = Field(0.4, ge=0, le=1)
     """When no retry is left, answer with a caveat at this confidence or more; below it, abstain."""
     max_retries: int = Field(2, ge=0, le=5)
     formula: Literal["judged", "weighted"] = "judged"

@@ -284,6 +284,15 @@ def test_columns_are_meant_by_other_words_and_values_by_the_column_beside_them(q
     assert lines == tuple(next((row for row in rows if row.startswith(ship)), ship) for ship in ships)
 
 
+def test_a_row_that_is_called_a_total_is_not_computed_with() -> None:
+    text = "Item | Stock\n--- | ---\nBolt | 120\nNut | 300\nRod | 15\nTotal: | 435"
+    asked = ("how much stock in total", "which item has the most stock", "items with more than 100 stock")
+    found = [look_up(question, ["parts.csv"], [text]) for question in asked]
+    assert [each and each.lines for each in found] == [("435",), ("Nut | 300",), ("Bolt | 120", "Nut | 300")]
+    assert found[0] is not None
+    assert "Item: ≠ Total:" in found[0].head
+
+
 @pytest.mark.parametrize("question", ["What does the WS-400 cost?", "Which station is the most expensive?"])
 def test_a_header_may_have_another_word_for_what_is_asked(question: str) -> None:
     text = (

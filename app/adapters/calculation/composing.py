@@ -233,10 +233,6 @@ class _Reading:
             for n, word in enumerate(self._words):
                 if n not in self._by and (word.terms or word.day):
                     find(n, word)
-        for columns in [each for each in self._values if len(each) > 1]:
-            if named := tuple(c for c in columns if c in self._asked):  # "in the zone drom"
-                cells = self._values.pop(columns)
-                self._values.setdefault(named, []).extend(cell for cell in cells if cell[0] in named)
         units = frozenset[str]().union(*(self._table.units[column] for column in self._asked))
         self._by |= {n: "unit" for n, word in enumerate(self._words) if n not in self._by and fold(word.text) in units}
         kinds = self._list_places(of_kinds=True)
@@ -361,9 +357,8 @@ class _Reading:
     def _find_time(self, n: int, word: _Word) -> None:
         """Account for a date, a month or a year by the column of times."""
         said = word.day or (word.text if word.number in _YEARS and not self._best(word.terms, self._figures) else "")
-        alike = {tuple(row[c] for row in self._rows): c for c in reversed(self._times)}
-        if said and len(alike) == 1:
-            [column] = alike.values()
+        if said and len(self._times) == 1:
+            [column] = self._times
             name = f'"{self._columns[column].name}"'
             is_date = self._columns[column].kind == "date"
             condition = f"substr({name}, 1, {len(said)}) = '{said}'" if is_date else f"{name} = {word.number}"
@@ -383,9 +378,7 @@ class _Reading:
         if self._called.issuperset(word.terms):
             self._by[n] = "name"
         elif len(columns) == 1 or (columns and not self._hold(word.terms)):
-            share = self._share(columns[0], said) if named else 1.0
-            is_sole = columns == self._figures
-            self._name([n], columns, max(share, _ENOUGH) if is_sole else share)
+            self._name([n], columns, self._share(columns[0], said) if named else 1.0)
 
     def _find_number(self, n: int, word: _Word) -> None:
         """Account for a number by the header beside it ("4 guns"), or by the first column, where it numbers rows."""
@@ -407,8 +400,6 @@ class _Reading:
             terms = frozenset(term for m in span for term in self._words[m].terms)
             if cells := self._hold(terms):
                 most = max(len(terms) / self._table.sizes[p] for p in cells)
-                if len({self._rows[row][c] for row, c in cells}) == 1 and all(self._is_kind(c) for _, c in cells):
-                    most = max(most, _ENOUGH)  # no other kind is called so
                 self._choose(span, [p for p in cells if len(terms) / self._table.sizes[p] == most], most)
                 return
 
@@ -419,13 +410,13 @@ class _Reading:
         figures = names.keys() & {"sum", "avg"}
         if len(orders) + len(figures) > 1:
             return None
-        if orders:
-            return self._order(orders[0])
-        if figures:
-            return self._aggregate(figures.pop())
-        if "count" in names:
+        if "count" in names and not orders and not figures:
             return self._count(names["count"])
         compared = any(column in self._figures for column, *_ in self._conditions)
+        if orders or figures or compared:
+            self._leave_out_totals()
+        if orders or figures:
+            return self._order(orders[0]) if orders else self._aggregate(figures.pop())
         # "Airports in Kiel" are all of them, and so are those "in the city of Kiel".
         is_named = {"header", "name"} & set(self._by.values()) and self._cover == 1
         is_asked = self._asked.keys() - self._list_naming() or "list" in names or compared or is_named
@@ -433,6 +424,14 @@ class _Reading:
         if not (self._values or self._conditions) or not (is_asked or has_code):
             return None  # nothing is asked of the rows
         return self._make(f"SELECT * FROM {{table}}{self._where()}", "rows" if compared else "")
+
+    def _leave_out_totals(self) -> None:
+        """Leave out the rows that are called a total: they hold the others once more."""
+        is_total = _read_phrases(self._language)[0]["sum"].fullmatch
+        naming = [c for c, each in enumerate(self._columns) if each.kind == "text"][:1]
+        for c, value in sorted({(c, str(row[c])) for c in naming for row in self._rows}):
+            if is_total(value.strip(" :*")):
+                self._conditions.append((c, f'"{self._columns[c].name}" IS NOT {_quote(value)}', f"≠ {value}"))
 
     def _order(self, operator: _Operator) -> Composed | None:
         """Return the query for the greatest, the least, the first or the last."""
@@ -485,8 +484,10 @@ class _Reading:
             return self._make(f"SELECT * FROM {{table}}{self._where()}", "") if self._where() else None
         groups = self._list_groups()
         is_clear = is_of_rows or not any(c not in counted and c not in groups for c in asked)
-        if self._cover < _ENOUGH or not is_clear or not (self._asked or self._where() or "name" in self._by.values()):
+        is_said = self._asked or self._where() or (len(self._rows) > 1 and "name" in self._by.values())
+        if self._cover < _ENOUGH or not is_clear or not is_said:
             return None
+        self._leave_out_totals()
         kinds = [c for c in counted if self._is_kind(c) and c not in groups]
         what = f'DISTINCT "{self._columns[kinds[0]].name}"' if kinds else "*"
         return self._compute("distinct" if kinds else "count", what, groups, kinds[0] if kinds else None)
