@@ -5,7 +5,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from domain.text.tables import write_rule
-from tests.page.scripted import Script, ask, citation, done, event
+from tests.page.scripted import Script, ask, citation, claim, done, event
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -85,12 +85,18 @@ async def test_a_formula_that_is_wider_than_the_window_scrolls_by_itself(page: P
     terms = " + ".join(f"x_{{{number}}}" for number in range(40))
     answer = f"It is ${terms}$ here, and $x$."
     await page.set_viewport_size({"width": 390, "height": 844})
-    await page.goto(await script([event("content", token=answer), done(answer, [citation(1)])]))
+    # What a check found of each statement is drawn like the answer.
+    checked = {"status": "supported", "claims": [claim(answer), claim("- **Here** is $$y = 2$$ [1]")]}
+    await page.goto(await script([event("content", token=answer), done(answer, [citation(1)], verification=checked)]))
     await ask(page, "q")
-    await expect(page.locator(".formula")).to_have_count(2)
-    await expect(page.locator(".formula.display")).to_have_count(1)
+    await page.locator(".facts summary").click()
+    await expect(page.locator(".claims math")).to_have_count(3)
+    await expect(page.locator(".claims")).not_to_contain_text("**")
+    await expect(page.locator(".claims .formula.display")).to_have_count(2)
+    await expect(page.locator(".answer .formula")).to_have_count(2)
+    await expect(page.locator(".answer .formula.display")).to_have_count(1)
     assert await page.locator(".turns").evaluate("(turns) => turns.scrollWidth <= turns.clientWidth")
-    assert await page.locator(".formula.display").evaluate("(formula) => formula.scrollWidth > formula.clientWidth")
+    assert await page.locator(".answer .formula.display").evaluate("(formula) => formula.scrollWidth > formula.clientWidth")
 
 
 async def test_a_table_of_one_column_is_no_heading(page: Page, script: Script) -> None:

@@ -45,7 +45,7 @@ function Formula({ tex, display, children }) {
   }, [tex, display]);
   useLayoutEffect(() => {
     // Browsers break no formula. One that is wider than the text around it stands alone, and scrolls.
-    const around = box.current?.closest(".answer, .block");
+    const around = box.current?.closest(".answer, .block, .claims li");
     setWide(!!box.current && !!around && box.current.offsetWidth > around.clientWidth);
   }, [drawn]);
   const alone = display || wide;

@@ -2,9 +2,11 @@ import { html } from "../../vendor/preact-htm.js";
 import { openCitation } from "../../lib/evidence.js";
 import { nameCited } from "../../lib/export.js";
 import { dollars, phrase, texts } from "../../lib/language.js";
+import { renderMarkdown } from "../../lib/markdown.js";
 import { ask } from "../../lib/runs.js";
 import { useStore } from "../../lib/store.js";
 import { duration, nearPlaces, short, visible } from "../../lib/text.js";
+import { NOTATION } from "../notation.js";
 import { STEPS } from "../steps.js";
 
 /** Places that an abstention names. */
@@ -87,7 +89,7 @@ function Claims({ turn: { verification } }) {
       ${verification.claims.map((claim, number) => html`
         <li key=${number}>
           <span class=${claim.verdict === "unsupported" ? "wrong" : "right"}>${phrase(`facts.${claim.verdict}`)}</span>
-          : <bdi>“${visible(claim.text.replace(/^[-*+] |\*\*|`| ?\[[\d, ]+\]/g, ""))}”</bdi>
+          : <bdi>“${renderMarkdown(claim.text.replace(/^[-*+] | ?\[[\d, ]+\]/g, ""), { ...NOTATION, text: visible })}”</bdi>
           ${claim.reason && html` <bdi class="soft">${visible(claim.reason)}</bdi>`}
         </li>`)}
     </ul>`;
