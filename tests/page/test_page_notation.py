@@ -96,7 +96,9 @@ async def test_a_formula_that_is_wider_than_the_window_scrolls_by_itself(page: P
     await expect(page.locator(".answer .formula")).to_have_count(2)
     await expect(page.locator(".answer .formula.display")).to_have_count(1)
     assert await page.locator(".turns").evaluate("(turns) => turns.scrollWidth <= turns.clientWidth")
-    assert await page.locator(".answer .formula.display").evaluate("(formula) => formula.scrollWidth > formula.clientWidth")
+    assert await page.locator(".answer .formula.display").evaluate(
+        "(formula) => formula.scrollWidth > formula.clientWidth"
+    )
 
 
 async def test_a_table_of_one_column_is_no_heading(page: Page, script: Script) -> None:

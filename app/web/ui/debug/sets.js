@@ -21,7 +21,7 @@ export function Sets() {
   const load = () => listSets().then(setSets, () => {});
   useEffect(() => { load(); }, []);
   return sets.length > 0 && html`
-    <details class="card"><summary>Sets of questions</summary>${sets.map((each) => html`<${OneSet} key=${each.name} item=${each} load=${load} />`)}</details>`;
+    <details class="card fleet"><summary>Sets of questions</summary>${sets.map((each) => html`<${OneSet} key=${each.name} item=${each} load=${load} />`)}</details>`;
 }
 
 /** A set, asked from here, with what came of it each time. @param {{item: QuestionSet, load: () => Promise<void>}} props */
@@ -56,7 +56,7 @@ function OneSet({ item: { name, questions, runs }, load }) {
   const lead = (id) => html`<a href=${address(`/debug/runs/${encodeURIComponent(id)}`)}><bdi>${short(asked(id), 100)}</bdi></a>`;
   return html`
     <section aria-label=${visible(name)}>
-      <h3><bdi>${visible(name)}</bdi></h3>
+      <h2><bdi>${visible(name)}</bdi></h2>
       <form class="row" onSubmit=${ask}>
         <select name="mode" aria-label="Mode">${modes.map((mode) => html`<option key=${mode} value=${mode} selected=${mode === "standard"}>${visible(mode)}</option>`)}</select>
         ${progress ? html`<button type="button" onClick=${() => going.current?.abort()}>Stop</button>
