@@ -120,7 +120,7 @@ async def test_the_data_of_each_tool_fits_its_schema(served: Served, mode: str) 
         asked = await client.call_tool("ask", {"question": QUESTION, "mode": "thorough"})
         calls: dict[str, dict[str, Any]] = {
             "ask": {"question": "What does the Falke cost?"},
-            "search": {"question": QUESTION},
+            "search": {"question": QUESTION, "document_ids": [], "where": ""},
             "open_document": {"document_id": served.library["Station handbook"]},
             "why": {"run_id": asked.structured_content["run_id"]},
             "list_documents": {},

@@ -205,9 +205,19 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served) ->
         assert caught.value.code
 
 
-async def test_a_form_that_an_answer_has_anyway_may_be_asked_for(served: Served) -> None:
-    kept: dict[str, Any] = {"response_format": {"type": "text"}, "tool_choice": "auto"}
-    assert "36 months" in (await send(served, QUESTION, **kept)).text
+async def test_what_clients_send_besides_and_other_forms_of_text_are_taken(served: Served) -> None:
+    asked: list[dict[str, Any]] = [
+        {"response_format": {"type": "text"}, "tool_choice": "auto"},
+        {"metadata": {"tokens": 3, "tags": ["a"], "nothing": None}},
+        {"messages": [{"role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]},
+        {"messages": [{"role": "user", "content": {"type": "text", "text": QUESTION}}]},
+        {"messages": [{"role": "user", "content": [QUESTION]}, {"role": "assistant", "content": ""}]},
+    ]
+    address = f"{served.address}/v1//chat/completions/"
+    async with httpx.AsyncClient(follow_redirects=True) as client:
+        for more in asked:
+            body = {"model": "fast", "messages": [{"role": "user", "content": QUESTION}]} | more
+            assert "36 months" in (await client.post(address, json=body)).text
 
 
 async def test_what_is_not_there_is_refused(served: Served) -> None:

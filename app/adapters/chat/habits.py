@@ -62,7 +62,9 @@ _SPENT = re.compile(
     rf"|{_MONEY}.{{0,40}}(exceed|exhaust|insufficient|deplet|used up|too low)",
     re.IGNORECASE,
 )
-_PASSING = re.compile(r"rate.?limit|(per|a) (second|minute|hour|day)|retry|try again", re.IGNORECASE)
+_PASSING = re.compile(
+    r"rate.?limit|(per|a) (second|minute|hour|day)|retry|try again|resource has been exhausted", re.IGNORECASE
+)
 """What is used up for a moment only, though some speak of a quota."""
 _ELSEWHERE = (404, 405, 415, 501)
 """Statuses of gateways that find no server for what is in a request. They also mean a wrong name or address."""

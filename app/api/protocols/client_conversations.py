@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -149,11 +149,20 @@ class ClientModel(BaseModel):
         return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
+_TEXTS = ("text", "input_text", "output_text")
+"""Types of parts with text, of all protocols: clients mix them up."""
+
+
 class Part(ClientModel):
-    """A part of a message."""
+    """A part of a message: an object, or nothing but its text."""
 
     type: str
     text: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def name_type(cls, given: Any) -> Any:
+        return {"type": "text", "text": given} if isinstance(given, str) else given
 
 
 class Message(ClientModel):
@@ -166,15 +175,17 @@ class Message(ClientModel):
     @classmethod
     def pass_over_unheard(cls, given: Any) -> Any:
         """Read only role and text of a message that is not heard: it may hold anything else."""
-        if not isinstance(given, dict) or given.get("role") in SIDES:
+        if not isinstance(given, dict):
             return given
         text = given.get("content")
+        if given.get("role") in SIDES:
+            return {**given, "content": [text]} if isinstance(text, dict) else given
         return {"role": given.get("role"), "content": text if isinstance(text, str) else None}
 
     def read_text(self, *, asks: bool = True) -> str:
         """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""
         parts = self.content
-        return join_text(parts, ("text",), "\n", asks=asks) if isinstance(parts, list) else parts or ""
+        return join_text(parts, asks=asks) if isinstance(parts, list) else parts or ""
 
 
 class Readable(Protocol):
@@ -193,13 +204,12 @@ def read_texts(messages: Iterable[Readable]) -> list[tuple[str, str]]:
     return [(str(each.role), each.read_text(asks=each is heard[-1])) for each in heard]
 
 
-def join_text(parts: Iterable[Part], kinds: Collection[str], between: str, *, asks: bool) -> str:
+def join_text(parts: Sequence[Part], between: str = "\n", *, asks: bool) -> str:
     """Return the text of a message. Raises `InputError` where a part of one that `asks` is of another kind."""
-    parts = list(parts)
-    other = next((part.type for part in parts if part.type not in kinds), None)
+    other = next((part.type for part in parts if part.type not in _TEXTS), None)
     if asks and other is not None:
         raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
-    return between.join(part.text for part in parts if part.type in kinds)
+    return between.join(part.text for part in parts if part.type in _TEXTS)
 
 
 def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], str]:
@@ -208,6 +218,8 @@ def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str,
     Raises `InputError`.
     """
     said = [(role, text.strip()) for role, text in said]
+    if said and said[-1] == ("assistant", ""):
+        said.pop()  # which some clients send to be filled in
     if not said or said[-1][0] != "user":
         raise InputError("The last message has to be the user's question.")
     exchanges = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from app.answering.manager import RunManager
@@ -39,6 +39,12 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     workspace: WorkspaceId | None = Field(None, description="The workspace. Leave it out unless the user names one.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def pass_over_blanks(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Models fill in what they do not need."""
+        return {name: value for name, value in given.items() if value not in (None, "", [])}
 
 
 class Question(Arguments):

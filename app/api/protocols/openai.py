@@ -5,12 +5,13 @@ The client keeps the conversation and sends all of it; a `thread_id` in `metadat
 
 import asyncio
 import base64
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -92,7 +93,7 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    __pydantic_extra__: dict[str, str]
+    __pydantic_extra__: dict[str, Any]
     thread_id: ThreadId | None = None
     """Go on in this thread."""
     workspace: WorkspaceId | None = None
@@ -325,9 +326,14 @@ def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
 
 
+_PATHS = ("v1/models", "v1/chat/completions", "v1/responses", "v1/embeddings")
+
+
 async def refuse_rest(request: Request) -> Response:
     """Refuse what OpenAI has besides, such as files, and what a base URL makes that is not ours."""
     path = request.url.path[:200]
+    if (tidy := re.sub("/+", "/", path).strip("/")) != path[1:] and tidy in _PATHS:
+        return RedirectResponse(read_base_url(request) + tidy, 307)
     return refuse(
         404,
         f"There is no {path} here. The base URL of OpenAI's protocol ends with /v1, once; docs/clients.md lists what "

@@ -68,7 +68,7 @@ class Item(ClientModel):
         """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""
         if isinstance(self.content, str):
             return self.content
-        return join_text(self.content, ("input_text", "output_text"), "\n", asks=asks)
+        return join_text(self.content, asks=asks)
 
 
 class ResponseRequest(ClientModel):

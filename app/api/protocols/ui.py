@@ -58,7 +58,7 @@ class Message(ClientModel):
 
     def read_text(self, *, asks: bool = True) -> str:
         """Return the message's text. Raises `InputError` where a user who `asks` sends anything else."""
-        return join_text(self.parts, ("text",), "", asks=asks and self.role == "user")
+        return join_text(self.parts, "", asks=asks and self.role == "user")
 
 
 class ChatRequest(ClientModel):

@@ -199,6 +199,7 @@ async def test_a_busy_provider_is_not_a_prompt_that_is_too_long() -> None:
         (403, {"message": "You have run out of free quota."}, True),
         (429, {"message": "You exceeded your current quota. Please retry in 10ms."}, False),
         (429, {"message": "Quota exceeded for requests per minute."}, False),
+        (429, {"message": "Resource has been exhausted (e.g. check quota)."}, False),
         (400, {"message": "The thinking budget exceeds max_tokens."}, False),
         (400, {"message": "max_tokens must exceed thinking.budget_tokens."}, False),
     ],

@@ -103,7 +103,7 @@ class GivenMessage(BaseModel):
         if isinstance(self.content, str):
             return self.content
         parts = [Part(type="text", text=part) if isinstance(part, str) else part for part in self.content]
-        return join_text(parts, ("text",), "\n", asks=asks and self.side == "user")
+        return join_text(parts, asks=asks and self.side == "user")
 
     def show(self) -> Message:
         """Return the message in the protocol's form, as it was sent."""
