@@ -400,6 +400,8 @@ class _Reading:
             terms = frozenset(term for m in span for term in self._words[m].terms)
             if cells := self._hold(terms):
                 most = max(len(terms) / self._table.sizes[p] for p in cells)
+                if len({self._rows[row][c] for row, c in cells}) == 1 and all(self._is_kind(c) for _, c in cells):
+                    most = max(most, _ENOUGH)  # no other kind is called so
                 self._choose(span, [p for p in cells if len(terms) / self._table.sizes[p] == most], most)
                 return
 
