@@ -92,6 +92,13 @@ These are no characters of any text."""
 _LINK = re.compile(f"{_OPEN}(\\d{{1,9}}){_NAMED}|[{_OPEN}{_NAMED}{_CLOSE}]")
 
 
+_SITE = re.compile(r"https?://[^\s()|]{4,200}")
+_ROOM, _SHARE = 2000, 20
+"""Characters of addresses that a text may show, and one of so many more. Chosen: a text is not swamped with them."""
+_MOST_SHOWN = 2
+"""Links of a line whose addresses are shown. Chosen: a line with more is a list of references or of a page's own."""
+
+
 @dataclass
 class _Container:
     """Something that blocks stand in: an item, a quote or a definition. Its first line begins with `first`, all others
@@ -133,6 +140,8 @@ class Assembly:
         self._depths: list[int] = []
         """Of the open items that `add_item` began."""
         self._addresses: list[str] = []
+        self._shown = 0
+        """Characters of addresses in the text."""
         self._links: list[Link] = []
         self._ended_as = ""
         self._label = ""
@@ -376,15 +385,14 @@ class Assembly:
             self._parts.append(gap)
             self._length += len(gap)
         start = self._length
-        text = self._take_links(text)
+        text = self._take_links(text) if _OPEN in text else text
         self._parts.append(text)
         self._length += len(text)
         return start
 
     def _take_links(self, text: str) -> str:
-        """Return the text without the marks of links, and keep the links with their offsets."""
-        if _OPEN not in text:
-            return text
+        """Return the text without the marks of links, and keep the links with their offsets. In lines with few of them,
+        addresses of other sites follow the words, which do not show them: "the form is here" says where."""
         written, position = "", 0
         opened: list[tuple[int, str]] = []
         for mark in _LINK.finditer(text):
@@ -395,7 +403,21 @@ class Assembly:
             elif mark[0] == _CLOSE and opened:
                 start, address = opened.pop()
                 self._links.append(Link(start, self._length + len(written), address))
+                line = text[text.rfind("\n", 0, position) + 1 :].partition("\n")[0]
+                shown = show_address(written[start - self._length :], address)
+                room = _ROOM + self._length // _SHARE - self._shown
+                if line.count(_NAMED) <= _MOST_SHOWN and not line.startswith("#") and len(shown) <= room:
+                    written += shown
+                    self._shown += len(shown)
         return written + text[position:]
+
+
+def show_address(words: str, address: str) -> str:
+    """Return in brackets what follows words that lead to an address of another site and do not show it."""
+    bare = re.sub(r"^https?://(?:www\.)?|/$", "", address)
+    is_sign = re.search(r"[^\W\d_]{2}", words) is None
+    is_shown = is_sign or _SITE.fullmatch(address) is None or bare.lower() in words.lower()
+    return "" if is_shown else f" ({address})"
 
 
 def _count_letters(text: str) -> Counter[str]:

@@ -136,7 +136,7 @@ def test_numbers_of_slides_begin_where_they_say_and_links_keep_their_address() -
         paragraph._p.get_or_add_pPr().append(parse_xml(f'<a:buAutoNum xmlns:a="{drawing}" {marks}/>'))
     paragraph.runs[0].hyperlink.address = "https://example.org/red"
     document = read_document("deck.pptx", save(deck))
-    assert document.text.split("\n\n")[1:] == ["4. Open.\n5. Wait.\n- (c) Red"]
+    assert document.text.split("\n\n")[1:] == ["4. Open.\n5. Wait.\n- (c) Red (https://example.org/red)"]
     assert [(document.text[each.start : each.end], each.address) for each in document.links] == [
         ("Red", "https://example.org/red")
     ]
@@ -742,7 +742,7 @@ def test_rich_text_keeps_what_marks_mean_and_says_what_it_leaves_out() -> None:
         "a sheet",
         "- water",
         "a box | b",
-        "here, U+1F339: \N{ROSE}",
+        "here (https://rose.example/), U+1F339: \N{ROSE}",
     ]
     assert (document.title, document.metadata) == ("Roses", {"author": "Ann"})
     assert [(each["kind"], each["number"]) for each in document.unread] == [

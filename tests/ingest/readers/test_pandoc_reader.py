@@ -51,7 +51,7 @@ term
 :   Its meaning.
 """
 PARTS = [
-    "A bucket of 45² litres (Not in winter.) costs ~~12~~ 13 euros, see the site or `read`.",
+    "A bucket of 45² litres (Not in winter.) costs ~~12~~ 13 euros, see the site (https://rain.example/) or `read`.",
     "3. Rinse\n4. Dry\n   - with air",
     "Month | mm\n--- | ---\nMay | 12\nJune | 7",
     "```\nif wet:\n  dry()\n```",

@@ -289,6 +289,16 @@ def test_rows_whose_cells_have_several_lines_are_rows_in_whatever_order_they_are
     check_lines(document)
 
 
+def test_the_address_of_a_link_stands_behind_its_words() -> None:
+    def draw(pdf: FPDF) -> None:
+        pdf.text(60, 100, "Book on the booking page before you go, or at rail.example/b.")
+        pdf.link(60 + measure("Book on the "), 88, measure("booking page"), 14, "https://rail.example/a")
+        pdf.link(60 + measure("Book on the booking page before you go, or at "), 88, 80, 14, "https://rail.example/b")
+
+    text = "Book on the booking page (https://rail.example/a) before you go, or at rail.example/b."
+    assert read_pages(draw).text == text
+
+
 def test_a_column_of_figures_close_to_one_of_words_is_its_own() -> None:
     rows = [("12", "Copper elbow", "B4"), ("1,450", "Wood screw", "C1"), ("7", "Drain rod", "A9")]
     cells = [(100 - measure(row[0]), row[0], n) for n, row in enumerate(rows)]

@@ -96,7 +96,7 @@ def test_directives_and_roles_keep_their_words() -> None:
 
 Added in version 2.1: Gauges with two buckets, read by `read_all` or `read --all`.
 
-See also: the snow gauge, rain and the site.
+See also: the snow gauge, rain and the site (https://rain.example/).
 
 ## Buckets
 

@@ -68,7 +68,7 @@ def test_markdown_keeps_words_and_drops_markup() -> None:
     assert list_sections(document) == [
         (
             (),
-            "Preface with bold, `code[1]`, a link and a relative one.",
+            "Preface with bold, `code[1]`, a link (https://a.example/x) and a relative one.",
         ),
         (("Rain",), "# Rain\n\nRain is measured with a gauge."),
         (
@@ -147,7 +147,7 @@ def test_markdown_of_site_generators_reads_as_the_published_page() -> None:
         == """\
 # Setup
 
-Write to the desk run by Ms. Keller, by mail (desk@a.example), or see the form.
+Write to the desk run by Ms. Keller, by mail (desk@a.example), or see the form (https://a.example/form).
 It takes {{ days }} a day.
 
 Before you start: Back up `{{ data }}`.
@@ -340,7 +340,7 @@ def test_html_structure_becomes_markdown() -> None:
         == """\
 # Fees
 
-See all fees or run `fees --all`.
+See all fees (https://a.example/all) or run `fees --all`.
 
 Fees in euros
 
@@ -834,7 +834,7 @@ PAGES = [
     ("<code>a = 1<br>b = 2</code>", ['```\na = 1\nb = 2\n```'], []),
     ("<div style='white-space: pre-wrap'>port = 1\nhost = 2</div>", ['port = 1\nhost = 2'], []),
     ("<pre><code>import a</code><code>require a</code></pre>", ['import a\nrequire a'], []),
-    ('<p>See <a href="https://a.example/x?q=1">all</a>.', ['See all.'], ['a.example']),
+    ('<p>See <a href="https://a.example/x?q=1">all</a>, <a href="https://a.example/y">a.example/y</a>.<p><a href="https://b.example/1">one</a> <a href="https://b.example/2">two</a> <a href="https://b.example/3">three</a>', ['See all (https://a.example/x?q=1), a.example/y.', 'one two three'], ['b.example']),
     ('<button aria-controls=a hidden>More</button><p id=a hidden>Obey.</p><p>Seen.', ['Seen.'], ['Obey']),
     ("<h1>FAQ</h1><div class='panel panel-default'><div class='panel-heading'><div class='panel-title'><a data-toggle=collapse href='#c1'>Who pays the fee?</a></div></div><div id=c1 class='panel-collapse collapse'><div class='panel-body'><p>The tenant pays.</p></div></div></div><div class='hidden'>meta junk</div><span class='d-none'>more junk</span><p class='d-none d-md-block'>Wide note.</p>", ['Who pays the fee?', 'The tenant pays.', 'Wide note.'], ['junk']),
     ('<dl class=accordion><dt><button id=t1 aria-expanded=false aria-controls=d1>Is there a trial?</button></dt><dd id=d1 aria-labelledby=t1 hidden><div><p>Seven days.</p></div></dd></dl>', ['Is there a trial?', 'Seven days.'], []),

@@ -296,7 +296,7 @@ def test_the_address_of_a_link_that_is_a_field_is_kept() -> None:
     document = Document()
     insert(document, f"<w:p>{words[0]}{marks['begin']}{told}{marks['separate']}{words[1]}{marks['end']}</w:p>")
     parsed = read(document)
-    assert parsed.text == "Report here"
+    assert parsed.text == "Report here (https://example.org/report)"
     assert [(parsed.text[each.start : each.end], each.address) for each in parsed.links] == [
         ("here", "https://example.org/report")
     ]

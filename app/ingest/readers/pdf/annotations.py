@@ -1,15 +1,16 @@
 """What stands on a page besides its content: values of form fields, typewriter notes, comments and attached files."""
 
 import ctypes
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pypdfium2
 from pypdfium2 import raw
 
-from app.ingest.readers.assembly import squeeze
+from app.ingest.readers.assembly import show_address, squeeze
 from app.ingest.readers.pdf.characters import View
-from app.ingest.readers.pdf.page import Piece, Run, Skipped
+from app.ingest.readers.pdf.page import Edges, Piece, Run, Skipped
 from app.ingest.readers.pdf.tables import cut_run
 
 _MOST = 1000
@@ -19,6 +20,8 @@ _TYPE = 12.0
 _LONGEST = 20_000
 """Bytes of a value or a note. Chosen: a page is full of less."""
 _UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+_MOST_LINKS = 20
+"""Links of a page whose addresses are shown. Chosen: a page with more is a list of references."""
 _WITHOUT_TEXT = (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP)
 _FILES = (raw.FPDF_ANNOT_FILEATTACHMENT, raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_MOVIE, raw.FPDF_ANNOT_RICHMEDIA)
 _DRAWN = (raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_INK)
@@ -27,15 +30,22 @@ _CHOICES = (raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX)
 _BOXES = (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)
 
 
-def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], list[Skipped]]:
-    """Return what is entered on the page, from top to bottom, and what is not read. Asks PDFium, so hold its lock."""
+def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], list[Skipped], list[tuple[str, Edges]]]:
+    """Return what is entered on the page, from top to bottom, what is not read, and the addresses that parts of it lead
+    to. Asks PDFium, so hold its lock."""
     entered: list[Run] = []
+    links: list[tuple[str, Edges]] = []
     skipped: list[Skipped] = []
     box = raw.FS_RECTF()
     for place in range(min(raw.FPDFPage_GetAnnotCount(page), _MOST)):
         each = raw.FPDFPage_GetAnnot(page, place)
         kind, text = raw.FPDFAnnot_GetSubtype(each), ""
-        if kind in _WITHOUT_TEXT or raw.FPDFAnnot_GetFlags(each) & _UNSEEN:
+        if kind == raw.FPDF_ANNOT_LINK and raw.FPDFAnnot_GetRect(each, ctypes.byref(box)):
+            action = raw.FPDFLink_GetAction(raw.FPDFAnnot_GetLink(each))
+            buffer = ctypes.create_string_buffer(_LONGEST)
+            if raw.FPDFAction_GetURIPath(page.pdf, action, buffer, _LONGEST):
+                links.append((squeeze(buffer.value.decode("utf-8", "replace")), view.show(box)))
+        elif kind in _WITHOUT_TEXT or raw.FPDFAnnot_GetFlags(each) & _UNSEEN:
             pass
         elif kind == raw.FPDF_ANNOT_WIDGET:
             text = _read_field(page.formenv, each, skipped)
@@ -52,7 +62,28 @@ def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], li
             height = max(1.0, min(_TYPE, edges[3] - edges[1]))
             entered.append(Run(text, *edges, [height], [Piece(text, *edges)], is_entered=True))
         raw.FPDFPage_CloseAnnot(each)
-    return sorted(entered, key=lambda run: (run.top, run.left)), skipped
+    return sorted(entered, key=lambda run: (run.top, run.left)), skipped, links
+
+
+def show_addresses(runs: Sequence[Run], links: Sequence[tuple[str, Edges]]) -> None:
+    """Write the addresses of links behind their words, which end where a word does. What goes on in the next line has
+    the same one."""
+    for place, (address, (left, top, right, bottom)) in enumerate(links if len(links) <= _MOST_LINKS else ()):
+        if [each for each, _ in links[place + 1 : place + 2]] == [address]:
+            continue
+        for run in runs:
+            for number, piece in enumerate(run.pieces):
+                shared = min(piece.right, right) - max(piece.left, left)
+                if not (top < (piece.top + piece.bottom) / 2 < bottom and 2 * shared > right - left):
+                    continue
+                pitch = (piece.right - piece.left) / len(piece.text)
+                start, end = ((edge - piece.left) / pitch for edge in (left, right))
+                ends = [blank.start() for blank in re.finditer(r"\s|$", piece.text)]
+                at = min(ends, key=lambda each: abs(each - end))
+                words = piece.text[max(0, round(start) - 1) : at]
+                if words.strip() and words.strip() not in address and (shown := show_address(words, address)):
+                    run.pieces[number] = piece._replace(text=f"{piece.text[:at]}{shown}{piece.text[at:]}")
+                    run.text = " ".join(each.text for each in run.pieces)
 
 
 def _read_field(form: Any, field: Any, skipped: list[Skipped]) -> str:

@@ -10,7 +10,7 @@ from pypdfium2 import raw
 from app.ingest.metadata.dates import state_day
 from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
-from app.ingest.readers.pdf.annotations import place_entered, read_annotations
+from app.ingest.readers.pdf.annotations import place_entered, read_annotations, show_addresses
 from app.ingest.readers.pdf.bands import fill_bands
 from app.ingest.readers.pdf.characters import View, join_initials, read_characters, read_runs
 from app.ingest.readers.pdf.columns import align_tables
@@ -143,7 +143,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         drawn = Drawn(page, view)
         grids = find_grids(drawn.lines)
         own = read_characters(text_page.raw)
-        entered, skipped = read_annotations(page, view)
+        entered, skipped, links = read_annotations(page, view)
         skipped += drawn.skipped()
         has_fields = bool(entered) or any(kind == "form field" for kind, _, _ in skipped)
         unmapped, signs = own.count("�"), len("".join(own.split()))
@@ -156,6 +156,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         read = read_runs(
             seen, text_page.raw, view, lambda *place: any(grid.parts(*place) for grid in grids), drawn.strikes
         )
+        show_addresses(read, links)
         tabled = fill_bands(fill_grids(place_entered(join_initials(read), entered), grids), drawn.lines)
         runs = put_in_order(join_rows(join_figures(tabled)))
         characters = sum(len(run.text) for run in runs)
