@@ -120,27 +120,21 @@ class Connections:
     def find_misfits(self, modes: Mapping[str, Profile], tiers: Mapping[Tier, str]) -> list[str]:
         """Return a sentence for each model that writes for some mode and cannot take its length, its pictures, or a
         temperature that somebody chose for it."""
-        blind: dict[str, list[str]] = {}
-        cold: dict[str, list[str]] = {}
-        short: dict[str, list[str]] = {}
+        found: dict[tuple[str, str], list[str]] = {}
         for mode in modes.values():
             tier = mode.generate.model
             model = self._models.get(getattr(mode.models, tier) or tiers[tier])
             if model is None:
                 continue
-            usual = type(mode.generate).model_fields["temperature"].default
-            if mode.generate.temperature != usual and not model.takes_temperature():
-                cold.setdefault(model.name, []).append(mode.name)
+            usual, longest = type(mode.generate).model_fields["temperature"].default, model.find_longest_reply()
             if mode.generate.pictures and not model.sees:
-                blind.setdefault(model.name, []).append(mode.name)
-            longest = model.find_longest_reply()
+                found.setdefault(("pictures", model.name), []).append(mode.name)
+            if mode.generate.temperature != usual and not model.takes_temperature():
+                found.setdefault(("temperature", model.name), []).append(mode.name)
             if longest is not None and longest < mode.generate.answer_tokens:
-                short.setdefault(f"{model.name} (at most {longest:,} tokens)", []).append(mode.name)
-        return [
-            *(describe_misfit(name, "pictures", modes) for name, modes in blind.items()),
-            *(describe_misfit(name, "temperature", modes) for name, modes in cold.items()),
-            *(describe_misfit(name, "answer_tokens", modes) for name, modes in short.items()),
-        ]
+                name = f"{model.name} (at most {longest:,} tokens)"
+                found.setdefault(("answer_tokens", name), []).append(mode.name)
+        return [describe_misfit(name, knob, modes) for (knob, name), modes in found.items()]
 
     def unpriced(self) -> list[str]:
         """Return the models without a price."""

@@ -83,13 +83,8 @@ _UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _PAGE = re.compile(r"<(!doctype )?html", re.IGNORECASE)
 _ADDRESS = "The address (OPENAI_BASE_URL) usually ends in /v1."
 _REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
-_STATUSES: dict[int, type[openai.APIStatusError]] = {
-    400: openai.BadRequestError,
-    401: openai.AuthenticationError,
-    403: openai.PermissionDeniedError,
-    404: openai.NotFoundError,
-    422: openai.UnprocessableEntityError,
-    429: openai.RateLimitError,
+_STATUSES = {
+    code: kind for kind in openai.APIStatusError.__subclasses__() if (code := getattr(kind, "status_code", None))
 }
 
 

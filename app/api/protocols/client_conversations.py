@@ -174,13 +174,14 @@ class Message(ClientModel):
     @model_validator(mode="before")
     @classmethod
     def pass_over_unheard(cls, given: Any) -> Any:
-        """Read only role and text of a message that is not heard: it may hold anything else."""
+        """Read only what it is of a message that is not heard, and its text: it may hold anything else."""
         if not isinstance(given, dict):
             return given
         text = given.get("content")
         if given.get("role") in SIDES:
             return {**given, "content": [text]} if isinstance(text, dict) else given
-        return {"role": given.get("role"), "content": text if isinstance(text, str) else None}
+        kept = {name: given[name] for name in ("type", "id", "role") if name in given}
+        return {**kept, "content": text if isinstance(text, str) else None}
 
     def read_text(self, *, asks: bool = True) -> str:
         """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import model_validator
 from starlette.responses import Response
 
 from app.answering.manager import RunManager
@@ -21,10 +20,9 @@ from app.api.protocols.client_conversations import (
     SIDES,
     Asked,
     ClientModel,
-    Part,
+    Message,
     Told,
     ask_last,
-    join_text,
     read_texts,
 )
 from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_form
@@ -49,26 +47,12 @@ _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
 
 
-class Item(ClientModel):
+class Item(Message):
     """A message of the conversation, or something else, which is passed over."""
 
     type: str = "message"
     id: str = ""
-    role: Literal["system", "developer", "user", "assistant"] | None = None
-    content: str | list[Part] = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def pass_over_others(cls, given: Any) -> Any:
-        """Read only the names of what is no message."""
-        is_message = not isinstance(given, dict) or given.get("type", "message") == "message"
-        return given if is_message else {name: given[name] for name in ("type", "id") if name in given}
-
-    def read_text(self, *, asks: bool = True) -> str:
-        """Return the message's text. Raises `InputError` where one that `asks` holds anything else."""
-        if isinstance(self.content, str):
-            return self.content
-        return join_text(self.content, asks=asks)
+    role: Literal["", "system", "developer", "user", "assistant"] = ""
 
 
 class ResponseRequest(ClientModel):

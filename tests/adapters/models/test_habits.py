@@ -353,6 +353,18 @@ async def test_blanks_that_a_format_allows_are_paid_for_once() -> None:
         assert limits == [limits[0]] * 3
 
 
+@pytest.mark.parametrize(
+    "told",
+    [{"prompt_tokens_details": {"cached_tokens": 64}}, {"prompt_cache_hit_tokens": 64}, {"cached_tokens": 64}],
+)
+async def test_the_tokens_that_a_provider_knew_are_counted(told: dict[str, Any]) -> None:
+    counted = {"prompt_tokens": 100.0, "completion_tokens": 20, **told}
+    async with PROVIDER.open(3, habit=Habit("knows", "", "", body=lambda body: {**body, "usage": counted})) as opened:
+        for how in ("judge", "act", "stream"):
+            await call(opened[2], how, sink := Sink(), [Message("user", "The notice. Judge.")])
+            assert [(used.input_tokens, used.cached_tokens) for used in sink.usage] == [(100, 64)]
+
+
 async def test_a_prompt_that_the_server_has_cut_in_silence_is_noticed() -> None:
     counted = {"prompt_tokens": 512, "completion_tokens": 20}
     small = Habit("small", "", "", body=lambda body: {**body, "usage": counted})

@@ -11,11 +11,12 @@ from app.answering.requests import AcceptedRun, Branch
 from app.api.dependencies import get_caller, get_run_manager, read_services
 from app.api.protocols.agent_server.assistants import find_profile
 from app.api.protocols.agent_server.messages import Message, make_human, name_question, read_set_messages
-from app.api.protocols.agent_server.protocol import name_graph
+from app.api.protocols.agent_server.protocol import locate, name_graph
 from app.api.protocols.agent_server.reading import ReaderDep, ThreadReader, read_origin
 from app.api.protocols.agent_server.requests import Given, RunInput, RunRequest
 from app.api.protocols.agent_server.rewriting import Rewriting
 from app.api.protocols.agent_server.translation import StreamMode, Translation
+from app.api.schema.schemas import ThreadId
 from app.history.states import read_values
 from app.history.steps import checkpoint_id_of
 from domain.errors import InputError, UnknownThread
@@ -51,10 +52,11 @@ class Started:
 class Beginning:
     """Begins runs for the caller of a request."""
 
-    def __init__(self, request: Request, body: RunRequest, reader: ThreadReader) -> None:
+    def __init__(self, request: Request, body: RunRequest, reader: ThreadReader, thread_id: str | None) -> None:
         """Raises `InputError` for what our runs cannot do."""
         body.refuse_unsupported()
-        self.request = request
+        self._request = request
+        self._thread_id = thread_id
         self.body = body
         self._services = read_services(request)
         self._manager = get_run_manager(request)
@@ -63,17 +65,15 @@ class Beginning:
         self._profile: Mapping[str, Any] = {}
         self._reader = reader
 
-    async def begin_alone(self) -> Started:
-        """Begin a run in a thread of its own. Raises what `RunManager.start` raises, `UnknownAssistant`, and
-        `InputError`."""
-        await self._choose()
-        return await self._ask(self._read_input(), None, None)
-
-    async def begin_in(self, thread_id: str) -> Started:
-        """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
-        input, go on from there. Raises what `begin_alone` and `Replayer.go_on` raise."""
-        await self._choose()
-        thread, start = await self._open(thread_id), self.body.start
+    async def begin(self) -> Started:
+        """Begin a run in the thread that the address names, or in one of its own: at the thread's end, or in a new
+        branch where the client names an earlier checkpoint; without input, go on from there. Raises what
+        `RunManager.start` and `Replayer.go_on` raise, `UnknownAssistant`, and `InputError`."""
+        modes = self._services.workspace_modes
+        self._profile = (await find_profile(modes, self._reader.scope, self.body.assistant_id)).model_dump()
+        if self._thread_id is None:
+            return await self._ask(self._read_input(), None, None)
+        thread, start = await self._open(self._thread_id), self.body.start
         if self.body.multitask_strategy == "rollback":
             thread = await self._take_back(thread)
         latest: str | None = None
@@ -97,9 +97,9 @@ class Beginning:
         await self._services.runs.client_threads.note(self._workspace_id, thread.thread_id, graph)
         return started
 
-    async def _choose(self) -> None:
-        modes = self._services.workspace_modes
-        self._profile = (await find_profile(modes, self._reader.scope, self.body.assistant_id)).model_dump()
+    def locate(self, started: Started, what: str) -> dict[str, str]:
+        """Make the headers that say where the run is followed."""
+        return locate(started.thread_id, started.run.run_id, what, self._request.query_params.get("workspace"))
 
     @property
     def _mode(self) -> str:
@@ -194,8 +194,11 @@ class Beginning:
         return Started(run, thread_id, self._profile, question, before, events, stop, waits_for)
 
 
-async def _make_beginning(request: Request, body: RunRequest, reader: ReaderDep) -> Beginning:
-    return Beginning(request, body, reader)
+async def _make_beginning(
+    request: Request, body: RunRequest, reader: ReaderDep, thread_id: ThreadId | None = None
+) -> Beginning:
+    # An address without a thread takes none as a parameter either.
+    return Beginning(request, body, reader, thread_id if "thread_id" in request.path_params else None)
 
 
 BeginningDep = Annotated[Beginning, Depends(_make_beginning)]

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from app.answering.manager import RunManager
 from app.api.asking.streams import Leave
 from app.api.dependencies import CallerDep, RunManagerDep, begins_run, get_caller, get_run_manager, read_services
-from app.api.protocols.agent_server.beginning import Beginning, BeginningDep, Started
+from app.api.protocols.agent_server.beginning import BeginningDep
 from app.api.protocols.agent_server.protocol import PREFIX, locate, name_graph, pick, route_for
 from app.api.protocols.agent_server.reading import OpenThread, ReaderDep, ThreadReader
 from app.api.protocols.agent_server.rewriting import Rewriting, wait_for_end
@@ -48,45 +48,37 @@ _STATUS: dict[RunState, str] = {
 
 
 @router.post("/runs/stream")
+@router.post("/threads/{thread_id}/runs/stream")
 @begins_run
-async def stream_alone(beginning: BeginningDep) -> Response:
-    """Ask without a thread, and stream the run."""
-    return _stream(beginning, await beginning.begin_alone())
+async def stream_run(beginning: BeginningDep) -> Response:
+    """Ask, in a thread or without one, and stream the run."""
+    started, body = await beginning.begin(), beginning.body
+    return respond_streaming(
+        *started.make_translation(body.modes),
+        beginning.locate(started, "stream"),
+        on_leave=started.stop if body.on_disconnect == "cancel" else None,
+    )
 
 
 @router.post("/runs/wait")
+@router.post("/threads/{thread_id}/runs/wait")
 @begins_run
-async def wait_alone(beginning: BeginningDep) -> Response:
-    """Ask without a thread, and wait for the final state."""
-    return _wait(beginning, await beginning.begin_alone())
+async def wait_for_run(beginning: BeginningDep) -> Response:
+    """Ask, in a thread or without one, and wait for the final state."""
+    started = await beginning.begin()
+    on_leave = started.stop if beginning.body.on_disconnect == "cancel" else None
+    return _respond_whole(*started.make_translation([]), beginning.locate(started, "join"), on_leave)
 
 
 @router.post("/runs")
-@begins_run
-async def create_alone(beginning: BeginningDep, manager: RunManagerDep) -> Response:
-    """Ask without a thread, and leave the run to itself."""
-    return await _leave(manager, await beginning.begin_alone())
-
-
-@router.post("/threads/{thread_id}/runs/stream")
-@begins_run
-async def stream_run(thread_id: ThreadId, beginning: BeginningDep) -> Response:
-    """Ask in a thread, and stream the run."""
-    return _stream(beginning, await beginning.begin_in(thread_id))
-
-
-@router.post("/threads/{thread_id}/runs/wait")
-@begins_run
-async def wait_for_run(thread_id: ThreadId, beginning: BeginningDep) -> Response:
-    """Ask in a thread, and wait for the final state."""
-    return _wait(beginning, await beginning.begin_in(thread_id))
-
-
 @router.post("/threads/{thread_id}/runs")
 @begins_run
-async def create_run(thread_id: ThreadId, beginning: BeginningDep, manager: RunManagerDep) -> Response:
-    """Ask in a thread, and leave the run to itself."""
-    return await _leave(manager, await beginning.begin_in(thread_id))
+async def create_run(beginning: BeginningDep, manager: RunManagerDep) -> Response:
+    """Ask, in a thread or without one, and leave the run to itself."""
+    started = await beginning.begin()
+    run = started.run
+    status = await manager.read_status(run.workspace_id, run.run_id)
+    return JSONResponse(_describe(started.thread_id, status), headers=locate(started.thread_id, run.run_id))
 
 
 @router.get("/threads/{thread_id}/runs")
@@ -219,28 +211,6 @@ async def _join(
     if status.state == "queued":
         events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
     return translation, events
-
-
-def _stream(beginning: Beginning, started: Started) -> Response:
-    request, body = beginning.request, beginning.body
-    return respond_streaming(
-        *started.make_translation(body.modes),
-        locate(started.thread_id, started.run.run_id, "stream", request.query_params.get("workspace")),
-        on_leave=started.stop if body.on_disconnect == "cancel" else None,
-    )
-
-
-def _wait(beginning: Beginning, started: Started) -> Response:
-    request, body = beginning.request, beginning.body
-    headers = locate(started.thread_id, started.run.run_id, "join", request.query_params.get("workspace"))
-    on_leave = started.stop if body.on_disconnect == "cancel" else None
-    return _respond_whole(*started.make_translation([]), headers, on_leave)
-
-
-async def _leave(manager: RunManager, started: Started) -> Response:
-    run = started.run
-    status = await manager.read_status(run.workspace_id, run.run_id)
-    return JSONResponse(_describe(started.thread_id, status), headers=locate(started.thread_id, run.run_id))
 
 
 def _respond_whole(
