@@ -50,7 +50,7 @@ async def test_an_abstention_names_each_search_and_what_was_missing(services: Se
     assert outcome.startswith("abstained in mode standard, confidence 0.")
     assert "confidence 0.00" not in outcome
     assert "below the 0.60 that answers at once" in outcome
-    assert "below the 0.50 that answers with a caveat" in outcome
+    assert "below the 0.40 that answers with a caveat" in outcome
     searches = texts(facts, "search")
     assert [search.endswith("so it searched again") for search in searches] == [True] * (len(searches) - 1) + [False]
     assert texts(facts, "doubt")
