@@ -48,6 +48,9 @@ _RIVAL = 0.75
 """Share of the most probable unit from which one outside the quote leaves a figure unsure: both may be meant. Of four
 judged sets of documents (A to E of 2026-11-28) it takes the two wrong figures at .8 or more, and no right one."""
 
+_PASSAGE = 0.39
+"""Confidence at most of what is shown as a passage: below what answers with a caveat."""
+
 _ELSEWHERE = 0.1
 """Share of the probability in other documents up to which a quote is shown that is less probable than not. Of 400
 questions on documents that nobody had read, 13 such quotes are right and 5 wrong; of 201 practical ones 1 and 3, and 1
@@ -118,8 +121,10 @@ class LocalGrader:
             return confidence * _UNFIT
         quoted = slice(best[0].first, best[0].last + 1)
         fit = judge_fit(question, scored.units[quoted], scored.shares[quoted], scored.units)
-        if fit == "none" or (confidence < _FOUND and _is_one_of_many(scored, best[0])):
+        if fit == "none":
             return confidence * _UNFIT
+        if confidence < _FOUND and _is_one_of_many(scored, best[0]):
+            return min(confidence, _PASSAGE)
         others = np.delete(scored.shares, np.r_[quoted]).max(initial=0.0)
         has_figure = fit == "figure" and others < _RIVAL * scored.shares[quoted].max()
         is_sure = has_figure or (fit in ("figure", "open") and float(scored.shares[quoted].sum()) >= _SURE)

@@ -378,7 +378,9 @@ class _Reading:
         if self._called.issuperset(word.terms):
             self._by[n] = "name"
         elif len(columns) == 1 or (columns and not self._hold(word.terms)):
-            self._name([n], columns, self._share(columns[0], said) if named else 1.0)
+            share = self._share(columns[0], said) if named else 1.0
+            is_sole = columns == self._figures
+            self._name([n], columns, max(share, _ENOUGH) if is_sole else share)
 
     def _find_number(self, n: int, word: _Word) -> None:
         """Account for a number by the header beside it ("4 guns"), or by the first column, where it numbers rows."""
