@@ -26,6 +26,8 @@ _WIDER = {
     "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs",
 }  # fmt: skip
 """What programs write that declare less, as browsers know (WHATWG, Encoding Standard)."""
+_MOST_ROWS = 3
+"""Rows of 256 characters of Unicode that a text in UTF-16 is of whose bytes are valid UTF-8. Chosen: an alphabet."""
 _MOST_WORDS = 1000
 """Words by which two encodings are compared."""
 _WORD = re.compile(rb"[^\s\x80-\xff]*[\x80-\xff]\S*")
@@ -78,10 +80,14 @@ def _decode(data: bytes, declared: str | None) -> tuple[str, str]:
         if encoding:
             text = data.decode(encoding, errors="replace")
             bad = text.count("\ufffd") - (data.count(b"\xef\xbf\xbd") if encoding == "utf-8" else 0)
+            if (
+                b"\0" in data
+                and (utf16 := _try_utf16(data))
+                and (bad or len({ord(c) >> 8 for c in utf16}) <= _MOST_ROWS)
+            ):
+                return utf16, ""
             if not bad:
                 return text, ""
-            if b"\0" in data and (utf16 := _try_utf16(data)):
-                return utf16, ""
             if bad < len(text) - len(text.encode("ascii", "ignore")) - bad:  # most of what is not ASCII can be decoded
                 stray = "stray" if encoding == "utf-8" else "replace"
                 return data.decode(

@@ -163,6 +163,7 @@ def test_extensions_name_a_format(name: str, kind: str | None) -> None:
         ("naïve café déjà vu", "utf-16"),
         ("naïve café déjà vu", "utf-16-le"),
         ("naïve café déjà vu", "utf-16-be"),
+        ("Ключ висит в комнате 12.", "utf-16-le"),
         ("naïve café déjà vu", "utf-32"),
         ("Привет, мир. Это простой текст на русском языке.", "cp1251"),
         ("Section §4.1 applies.", "cp1252"),

@@ -14,6 +14,8 @@ from domain.documents import ParsedDocument
 _DELIMITERS = ",;\t|"
 _SAMPLE = 50
 """Lines from which the delimiter is told."""
+_WIDEST = 100
+"""Columns of a file whose line ends are lost. Chosen."""
 _LONGEST_CELL = 1_000_000
 _STATED = re.compile(r"sep=(.)\n", re.IGNORECASE)
 """The first line of a file that says what its delimiter is."""
@@ -35,6 +37,7 @@ def read_csv(source: str, data: bytes) -> ParsedDocument:
 
 def _read_rows(text: str) -> list[list[str]]:
     """Return the rows. Where quotes do not enclose whole cells, they are letters."""
+    text = _part_records(text)
     stated = _STATED.match(text)
     text = text[stated.end() :] if stated else text
     delimiter = stated[1] if stated else _find_delimiter(text)
@@ -49,6 +52,21 @@ def _read_rows(text: str) -> list[list[str]]:
             break
         return [[squeeze(cell) for cell in row] for row in rows]
     return [[squeeze(_unquote(cell)) for cell in row] for row in plain()]
+
+
+def _part_records(text: str) -> str:
+    """Return fields between tabs that lost their line ends as rows: of the least width at which each column is of
+    figures throughout below its name, or of none, and one of figures."""
+    fields = text.strip("\n\t").split("\t")
+    count = len(fields) if "\n" not in text.strip("\n") else 0
+    for width in range(2, min(count // 3, _WIDEST) + 1):
+        rows = [fields[start : start + width] for start in range(0, count, width)]
+        if count % width or any(map(str.isdecimal, rows[0])):
+            continue
+        kinds = [{*map(str.isdecimal, column)} for column in zip(*rows[1:], strict=True)]
+        if all(len(kind) == 1 for kind in kinds) and {True} in kinds:
+            return "\n".join(map("\t".join, rows))
+    return text
 
 
 def _parse(text: str, **form: Any) -> list[list[str]]:

@@ -300,8 +300,10 @@ def _read_forwarded(part: Message, name: str) -> Message | None:
     payload = part.get_payload()
     is_mail = part.get_content_type() == "message/rfc822"
     mail = payload[0] if is_mail and isinstance(payload, list) and payload else None
-    if isinstance(mail, Message) and not mail.keys() and isinstance(encoded := mail.get_payload(), str):
-        data: object = _decode_base64(encoded.encode("utf-8", "surrogateescape"))
+    if isinstance(mail, Message) and "quoted" in _find_header(part, "Content-Transfer-Encoding").lower():
+        data: object = decodestring(mail.as_bytes())
+    elif isinstance(mail, Message) and not mail.keys() and isinstance(encoded := mail.get_payload(), str):
+        data = _decode_base64(encoded.encode("utf-8", "surrogateescape"))
     elif is_mail or not name.lower().endswith(".eml"):
         return mail if isinstance(mail, Message) else None
     else:

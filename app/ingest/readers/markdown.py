@@ -21,7 +21,7 @@ from app.ingest.readers.web.html import add_html
 from domain.documents import ParsedDocument
 from domain.library.metadata import Metadata
 from domain.text.blocks import closes_fence, find_fence
-from domain.text.tables import is_rule, split_cells
+from domain.text.tables import is_rule
 
 _BRACKETS = re.compile(r"\\\(([^\n]{1,500}?)\\\)|\\\[([\s\S]{1,1000}?)\\\]")
 _LATEX = re.compile(r"\\[A-Za-z]|(?<!\\)(?:[\^={}<>]|_[{\d])")
@@ -79,6 +79,7 @@ _MODULE = re.compile(
 )
 _TAGS = re.compile(r"\s*+(?:\{(?:%|\{[<%])[^{}]{0,500}[%>]\}\}?[ \t]*+)++")
 _LINKED_BY_TAG = re.compile(r"(?<=\]\()\{[{%][^{}\n]{0,300}\}\}?[^()\s]{0,200}(?=\))")
+_BAR = re.compile(r"(?<!\\)\|")
 _CODE_SPAN = re.compile(r"(`{1,3})[^`\n]{1,500}\1(?!`)")
 _VERBATIM = frozenset({"code_inline", "math_inline", "math_inline_double"})
 _MARK = re.compile(r"[{*<\[=]")
@@ -143,8 +144,8 @@ def _convert(text: str) -> str:
         elif _TAGS.fullmatch(line):
             line = f"\n{line}\n"  # what stands above and below is no part of its paragraph
         elif is_rule(line):
-            width = len(split_cells(line))
-        elif width and len(split_cells(line)) > width:
+            width = len(_BAR.findall(line.strip().strip("|")))
+        elif len(_BAR.findall(line.strip().strip("|"))) > width > 0:
             # A bar in code is no border of a cell to most programs, and else the last cell would be lost.
             line = _CODE_SPAN.sub(lambda span: re.sub(r"(?<!\\)\|", r"\|", span[0]), line)
         elif "<" in line and (component := _COMPONENT.match(line)):

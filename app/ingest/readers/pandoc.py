@@ -34,6 +34,7 @@ from app.ingest.readers.assembly import (
     unlink,
 )
 from app.ingest.readers.grids import check_cells, has_header
+from app.ingest.readers.plain import read_plain
 from app.ingest.readers.spans import Rows
 from domain.documents import ParsedDocument
 from domain.errors import CostlyDocument, OversizedDocument, UnreadableDocument
@@ -70,7 +71,9 @@ _ARGUMENT = re.compile(r"\|(?![^\[\]|]{0,200}\]\])")
 _ASCIIDOC_CONDITION = re.compile(r"(?:(ifn?def)::([^\[\n]*)\[(.*)\]|(ifeval|endif)::.*\[.*\])[ \t]*")
 _ASCIIDOC_SET = frozenset({"asciidoctor", "backend-html5", "basebackend-html"})
 """Attributes that are set where a page is made of a text."""
-_ASCIIDOC_ATTRIBUTE = re.compile(r"^:!?[\w-]+!?:.*\n", re.MULTILINE)
+_ASCIIDOC_ATTRIBUTE = re.compile(r":(!?)([\w-]+)(!?):[ \t]*(.*)")
+_ASCIIDOC_REFERENCE = re.compile(r"(?<!\\)\{([\w-]+)\}")
+_ASCIIDOC_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|```\w*)[ \t]*")
 _LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
 _LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
 _SKIPPED = re.compile(r"Skipped '(.{0,500}?)' at")
@@ -84,17 +87,45 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
     walk = Walk()
     text = walk.leave_out_files(clean(decode(data)), dialect)
     match dialect:
-        case "asciidoc":  # pandoc takes attributes at the head alone
+        case "asciidoc":
             text = walk.leave_out_branches(text)
-            head, blank, body = text.partition("\n\n")
-            if stated := "".join(_ASCIIDOC_ATTRIBUTE.findall(body)):
-                text = f"{head}\n{stated}{blank}{_ASCIIDOC_ATTRIBUTE.sub('', body)}"
         case "latex":
             text = _LATEX_TABLE.sub(r"\\\1{tabular}", text)
             text = _LATEX_TABS.sub(lambda tabs: re.sub(r"\\[=>]", " ", tabs[0]), text)
         case "org":
             text = f"#+OPTIONS: p:t\n{text}"  # when tasks are planned
-    return walk.read(walk.parse(text.encode(), dialect), source)
+        case "mediawiki":  # shows a table that is not closed
+            text = _close_tables(text)
+    try:
+        return walk.read(walk.parse(text.encode(), dialect), source)
+    except UnreadableDocument as error:
+        return read_as_plain(source, data, dialect, error)
+
+
+def _resolve(text: str, values: dict[str, str]) -> str:
+    return _ASCIIDOC_REFERENCE.sub(lambda found: values.get(found[1], found[0]), text)
+
+
+def _close_tables(text: str) -> str:
+    """Return a text of MediaWiki with tables closed that are open above a heading, or at the end."""
+    lines: list[str] = []
+    opened = 0
+    for line in [*text.split("\n"), "=="]:
+        start = line.lstrip(" \t:")[:2]
+        lines += ["|}"] * opened if start == "==" else []
+        opened = max(0, opened + (start == "{|") - (start == "|}")) if start != "==" else 0
+        lines.append(line)
+    return "\n".join(lines[:-1])
+
+
+def read_as_plain(source: str, data: bytes, dialect: str, error: UnreadableDocument) -> ParsedDocument:
+    """Read a text with a mistake in its markup as plain text, and say so. XML is refused."""
+    if dialect in ("docbook", "opml"):
+        raise error
+    reason = re.sub(r"^[^(]*\((.*)\)[^)]*$", r"\1", str(error), flags=re.DOTALL)
+    return replace(
+        read_plain(source, data), notes=(f"It was read as plain text, because of a mistake in it: {reason}.",)
+    )
 
 
 def parse(data: bytes, dialect: str, skipped: list[str] | None = None) -> Node:
@@ -185,9 +216,12 @@ class Walk:
         return text
 
     def leave_out_branches(self, text: str) -> str:
-        """Return an AsciiDoc text without what its attributes rule out. What is compared (`ifeval`) stays."""
+        """Return an AsciiDoc text without what its attributes rule out, with their values in place of references: those
+        of the head alone pandoc knows. What is compared (`ifeval`) stays. A block of code that is open is closed."""
         lines: list[str] = []
         shown, stated = [True], {*_ASCIIDOC_SET}
+        values: dict[str, str] = {}
+        fence, pending, is_head = "", "", True
         for line in text.split("\n"):
             found = _ASCIIDOC_CONDITION.fullmatch(line)
             if found and found[1]:
@@ -202,12 +236,31 @@ class Walk:
                 continue
             else:
                 holds = True
-            if shown[-1] and holds:
-                lines.append(line)
-                stated.update(re.findall(r"^:([\w-]+):", line))
-            else:
+            if not (shown[-1] and holds):
                 self.assembly.leave_out(line, "of an attribute that is not set")
-        return "\n".join(lines)
+                continue
+            line, pending = f"{pending}{line.lstrip() if pending else line}", ""
+            is_head &= bool(line.strip()) or not lines
+            fenced = _ASCIIDOC_FENCE.fullmatch(line)
+            if fence or fenced:
+                fence = fence if not fenced else "" if fence == line.rstrip() else fence or line.rstrip()
+            elif line.startswith(":") and (attribute := _ASCIIDOC_ATTRIBUTE.fullmatch(line)):
+                if line.endswith(" \\"):
+                    pending = line[:-1]
+                    continue
+                _, name, _, value = attribute.groups()
+                is_unset = attribute[1] or attribute[3]
+                stated = stated - {name} if is_unset else stated | {name}
+                values = {key: each for key, each in values.items() if key != name}
+                if not is_unset:
+                    values[name] = _resolve(value.strip(), values)
+                if not is_head:
+                    continue
+            else:
+                line = _resolve(line, values)
+            lines.append(line)
+        closing = "```" if fence.startswith("```") else fence
+        return "\n".join([*lines, *([pending] if pending else []), *([closing] if closing else [])])
 
     def read(self, tree: Node, source: str, title: str | None = None) -> ParsedDocument:
         """Return the document that the tree is of. `title` names it where that stands outside the tree."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import clean, spell_code
-from app.ingest.readers.pandoc import Node, Walk, parse
+from app.ingest.readers.pandoc import Node, Walk, parse, read_as_plain
 from domain.documents import ParsedDocument
+from domain.errors import UnreadableDocument
 
 _DIRECTIVE = re.compile(r"^([ \t]*\.\.[ \t]{1,20})([\w.+:-]{1,60}?)[ \t]?::(?:[ \t]+(\S.*))?$", re.MULTILINE)
 _DOCTEST = re.compile(r"(?:(?<=\n\n)|\A)([ \t]*)>>> .*(?:\n\1[ \t]*\S.*)*")
@@ -70,7 +71,10 @@ def read_rst(source: str, data: bytes) -> ParsedDocument:
     text = _DOCTEST.sub(
         lambda found: f"{found[1]}.. code-block:: {_PYTHON}\n\n{textwrap.indent(found[0], '   ')}", text
     )
-    return walk.read(parse(text.encode(), "rst"), source)
+    try:
+        return walk.read(parse(text.encode(), "rst"), source)
+    except UnreadableDocument as error:
+        return read_as_plain(source, data, "rst", error)
 
 
 def _mark(found: re.Match[str]) -> str:

@@ -525,6 +525,9 @@ def test_a_first_line_that_states_the_delimiter_is_no_text() -> None:
 
 
 def test_rows_of_numbers_have_no_header() -> None:
+    assert read_document("a.tsv", b"Id\tPaid\t\nA\t".replace(b"\t\n", b"\t") + b"4\tB\t6\t").text.endswith(
+        "A | 4\nB | 6"
+    )
     assert read_document("table.csv", b"1,2\n3,4").text == "1 | 2\n3 | 4"
 
 
@@ -686,6 +689,7 @@ MAILS = [
     ('a.eml', '8E662D2D05B0\nqueued by gate3\nX-Env: a@x\nSubject : A subject that a\ngateway cut\n{MAIL}no header\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\nVGhlIGNvZGUgb2YgdGhlIHNvdXRoIGdhdGUgaXMgNzczMSB0b2RheS4KR3LDvMOfZSBmcm9tIHRo\nZSBub3J0aCBnYXRlLgo=\n', ['# A subject that a gateway cut', 'is 7731 today.', '3 mail parts (lines among the headers)'], ['queued']),
     ('a.eml', 'Gate 3\n\nReceived: from a by b; Tue, 16 Apr 2024 10:00:00 +0200\n\n{MAIL}Content-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\nVGhlIGNvZGUgb2YgdGhlIHNvdXRoIGdhdGUgaXMgNzczMSB0b2RheS4KR3LDvMOfZSBmcm9tIHRo\nZSBub3J0aCBnYXRlLgo=\n', ['# Pumps', 'is 7731 today.'], ['VGhl', 'Gate 3']),
     ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--other\nContent-Type: text/plain; charset=utf-8\n\nGr=C3=BC=C3=9Fe, the code is=\n 7731.\n\nVGhlIGNvZGUgb2YgdGhlIHNvdXRoIGdhdGUgaXMgNzczMSB0b2RheS4KR3LDvMOfZSBmcm9tIHRo\nZSBub3J0aCBnYXRlLgo=\n\nbegin 644 a.txt\n#0V%T\n`\nend\n--other\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\nRnJvbTogY0B4Lm9yZwpTdWJqZWN0OiBPbGQKClNlZSB0aGUgY2F0Lg==\n--other--\n', ['the south gate is 7731', '## Old', 'See the cat.', '1 attachment (a.txt)'], ['VGhl', '#0V']),
+    ('a.eml', '{MAIL}Content-Type: multipart/mixed; boundary="bb1"\n\n--bb1\nContent-Type: message/rfc822\nContent-Transfer-Encoding: quoted-printable\n\nFrom: c@x.org\nSubject: =3D?utf-8?Q?K=3DC3=3DBChl?=3D\nContent-Type: text/plain; charset=3Dutf-8\n\nAsk G=C3=BCnther.\n--bb1--\n', ['## Kühl', 'Ask Günther.'], []),
     ('a.eml', '{MAIL}\nGr=C3=BC=C3=9Fe, the code is=\n 7731 = x.\n', ['=C3=BC'], []),
     ('a.eml', '{MAIL}\nGr=C3=BC=C3=9Fe, the code is=\n 7731.\n', ['Grüße, the code is 7731.'], []),
     ('box.mbox', 'From ann@x Tue Apr 16 10:00:00 2024\n{MAIL}\nDear all,\n\nFrom May the north gate is closed.\n\nFrom now on use 2024 keys.\n', ['From May the north gate is closed.', 'From now on use 2024 keys.'], []),

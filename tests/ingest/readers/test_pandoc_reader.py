@@ -157,6 +157,19 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
     [
         ("a.adoc", "= T\n\ninclude::b.adoc[]\n\nDry.\n", "# T\n\nDry.", "1 file (b.adoc)"),
         ("a.adoc", "= T\n\n:mm: 12\n\nifdef::mm[]\n{mm} mm\nendif::[]\n", "# T\n\n12 mm", ""),
+        (
+            "a.adoc",
+            "= T\n\n:a: Lumen\n:b: {a} \\\nPro\n\n{b}, {c}.\n\n:a: Umbra\n\n{a}, {b}.\n\n----\n{a}\n",
+            "# T\n\nLumen Pro, {c}.\n\nUmbra, Lumen Pro.\n\n```\n{a}\n```",
+            "",
+        ),
+        ("a.wiki", "{|\n! A !! B\n|-\n| 1 || 2\n\n== Dry ==\nWet.\n", "A | B\n--- | ---\n1 | 2\n\n## Dry\n\nWet.", ""),
+        (
+            "a.rst",
+            'Dry.\n\n.. csv-table::\n\n   A 1" long, 2\n   "B" c, 3\n\nWet.\n',
+            'Dry.\n\n.. csv-table::\n\n   A 1" long, 2\n   "B" c, 3\n\nWet.',
+            "",
+        ),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
         ("a.org", "* Rinse\n  DEADLINE: <2024-05-01 Wed>\n", "# Rinse\n\nDEADLINE: <2024-05-01 Wed>", ""),
         (

@@ -842,6 +842,7 @@ PAGES = [
     ("<table><tr><th>Boat<th>Prices<tr><td>Heron<td><table><tr><td>Half day<td>60<tr><td>Full day<td>95</table><tr><td>Tern<td><ol><li>Pay<li>Sail</ol></table>", ['Heron | Half day, 60; Full day, 95', 'Tern | 1. Pay; 2. Sail'], []),
     ("<table><tr><td>Heron<td>4 seats<td><table><tr><td>Half day<td>60<tr><td>Full day<td>95</table><tr><td>Tern<td>6 seats<td><table><tr><td>Half day<td>80</table></table>", ['Heron | 4 seats | Half day, 60; Full day, 95\nTern | 6'], []),
     ("<table><tr><th>Class<th>Skill<tr><td>Ranger<td>Snare<tr><td colspan=2>Locked skills<tr><td>Druid<td>Thorns</table>", ['Ranger | Snare\n\nLocked skills\n\nClass | Skill\n--- | ---\nDruid | Thorns'], ['Locked skills |']),
+    ("<ul><li role=checkbox aria-checked=true>Oil<li role=checkbox aria-checked=false>Wax</ul><ul class=inline-task-list><li class=checked>Coal<li>Salt</ul><ul><li><div class='checkbox checkbox-on'></div> Tar</ul>", ['- ☒ Oil\n- ☐ Wax', '- ☒ Coal\n- ☐ Salt', '- ☒ Tar'], []),
     ("<style>.t{display:none}</style><p>Cities of the north</p><button onclick=\"show('a')\">Oslo</button><button onclick=\"show('b')\">Bergen</button><div id=a class=t>Cold and dear.</div><div id=b class=t>Wet.</div>", ['Oslo: Cold and dear.', 'Bergen: Wet.'], []),
 ]
 # fmt: on

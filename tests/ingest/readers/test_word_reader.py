@@ -382,7 +382,10 @@ def test_signs_of_unknown_fonts_are_counted_and_prompts_of_forms_are_left_out() 
         f'<w:p><w:r><w:t>Ward</w:t><w:sym w:font="Webdings" w:char="F050"/></w:r><w:sdt>{prompt}</w:sdt></w:p>',
     )
     parsed = read(document)
-    assert (parsed.text, name_unread(parsed.unread)) == ("Ward\uf050", "1 font (signs of Webdings)")
+    assert (parsed.text, name_unread(parsed.unread)) == (
+        "Ward\uf050[…]",
+        "1 font (signs of Webdings), 1 form field (not filled in)",
+    )
 
 
 def state_numbers(style: Any, stated: str) -> None:

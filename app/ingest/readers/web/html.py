@@ -159,6 +159,7 @@ class _Walk:
         """What the icons of a cell say."""
         self.table = Rows()
         self.formulas = _read_formulas(assembly, root)
+        self.boxes = _read_boxes(root)
         self.manual = _read_manual(root)
         """The parts of a manual page as `man` prints it, by their `mem_id`: the first has all of its text."""
 
@@ -179,6 +180,7 @@ class _Walk:
             elif node.is_element_node and not self._skip(node) and not self._replace(node):
                 state = len(self.marks), self.has_lines, self.containers
                 pending.append((self._enter(node, self.page.name(node), self.page.read_style(node)), *state))
+                self.inline += [self.boxes[node.mem_id]] if node.mem_id in self.boxes else []
                 child = node.last_child
                 while child is not None:
                     pending.append(child)
@@ -218,6 +220,8 @@ class _Walk:
         elif tag == "select":
             words = ", ".join(option.text() for option in node.css("option[selected]"))
             self.assembly.skip("form field", "", int(not words))
+        elif node.mem_id in self.boxes and not node.text().strip():
+            words = self.boxes[node.mem_id]
         elif node.mem_id in self.formulas:
             words = self.formulas[node.mem_id]
         elif node.mem_id in self.page.notes:
@@ -451,6 +455,18 @@ def _read_icon(node: LexborNode) -> str:
     label = squeeze(next(filter(None, stated), shown))
     is_more = describes(label) if node.tag == "img" else shown and (said is None or squeeze(said.text()) != shown)
     return "" if is_more else label
+
+
+def _read_boxes(root: LexborNode) -> dict[int, str]:
+    """Return boxes of what programs show as ticked or not, by the `mem_id` of what stands behind them: controls (ARIA),
+    tasks of TipTap, Notion and Confluence."""
+    boxes: dict[int, str] = {}
+    for node in root.css("[role=checkbox], [data-checked], .checkbox-on, .checkbox-off, ul[class*=task-list] > li"):
+        names = (node.attributes.get("class") or "").split()
+        stated = [node.attributes.get("aria-checked"), node.attributes.get("data-checked")]
+        if all(each.mem_id == node.mem_id for each in node.css("input, [role=checkbox], [data-checked]")):
+            boxes[node.mem_id] = "☒ " if "true" in stated or {"checked", "checkbox-on"} & {*names} else "☐ "
+    return boxes
 
 
 def _read_field(attributes: dict[str, str | None], *, is_alone: bool) -> str:

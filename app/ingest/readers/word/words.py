@@ -118,6 +118,8 @@ class WordReader:
             elif tag == qn("w:sdt") and node.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}") is not None:
                 # Says what is to be filled in.
                 self._assembly.pass_over("".join(t.text or "" for t in node.iter(qn("w:t"))))
+                self._assembly.skip("form field", "not filled in")
+                words.append((looks, "[…]"))
             else:
                 self._collect(node, words, looks, on_white)
 
