@@ -47,7 +47,8 @@ _PAIRS = (FORMATS, {"minimal", "reasoning_effort"}, {"max_tokens", "max_completi
 """One takes the place of the other."""
 _TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|max(imum)?\b.{0,40}(input|prompt|sequence)"
-    r"|exceed.{0,60}(token|length|limit|context)|longer than|n_ctx|\binputs?\b.{0,40}\bmust (be|have)\b",
+    r"|exceed.{0,60}(token|length|limit|context)|longer than|n_ctx|\binputs\b.{0,40}\bmust (be|have)\b"
+    r"|\binput length|tokens?\b.{0,60}\bexceed",
     re.IGNORECASE,
 )
 _SPELT, _QUOTED = 2000, 300
@@ -56,9 +57,9 @@ _RATE = re.compile(r"rate.?limit|quota|(per|a) (minute|day)|budget", re.IGNORECA
 """Limits that have nothing to do with one prompt, though their messages speak of tokens."""
 _FIGURE = re.compile(r"(?<!code: )\b\d{1,9}\b")
 _REPLY = re.compile(r"max_\w{0,20}tokens|completion|output", re.IGNORECASE)
-_MONEY = r"((?<!thinking.)budget(?!.?tokens)|quota|credit|balance|funds)"
+_MONEY = r"((?<!thinking.)budget(?!.?tokens)|quota|credit|balance|funds|usage.limit)"
 _SPENT = re.compile(
-    rf"(exceed|exhaust|insufficient|deplet|used (up|all)|out of|not enough|over|\bno\b).{{0,40}}{_MONEY}"
+    rf"(exceed|exhaust|insufficient|deplet|reached|used (up|all)|out of|not enough|over|\bno\b).{{0,40}}{_MONEY}"
     rf"|{_MONEY}.{{0,40}}(exceed|exhaust|insufficient|deplet|used up|too low)",
     re.IGNORECASE,
 )
@@ -161,6 +162,8 @@ class Habits:
     """Characters of the longest request that was answered."""
     crashed: int = 0
     """Characters of the last request at which the server broke down."""
+    hopeless: str = ""
+    """What the server said of a request that nothing helped."""
     broken: int = 0
     """Replies of status 500, one after the other."""
     room: int = 0
@@ -216,7 +219,7 @@ class Habits:
         self.taken |= used
         self.thinks = self.thinks or "temperature" in left_out
         self.longest = max(self.longest, len(str(sent["messages"])))
-        self.broken = 0
+        self.broken, self.hopeless = 0, ""
 
     def is_refusal(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> bool:
         """Return True where the request may be answered without something that is in it."""
@@ -224,7 +227,7 @@ class Habits:
         if error.status_code == 500:
             self.broken += not tried
             return self.broken % _BROKEN == 0 or is_named
-        if is_spent(error) or is_crash(error):
+        if is_spent(error) or is_crash(error) or error.message == self.hopeless:
             return False
         if error.status_code not in (400, 422):
             return is_named and error.status_code in _ELSEWHERE
@@ -241,7 +244,7 @@ class Habits:
 
     def explain(self, sent: Body, error: openai.APIStatusError) -> Exception:
         """Return the error of a request that nothing helps. Of two that are alike, the longer one is too long."""
-        size = len(str(sent["messages"]))
+        self.hopeless, size = error.message, len(str(sent["messages"]))
         if is_crash(error):
             # Once the shorter one breaks it as well, its length was not the reason.
             is_shorter, self.crashed = 0 < size < self.crashed, size

@@ -77,7 +77,9 @@ class ServerError(Exception):
         super().__init__(str(self.body.get("message") or self.body))
         codes = [str(value) for name, value in self.body.items() if name.endswith(("code", "status"))]
         # Without a status it is the server's own, after which asking again may help; LM Studio says so of a wrong path.
-        other = 404 if "Unexpected endpoint" in str(self) else 500
+        other = (
+            404 if "Unexpected endpoint" in str(self) else 422 if self.body.get("error_type") == "validation" else 500
+        )
         self.status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), other)
 
 
@@ -246,7 +248,7 @@ class ReplyReader:
         told = chunk.get("detail") or chunk.get("message") if "choices" not in chunk else None
         failed = choice.get("finish_reason") == "error" and "The reply ended with an error."
         if error := chunk.get("error") or choice.get("error") or told or failed:
-            raise ServerError(error)
+            raise ServerError(error if isinstance(error, dict) else {**chunk, "message": error})
         self._read_usage(chunk.get("usage"))
         whole = None if "delta" in choice and self._texts else choice.get("message")
         said = choice.get("delta") or whole or {"content": choice.get("text")}

@@ -15,7 +15,6 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from app.api.asking.sse import STREAM_HEADERS
 from app.api.asking.streams import (
     GONE,
     collect_while_connected,
@@ -177,7 +176,7 @@ def _tell(body: CompletionRequest, told: str) -> Response:
         choices = [{**choice, "message": message}]
         return JSONResponse({**head, "object": "chat.completion", "choices": choices, "usage": usage})
     frame = encode_data({**head, "object": "chat.completion.chunk", "choices": [{**choice, "delta": message}]})
-    return Response(frame + END, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return Response(frame + END, media_type="text/event-stream")
 
 
 @router.post("/embeddings")

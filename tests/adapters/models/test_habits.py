@@ -174,6 +174,16 @@ async def test_thoughts_without_signs_that_never_end_are_no_reply() -> None:
             await call(model, "stream")
 
 
+async def test_a_refusal_that_nothing_helps_is_not_tried_again_in_every_way() -> None:
+    gone = Habit("gone", "", "", refuses=lambda body: "The model has been decommissioned.")
+    async with PROVIDER.open(3, habit=gone) as (server, _, model):
+        for _ in range(2):
+            server.requests.clear()
+            with pytest.raises(ModelError, match="decommissioned"):
+                await call(model, "stream")
+        assert len(server.requests) == 1
+
+
 _AZURE = "Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Retry after 0 seconds."
 
 
@@ -223,6 +233,9 @@ async def test_a_budget_that_is_used_up_is_asked_for_once(status: int, said: dic
         (400, [{"error": {"message": "Input data may contain inappropriate content."}}], ModelRefused, "refused", 1),
         (424, "Request failed during generation.", ModelUnavailable, "failed during generation", 3),
         (429, "No deployments available, try again in 60 seconds.", ModelUnavailable, "is busy", 1),
+        (400, "Range of input length should be [1, 30720]", ContextTooLong, "does not fit", 1),
+        (400, "The tokens in the prompt and completion must not exceed 8192", ContextTooLong, "does not fit", 3),
+        (429, "You have reached your weekly usage limit.", ModelError, "budget", 1),
         (404, "No models loaded.", ModelError, r"at this address: No models loaded\..*ends in /v1", 1),
         (405, "Method Not Allowed", ModelError, "usually ends in /v1", 1),
     ],
@@ -300,6 +313,19 @@ async def test_a_window_that_thoughts_fill_is_named() -> None:
     )  # fmt: skip
     async with PROVIDER.open(3, habit=small) as (_, _, model):
         with pytest.raises(ModelError, match=r"stopped by its server at 288 tokens.*OLLAMA_CONTEXT_LENGTH"):
+            await call(model, "stream")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"object": "error", "message": "Odd voice.", "code": 400},
+        {"error": "Input validation error: `top_p` must be > 0.0", "error_type": "validation"},
+    ],
+)
+async def test_an_error_that_stands_for_a_chunk_is_what_its_status_says(told: dict[str, Any]) -> None:
+    async with PROVIDER.open(3, send=lambda body: _send(*_OPENED, told)) as (_, _, model):
+        with pytest.raises(ModelError, match=r"did not accept the request: (Odd voice|Input validation)"):
             await call(model, "stream")
 
 
