@@ -108,7 +108,7 @@ async def test_firefox_asks_reads_adds_and_sets(site: str, tmp_path: Path) -> No
         await window.send(
             "input.setFiles", context=window.context, element={"sharedId": files["sharedId"]}, files=added
         )
-        await window.see("Ask this 1 file", ".left button")
+        await window.see("Ask this file", ".left button")
         await window.go(f"{site}/settings")
         await window.see("There is no key yet", ".note")
         assert window.errors == []

@@ -16,6 +16,10 @@ export function Library() {
   const library = useStore((state) => state.library);
   const chosen = useStore((state) => state.chosen);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
+  /** @param {string} path */
+  const folderName = (path) => path.split("/").at(-2) || "/";
+  // Where it lies is a matter of the server, unless two have one name.
+  const isAmbiguous = (path) => library?.folders.some((other) => other.path !== path && folderName(other.path) === folderName(path));
   return html`
     ${mayAdd && html`<button type="button" onClick=${pickFiles}>${icon("add")} ${phrase("library.add")}</button>`}
     <${Arriving} /><${Added} />
@@ -25,8 +29,8 @@ export function Library() {
       <ul class="list" aria-label=${phrase("library.folders")}>
         ${library.folders.map(({ path, documents }) => html`
           <li class="entry" key=${path}><button type="button" class="plain-button folder" onClick=${() => changeView({ folder: path })}>
-            <span class="entry-title"><bdi>${short(path.split("/").at(-2) || "/", 200)}</bdi></span>
-            <span class="soft">${[phrase("documents", { count: documents }), visible(path.slice(library.folder.length).replace(/\/?[^/]*\/$/, ""))].filter(Boolean).join(" · ")}</span></button></li>`)}
+            <span class="entry-title"><bdi>${short(folderName(path), 200)}</bdi></span>
+            <span class="soft">${[phrase("documents", { count: documents }), isAmbiguous(path) && visible(path.slice(library.folder.length).replace(/\/?[^/]*\/$/, ""))].filter(Boolean).join(" · ")}</span></button></li>`)}
       </ul>`}
     <ul class="list" aria-label=${phrase("library.documents")}>
       ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} />`)}

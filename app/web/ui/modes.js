@@ -11,6 +11,7 @@ export function Modes() {
   const mode = useStore((state) => state.mode);
   const modes = useStore((state) => state.modes);
   const assistants = useStore((state) => state.assistants);
+  const hasModel = useStore((state) => state.hasModel);
   const mayMake = useStore(({ caller }) => caller?.rights.includes("ingest"));
   const [facts, setFacts] = useState(/** @type {Record<string, ModeFacts>} */ ({}));
   const open = () => {
@@ -23,7 +24,7 @@ export function Modes() {
   /** @param {string} name @param {string} [about] */
   const choice = (name, about) => html`
     <button type="button" aria-current=${name === mode ? "true" : undefined} onClick=${() => setState({ mode: name })}>
-      <b>${visible(name)}</b> <span class="soft">${[visible(about ?? ""), explain(name, facts[name])].filter(Boolean).join(" ")}</span></button>`;
+      <b>${visible(name)}</b> <span class="soft">${[visible(about ?? ""), explain(name, facts[name], hasModel)].filter(Boolean).join(" ")}</span></button>`;
   return html`
     <${Menu} id="modes" label="${phrase("composer.mode")} ${visible(mode)}" look="quiet ${mode === "standard" ? "rare" : ""}" shown="${visible(mode)} ▾" onOpen=${open}>
       ${modes.map((name) => choice(name))}
@@ -35,9 +36,9 @@ export function Modes() {
 }
 
 /** What the mode does and what a question costs in it: as measured, else the most that it may; nothing where neither is
- * known. @param {string} name @param {ModeFacts | undefined} facts */
-function explain(name, facts) {
+ * known. @param {string} name @param {ModeFacts | undefined} facts @param {boolean} hasModel */
+function explain(name, facts, hasModel) {
   const cost = facts?.dollars ? phrase("modes.cost", { cost: dollars(facts.dollars) })
     : facts?.most_dollars ? phrase("modes.most", { cost: dollars(facts.most_dollars) }) : "";
-  return [texts[`modes.${name}`] ?? (facts?.verifies ? phrase("modes.verifies") : ""), cost].filter(Boolean).join(" ");
+  return [(!hasModel && texts[`modes.${name}_alone`]) || (texts[`modes.${name}`] ?? (facts?.verifies ? phrase("modes.verifies") : "")), cost].filter(Boolean).join(" ");
 }
