@@ -63,8 +63,8 @@ def read_whole(unit: Unit) -> str:
 
 def has_figure(question: str, text: str) -> bool:
     """Return True where the text has a figure that the question has not."""
-    own = _FIGURE.findall(question)
-    return any(figure not in own for figure in _FIGURE.findall(text, find_item(text)))
+    own = {figure.strip("v.,") for figure in _FIGURE.findall(question)}
+    return any(figure.strip("v.,") not in own for figure in _FIGURE.findall(text, find_item(text)))
 
 
 def judge_fit(question: str, quoted: Sequence[Unit], shares: Vector, units: Sequence[Unit] = ()) -> Fit:
