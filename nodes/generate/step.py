@@ -120,7 +120,7 @@ FUNCTIONS = ", what a function of another system returns ({names})"
 """Added while something may still be searched for, or looked up with tools."""
 
 _TAIL = 400
-_BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]]\s[^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\Z")
+_BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]] [^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\Z")
 """The end of a text that is none of a sentence, though sentences before it have ends. Short replies may have none."""
 
 _SURE, _PARTLY = 0.8, 0.6
@@ -379,7 +379,7 @@ async def _write_with_model(
     cuts += [warnings.ended.format(reason=used.ended) for used in context.ledger.usage if used.ended]
     if is_late:
         cuts.append(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
-    if not cuts and _BREAKS_OFF.search(tail.rstrip()):
+    if not cuts and _breaks_off(tail.rstrip()):
         cuts.append(warnings.ended.format(reason=f"… {' '.join(tail.split()[-3:])}"))
     for message in cuts:
         # The warning keeps the answer out of the cache.
@@ -403,6 +403,12 @@ async def _write_with_model(
     writer.write(closing)
     framing = Framing(opening=len(opening), closing=len(closing))
     return _Result(judge_answer(reasons), reasons, framing, prose.cites_itself)
+
+
+def _breaks_off(text: str) -> bool:
+    """Return True for a text that ends within a sentence. A name may end one without a full stop."""
+    end = _BREAKS_OFF.search(text)
+    return end is not None and not (len(words := end[0].split()) > 2 and words[-1].istitle())
 
 
 def _says_nothing(text: str) -> bool:

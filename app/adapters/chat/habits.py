@@ -72,7 +72,8 @@ _ELSEWHERE = (404, 405, 415, 501)
 _BREAKING = {*FORMATS, "tools"}
 """What some servers answer with status 500."""
 _FILTERED = re.compile(
-    r"content.?(filter|policy|management|exists.risk)|guardrail|moderation|\bflagged\b|inappropriate|inspection|high.risk",
+    r"content.?(filter|policy|management|exists.risk)|guardrail|(requires|blocked by) moderation|\bwas flagged\b"
+    r"|data.inspection|inappropriate content|considered high.risk",
     re.IGNORECASE,
 )
 _CRASHED = re.compile(
@@ -138,7 +139,7 @@ def is_spent(error: openai.APIStatusError) -> bool:
 def is_crash(error: openai.APIError) -> bool:
     """Return True where the error says that the server has broken down, for which nothing in the request is a reason
     except its length."""
-    return bool(_CRASHED.search(spell(error)))
+    return bool(_CRASHED.search(quote(error)))
 
 
 def is_filtered(error: openai.APIError) -> bool:
