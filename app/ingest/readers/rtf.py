@@ -64,10 +64,15 @@ _NUMBER = re.compile(r"\(?(\d{1,4})[.)]?")
 """Marker of an item; others that are no bullets have a figure or a sign behind a letter."""
 
 
+_TWICE = re.compile(rb"\{\\upr\s?\{[^{}]{0,2000}\}\{\\\*\\ud(\s?\{[^{}]{0,2000}\})\s?\}\}")
+"""Words in the old encoding, and again in Unicode."""
+
+
 def read_rtf(source: str, data: bytes) -> ParsedDocument:
     """Read an RTF document without page headers and footers, and without text that is hidden, white or of no size.
     Raises what `parse` does."""
     walk = Walk()
+    data = _TWICE.sub(rb"\1", data)
     tree = parse(_Writer(walk.assembly, data).write().encode(), "rtf")
     title = walk.name(tree["meta"])
     tree["meta"].pop("title", None)  # it stands above no text
