@@ -68,6 +68,7 @@ def test_names_that_would_be_mixed_up(tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         (["nothing-here"], "There is no set 'nothing-here'"),
+        (["@desk", "ours.jsonl"], "Ask sets that a workspace keeps by themselves."),
         (["nothing-here", "--profile", "brilliant"], "There is no profile 'brilliant'"),
         (["nothing-here", "--workspace", "no/such"], "cannot be the name of a workspace"),
         (["ours.jsonl", "-w", "w", "--out", __file__], "Reports cannot be written to"),

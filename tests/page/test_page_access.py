@@ -254,6 +254,8 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
     # What a question takes comes into sight with its first letter, or with the focus.
     mode, send = page.locator("[popovertarget=modes]"), page.locator("#send")
     await page.locator(".composer").get_by_role("button", name="Add files").wait_for()
+    in_sight = "(each) => each.filter((e) => e.checkVisibility({ opacityProperty: true })).length"
+    assert await page.locator("#app :is(a, button, textarea, select, summary)").evaluate_all(in_sight) <= 6
     for key, shown in (("Tab", "1"), ("Shift+Tab", "0"), ("q", "1")):
         await page.keyboard.press(key)
         await expect(mode).to_have_css("opacity", shown)
