@@ -107,7 +107,7 @@ async def test_arguments_and_judgements_are_no_longer_than_was_asked_for(
     "odd",
     [
         "<|channel|>" + "a" * 200_000, " " * 200_000, "<parameter=x>" * 20_000, "{" * 200_000, "<|a|> " * 40_000,
-        "</think>a" * 150_000,
+        "</think>, " * 150_000,
     ],
 )  # fmt: skip
 async def test_marks_are_found_in_time_in_proportion_to_the_text(odd: str) -> None:
