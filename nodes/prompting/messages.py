@@ -156,11 +156,13 @@ def list_pages(source: Source) -> list[int]:
 
 
 def show_turns(turns: Sequence[Turn], most: int) -> list[Message]:
-    """Return the last `most` turns as messages of user and assistant."""
+    """Return the last `most` turns as messages of user and assistant, without those that were stopped before a word:
+    many providers refuse an empty message of the assistant."""
     shown = turns[-most:] if most else []
     return [
         message
         for turn in shown
+        if turn["answer"].strip()
         for message in (
             Message("user", disarm(turn["question"])),
             Message("assistant", disarm(turn["answer"])),

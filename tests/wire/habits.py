@@ -108,6 +108,11 @@ def _write_call(form: str) -> Callable[[Json], Json]:
     return lambda message: {"role": "assistant", "content": written} if message.get("tool_calls") else message
 
 
+def _wants_thoughts(body: Json) -> str | None:
+    sent = [m.get("reasoning_content") for m in body["messages"] if m.get("tool_calls")]
+    return None if {*sent} <= {THOUGHT} else "The `reasoning_content` in the thinking mode must be passed back."
+
+
 def _has(body: Json, *keys: str) -> bool:
     return any(key in body for key in keys)
 
@@ -273,6 +278,13 @@ HABITS = (
         "NUL and half characters",
         "llama.cpp others",
         lines=lambda lines: [line.replace(b'"content": " six', b'"content": "\xe2\x82 six') for line in lines],
+    ),
+    Habit(
+        "thoughts-come-back",
+        "thoughts asked for with the calls that they led to",
+        "others",
+        refuses=_wants_thoughts,
+        message=lambda message: message | ({"reasoning_content": THOUGHT} if message.get("tool_calls") else {}),
     ),
     Habit(
         "reasoning_content",

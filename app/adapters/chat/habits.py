@@ -80,6 +80,8 @@ _CRASHED = re.compile(
     r"crash|out of memory|\boom\b|cuda error|(runner|process|worker).{0,40}(terminated|exited|died|no longer)",
     re.IGNORECASE,
 )
+_MOST_THOUGHTS, _LONGEST_THOUGHTS = 100, 20_000
+"""Replies whose thoughts are kept, and characters of each. Chosen: 2 MB at most, and longer than a run has calls."""
 _BROKEN = 3
 """Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
 
@@ -171,6 +173,10 @@ class Habits:
     """Tokens for thoughts."""
     opened: bool = False
     """True where replies begin within thoughts, because the tag that opens them stands in the prompt."""
+    recalls: bool = False
+    """True where the thoughts have to come back with the calls that they led to (DeepSeek, Kimi)."""
+    thoughts: dict[str, str] = field(default_factory=dict)
+    """Those of the last calls, by the id of the first call of a reply."""
     since: float = field(default_factory=time.monotonic)
 
     def fit(self, body: Body, without: AbstractSet[str], most: float) -> tuple[Body, set[str]]:
@@ -203,6 +209,13 @@ class Habits:
         for name in ("stream_options", "temperature", "reasoning_effort"):
             if name in without:
                 sent.pop(name, None)
+        if self.recalls:
+            sent["messages"] = [
+                {**m, "reasoning_content": self.thoughts.get(m["tool_calls"][0]["id"], "")}
+                if m.get("tool_calls")
+                else m
+                for m in sent["messages"]
+            ]
         if "tools" in without and "tools" in sent:
             sent["messages"] = _write_tools(sent["messages"], sent.pop("tools"))
         if "system" in without:
@@ -221,6 +234,20 @@ class Habits:
         self.thinks = self.thinks or "temperature" in left_out
         self.longest = max(self.longest, len(str(sent["messages"])))
         self.broken, self.hopeless = 0, ""
+
+    def note_calls(self, reply: Body) -> None:
+        """Keep the thoughts of a reply that calls functions: some servers want them back."""
+        message = reply["choices"][0]["message"]
+        if message["tool_calls"]:
+            thoughts = "".join(part.get("thinking", "") for part in message["content"])
+            self.thoughts[message["tool_calls"][0]["id"]] = thoughts[:_LONGEST_THOUGHTS]
+            while len(self.thoughts) > _MOST_THOUGHTS:
+                del self.thoughts[next(iter(self.thoughts))]
+
+    def learns_to_recall(self, error: openai.APIStatusError) -> bool:
+        """Return True where a refusal asks for the thoughts for the first time."""
+        before, self.recalls = self.recalls, self.recalls or "reasoning_content" in spell(error)
+        return self.recalls and not before
 
     def is_refusal(self, error: openai.APIStatusError, used: AbstractSet[str], tried: AbstractSet[str]) -> bool:
         """Return True where the request may be answered without something that is in it."""

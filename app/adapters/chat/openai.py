@@ -292,6 +292,8 @@ class _Completions:
                 if smaller := find_smaller(error, sent, wanted):
                     most = smaller
                     continue
+                if habits.learns_to_recall(error):
+                    continue
                 following = habits.find_next(error, used, tried) if habits.is_refusal(error, used, tried) else None
                 first = first or error
                 if following is None:
@@ -305,6 +307,8 @@ class _Completions:
                 last = error.message
                 continue
             habits.note_reply(sent, used, set(left_out))
+            if isinstance(reply, dict):
+                habits.note_calls(reply)
             return _Answer(response, reader, reply)
 
     def learn(self, reader: ReplyReader, body: dict[str, Any]) -> bool:

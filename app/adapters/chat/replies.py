@@ -34,6 +34,8 @@ _KNOWN = ("prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
 """Fields of the count of cached tokens of DeepSeek, Moonshot, and gateways to Anthropic."""
 _LONGEST_MARK = 200
 """Characters at the end of a text among which an unfinished mark, or the end of a template, is looked for."""
+_FAILED = ("error", "abort", "aborted", "cancelled")
+"""Ends of a reply that its server broke off, of vLLM and SGLang among others."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of thoughts, of which some servers send two with the same text."""
 _SIGN = r"<\|[\w\"/.-]{1,40}\|?>|<\w{2,40}\|>|</?｜[^<>]{1,80}>"
@@ -246,7 +248,7 @@ class ReplyReader:
         choice: Any = next(iter(choices), None) if isinstance(choices, list) else None
         choice = choice if isinstance(choice, dict) else {}
         told = chunk.get("detail") or chunk.get("message") if "choices" not in chunk else None
-        failed = choice.get("finish_reason") == "error" and "The reply ended with an error."
+        failed = choice.get("finish_reason") in _FAILED and "The reply ended with an error."
         if error := chunk.get("error") or choice.get("error") or told or failed:
             raise ServerError(error if isinstance(error, dict) else {**chunk, "message": error})
         self._read_usage(chunk.get("usage"))

@@ -109,6 +109,7 @@ async def test_what_was_learnt_is_forgotten_after_a_day(monkeypatch: pytest.Monk
         (Habit("error", "", "", body=lambda body: {"error": {"message": "Quota exceeded", "code": 402}}), ModelError),
         (Habit("busy", "", "", body=lambda body: {"error": "overloaded"}), ModelUnavailable),
         (Habit("partial", "", "", finish=lambda body, finish: "error"), ModelUnavailable),
+        (Habit("aborted", "", "", finish=lambda body, finish: "abort"), ModelUnavailable),
         (Habit("page", "", "", body=lambda body: "<html>Sign in</html>"), ModelError),
         (Habit("sensitive", "", "", finish=lambda body, finish: "sensitive"), ModelRefused),
         (Habit("no-path", "", "", body=lambda body: {"error": "Unexpected endpoint or method. (POST)"}), ModelError),

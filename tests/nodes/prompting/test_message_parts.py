@@ -76,6 +76,7 @@ def test_the_last_turns_are_shown() -> None:
         Message("user", "q3"), Message("assistant", "‹source> 3"),
     ]  # fmt: skip
     assert show_turns(turns, 0) == []
+    assert show_turns([*turns, turns[-1] | {"answer": ""}], 1) == []
 
 
 @pytest.mark.parametrize(("budget", "kept"), [(0, 1), (5, 1), (9, 1), (10, 2), (14, 2), (15, 3), (99, 3)])
