@@ -11,7 +11,7 @@ from app.ingest.readers.assembly import Assembly, clean, name_title, squeeze
 from app.ingest.readers.grids import add_grid, check_cells
 from domain.documents import ParsedDocument
 
-_DELIMITERS = ",;\t|"
+_DELIMITERS = ",;\t|^~"
 _SAMPLE = 50
 """Lines from which the delimiter is told."""
 _WIDEST = 100
@@ -44,7 +44,7 @@ def _read_rows(text: str) -> list[list[str]]:
     plain = partial(_parse, text, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     for escape in (None, "\\"):
         try:
-            rows = _parse(text, delimiter=delimiter, strict=True, escapechar=escape)
+            rows = _parse(text, delimiter=delimiter, strict=True, escapechar=escape, skipinitialspace=True)
         except csv.Error:
             continue
         # Lines of a cell, or rows between a quote that is a letter and another that is one?
@@ -99,7 +99,7 @@ def _find_delimiter(text: str) -> str:
             break
 
     def rank(delimiter: str) -> tuple[int, int]:
-        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True)]
         usual = max(set(widths), key=widths.count, default=0)
         return (widths.count(usual) if usual > 1 else 0), usual
 

@@ -23,7 +23,7 @@ MAX_CHAPTERS = 5000
 
 _NAME = "EPUB file"
 _DC = "{http://purl.org/dc/elements/1.1/}"
-_CHAPTER_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+_CHAPTER_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _EMPTY = re.compile(r"<(title|script|style|a|span|div|p|i|b|em|strong|h[1-6]|td|th|li)\b([^<>]*)/>", re.IGNORECASE)
 """Elements that XML may close at once and HTML may not, such as an anchor. An HTML parser would take all that follows
 for their content."""

@@ -47,6 +47,7 @@ _SMALLEST = 1.0
 _COLORS = frozenset({"transparent", "#ffffff", ""})
 """Backgrounds on which white letters cannot be seen."""
 _REPEATED = f"{_TABLE}number-columns-repeated"
+_VALUES = ("string-", "date-", "time-", "boolean-", "")
 _START = f"{_TEXT}start-value"
 _MOST_REPEATS = 100
 """Largest number of times that a cell, row or space is repeated. Sheets state thousands for empty ones."""
@@ -189,7 +190,7 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
                 continue
             cells: list[str] = []
             for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-                shown = squeeze(" ".join(map(_read_words, cell.iterchildren(f"{_TEXT}p"))))
+                shown = squeeze(" ".join(map(_read_words, cell.iterchildren(f"{_TEXT}p")))) or _read_value(cell)
                 times = _read_number(cell, _REPEATED)
                 check_cells(count + times if shown else 0)
                 for _ in range(times if shown else min(times, _MOST_REPEATS)):
@@ -213,12 +214,19 @@ def _add_sheets(assembly: Assembly, body: etree._Element) -> None:
         add_grid(assembly, [[*cells[:width], *[""] * (width - len(cells))] for cells in rows])
 
 
+def _read_value(cell: etree._Element) -> str:
+    """Return the value of a cell that does not say how it shows it, as programs write that are no office."""
+    return next(filter(None, (cell.get(f"{_OFFICE}{name}value", "") for name in _VALUES)), "")
+
+
 def _read_words(element: etree._Element) -> str:
-    """Return the words of an element, with blanks that have elements of their own."""
+    """Return the words of an element, with blanks that have elements of their own, and between paragraphs."""
     if next(element.iter(*_BLANKS), None) is not None:
         element = deepcopy(element)
         for blank in element.iter(*_BLANKS):
             blank.text = " "
+    if paragraphs := [*element.iterdescendants(f"{_TEXT}p")]:
+        return " ".join(map(_read_words, paragraphs))
     return "".join(map(str, element.itertext()))
 
 

@@ -243,7 +243,10 @@ class Walk:
             is_head &= bool(line.strip()) or not lines
             fenced = _ASCIIDOC_FENCE.fullmatch(line)
             if fence or fenced:
+                is_comment = (fence or line).startswith("/")
                 fence = fence if not fenced else "" if fence == line.rstrip() else fence or line.rstrip()
+                if is_comment:
+                    continue
             elif line.startswith(":") and (attribute := _ASCIIDOC_ATTRIBUTE.fullmatch(line)):
                 if line.endswith(" \\"):
                     pending = line[:-1]
@@ -260,7 +263,9 @@ class Walk:
                 line = _resolve(line, values)
             lines.append(line)
         closing = "```" if fence.startswith("```") else fence
-        return "\n".join([*lines, *([pending] if pending else []), *([closing] if closing else [])])
+        return "\n".join(
+            [*lines, *([pending] if pending else []), *([closing] if closing and closing[0] != "/" else [])]
+        )
 
     def read(self, tree: Node, source: str, title: str | None = None) -> ParsedDocument:
         """Return the document that the tree is of. `title` names it where that stands outside the tree."""
@@ -405,8 +410,8 @@ class Walk:
                 return BREAK
             case (("Emph" | "Strong" | "Underline" | "SmallCaps"), inlines):
                 return self.spell(inlines)
-            case "Cite", (_, inlines):
-                return self.spell(inlines)
+            case "Cite", (works, inlines):
+                return self.spell(inlines) or f"[{', '.join(work['citationId'] for work in works)}]"
             case "Span", ((_, classes, _), inlines):
                 return next((MARKS[name] for name in classes if name in MARKS), str)(self.spell(inlines))
             case "Quoted", (kind, inlines):

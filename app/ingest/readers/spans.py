@@ -88,3 +88,4 @@ class Rows:
             if rows > 1:
                 self._spanned[len(self._row)] = rows - 1, text
             self._row.append(text)
+            self._cells += 1

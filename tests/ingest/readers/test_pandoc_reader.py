@@ -170,6 +170,9 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
             'Dry.\n\n.. csv-table::\n\n   A 1" long, 2\n   "B" c, 3\n\nWet.',
             "",
         ),
+        ("a.wiki", "{|\n! A !! B\n|-\n| rowspan=2 | 1 || 2\n|-\n| 3\n|}\n", "A | B\n--- | ---\n1 | 2\n1 | 3", ""),
+        ("a.adoc", "Dry.\n\n////\n= No\n////\n\nWet.\n\n////\nnever closed\n", "Dry.\n\nWet.", ""),
+        ("a.tex", "Dry \\cite{knuth,lamport}.", "Dry [knuth, lamport].", ""),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
         ("a.org", "* Rinse\n  DEADLINE: <2024-05-01 Wed>\n", "# Rinse\n\nDEADLINE: <2024-05-01 Wed>", ""),
         (
