@@ -123,10 +123,11 @@ def describe_foreign(data: bytes) -> str | None:
 
 
 def is_binary(text: str) -> bool:
-    """True for decoded bytes that are not text: they hold zero characters or many control characters."""
+    """True for decoded bytes that are not text: they hold many zero or control characters. A text may be padded."""
+    text = text.rstrip("\0")
     start = text[:65536]
     controls = sum(1 for character in start if character < " " and character not in "\t\n\r\f\v\b\x1b")
-    return "\0" in text or controls * 50 > len(start)
+    return text.count("\0") * 50 > len(text) or controls * 50 > len(start)
 
 
 def _list_parts(data: bytes) -> frozenset[str] | None:

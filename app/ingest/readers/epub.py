@@ -42,12 +42,14 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
         pages: dict[str, LexborHTMLParser] = {}
         chapters, others = _list_chapters(package, posixpath.dirname(path))
         linked = {*map(posixpath.basename, chapters)}
+        names = {name.lower(): name for name in archive.namelist()}
         for chapter in (*chapters, *others):
             if posixpath.basename(chapter) not in linked:
                 assembly.skip("file", f"{posixpath.basename(chapter)}, to which nothing leads")
                 continue
             try:
-                page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, chapter, _NAME)))
+                name = chapter if chapter in archive.NameToInfo else names.get(chapter.lower(), chapter)
+                page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, name, _NAME)))
             except UnreadableDocument:
                 assembly.skip("file", f"{posixpath.basename(chapter)}, which is damaged or missing")
                 continue

@@ -36,6 +36,8 @@ _COMMENT = re.compile(r"[ \t]*+#(?!#*+[ \t]*+$)")
 _SETTING = re.compile(r"\s*+(?:[$>\[{}<]\s*+\S|[\w.-]++[ \t]*+=)")
 _SETTING_ENDS = (";", "{", "}", "\\")
 _GRID_RULE = re.compile(r"(?=.*?(?:--|==))[-=+|: \t]+")
+_BOX = str.maketrans(dict.fromkeys("│║┃", " | ") | dict.fromkeys("─═━", "-") | dict.fromkeys("┌┬┐├┼┤└┴┘╔╦╗╠╬╣╚╩╝", "+"))
+"""Lines of boxes, as consoles draw them, by those of tables drawn with ASCII."""
 _RULE = re.compile(r"[ \t]*([-=_*~+])\1{9,}[ \t]*")
 """What sets a block off from the text around it."""
 _NUMBER = re.compile(r"\d{1,9}")
@@ -146,6 +148,7 @@ def _is_apart(block: Sequence[str], place: int) -> bool:
 def _read_grid(block: Sequence[str]) -> list[list[str]]:
     """Return the rows of a table that is drawn with characters, the first of which is its header; none for a block that
     is no such table. Where each row is ruled off, it may have several lines."""
+    block = [line.translate(_BOX).strip() for line in block]
     rules = [place for place, line in enumerate(block) if _GRID_RULE.fullmatch(line)]
     if not any("+" in block[place] for place in rules) or not all(
         "|" in line or place in rules for place, line in enumerate(block)

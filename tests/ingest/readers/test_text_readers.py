@@ -519,6 +519,8 @@ Pump        40      2
 
 
 def test_lines_of_plain_text_that_are_lines_stay_lines() -> None:
+    boxes = "Pumps\n\n┌────┬────┐\n│Name│Flow│\n├────┼────┤\n│Alba│ 3  │\n└────┴────┘\n\nDry.\n" + "\0" * 99
+    assert read_document("a.txt", boxes.encode()).text == "Pumps\n\nName | Flow\n--- | ---\nAlba | 3\n\nDry."
     assert read_document("setup.txt", SETUP.encode()).text.split("\n\n") == [
         "To enable the cache, put this into the file gateway.conf and restart the service afterwards so that it is read "
         "anew:",
