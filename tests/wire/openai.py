@@ -20,7 +20,6 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
-from itertools import cycle, islice
 from typing import Any, Literal, get_args
 
 import uvicorn
@@ -314,7 +313,8 @@ class _Reply:
 
     def repeat(self, length: int) -> None:
         if length:
-            self.tokens = list(islice(cycle([*self.tokens, " "]), length))
+            # Whole copies: a text that breaks off within a sentence is told as cut.
+            self.tokens = [*self.tokens, " "] * max(1, length // (len(self.tokens) + 1))
 
     def usage(self) -> Json:
         written = _TOKENS.count(self.text)
