@@ -651,6 +651,8 @@ def test_footers_and_links_to_the_pages_around_are_left_out() -> None:
 def test_a_main_part_that_is_hidden_or_not_the_only_one_is_no_border() -> None:
     assert read_document("a.html", b"<div hidden><main>Orders.</main></div><p>Seen.").text == "Seen."
     assert read_document("a.html", b"<main>One.</main><main>Two.</main><p>Three.").text == "One.\n\nTwo.\n\nThree."
+    placeholder = "<main>Loading</main><p>" + "The last ferry leaves at ten. " * 4
+    assert "ferry" in read_document("a.html", placeholder.encode()).text
     links = b'<ul><li><a href="#a">Doors</a> close at ten.</li><li><a href="b.html">Windows</a></li></ul>'
     assert "close at ten" in read_document("a.html", links).text
 

@@ -376,15 +376,18 @@ def test_what_forms_and_fonts_of_symbols_show_is_text(inner: str, text: str) -> 
 
 def test_signs_of_unknown_fonts_are_counted_and_prompts_of_forms_are_left_out() -> None:
     document = Document()
-    prompt = "<w:sdtPr><w:showingPlcHdr/></w:sdtPr><w:sdtContent><w:r><w:t>Choose</w:t></w:r></w:sdtContent>"
+    prompt = "<w:sdtPr><w:showingPlcHdr{}/></w:sdtPr><w:sdtContent>{}</w:sdtContent>"
+    run, filled = "<w:r><w:t>Choose</w:t></w:r>", prompt.format(' w:val="0"', "<w:r><w:t> of 3</w:t></w:r>")
     insert(
         document,
-        f'<w:p><w:r><w:t>Ward</w:t><w:sym w:font="Webdings" w:char="F050"/></w:r><w:sdt>{prompt}</w:sdt></w:p>',
+        f'<w:p><w:r><w:t>Ward</w:t><w:sym w:font="Webdings" w:char="F050"/></w:r>'
+        f"<w:sdt>{prompt.format('', run)}</w:sdt><w:sdt>{filled}</w:sdt></w:p>",
     )
+    insert(document, f"<w:sdt>{prompt.format('', f'<w:p>{run}{run}</w:p>')}</w:sdt>")
     parsed = read(document)
     assert (parsed.text, name_unread(parsed.unread)) == (
-        "Ward\uf050[…]",
-        "1 font (signs of Webdings), 1 form field (not filled in)",
+        "Ward\uf050[…] of 3\n\n[…]",
+        "2 form fields (not filled in), 1 font (signs of Webdings)",
     )
 
 

@@ -57,6 +57,8 @@ _MOST_AROUND = 50
 """Elements around another that are looked at."""
 _MOST_BETWEEN = 5
 """Elements around tabs in which their panels are looked for."""
+_MAIN_SHARE = 0.1
+"""Share of a page's letters outside links that its main part has at least. Chosen."""
 _MOST_MAINS = 8
 """Main parts of a page that are looked at: a page has one, or shows one of several."""
 # fmt: off
@@ -136,10 +138,13 @@ class Page:
         self._names |= {node.mem_id: "pre" for node in tree.css("code:has(br)")}
 
     def find_root(self) -> LexborNode | None:
-        """Return the page's main part, or its body where it names none that is seen, or several."""
+        """Return the page's main part, or its body where it names none that is seen, or several, or one with hardly
+        anything in it: a script was to fill that."""
         mains = self._tree.css("main, [role=main]")[:_MOST_MAINS]
         seen = [each for each in mains if not any(self.is_around(on) or self.hides(on) for on in _list_around(each))]
-        return seen[0] if len(seen) == 1 else self._tree.body
+        body = self._tree.body
+        is_full = len(seen) == 1 and body is not None and _count_prose(seen[0]) > _MAIN_SHARE * _count_prose(body)
+        return seen[0] if is_full else body
 
     def name(self, node: LexborNode) -> str:
         """Return the name of the element, or of that which its role makes it."""
@@ -233,6 +238,10 @@ def is_permalink(node: LexborNode) -> bool:
     """Return True for a link within the page that is the sign beside a heading, such as "¶", or leads to the top."""
     address, sign = node.attributes.get("href") or "", node.text().strip()
     return bool(sign) and address[:1] == "#" and (address in _TOPS or not any(map(str.isalnum, sign)))
+
+
+def _count_prose(node: LexborNode) -> int:
+    return count_letters(node) - sum(map(count_letters, node.css("script, style, noscript, a:not(noscript *)")))
 
 
 def count_letters(node: LexborNode) -> int:

@@ -16,11 +16,12 @@ from app.ingest.readers.equations import read_equations
 from app.ingest.readers.grids import check_cells, has_header
 from app.ingest.readers.office import open_office, skip_parts
 from app.ingest.readers.word.numbering import Number, Numbering
-from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold, qn, read_value
+from app.ingest.readers.word.words import FALLBACK, WordReader, find_looks, has_shading, is_bold, is_on, qn, read_value
 from domain.documents import ParsedDocument
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
+_BLANK = "[…]"
 _CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _AGAIN = frozenset({FALLBACK, qn("w:moveFrom")})
@@ -43,6 +44,7 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     document = Document(io.BytesIO(data))
     _join_paragraphs(document.element.body)
     reader = _Reader(document)
+    reader.blank_prompts()
     for part in (document.element.body, *reader.notes.values()):
         reader.assembly.expect(_read_all(part))
     reader.read_edges("header")
@@ -73,6 +75,16 @@ class _Reader:
         self._has_headings = any(self._styles.find_level(each, self._styles.find(each)) for each in paragraphs)
         background = document.element.find(qn("w:background"))
         self._on_white = background is None or background.get(qn("w:color"), "FFFFFF").upper() in ("FFFFFF", "AUTO")
+
+    def blank_prompts(self) -> None:
+        """Show a sign in place of what says what is to be filled in."""
+        for control in self._document.element.body.iter(qn("w:sdt")):
+            texts = [text for text in control.iter(qn("w:t")) if (text.text or "").strip()]
+            if texts and texts[0].text != _BLANK and is_on(control.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}")):
+                self.assembly.skip("form field", "not filled in")
+                for text in texts:
+                    text.text = ""
+                texts[0].text = _BLANK
 
     def read(self) -> None:
         self._add_blocks(self._document.element.body)

@@ -115,11 +115,6 @@ class WordReader:
                 words.append((frozenset(), self._spell_note(tag, node.get(qn("w:id"), ""))))
             elif tag == EQUATION:
                 words.append((frozenset(), self._equations.get(node, "")))
-            elif tag == qn("w:sdt") and node.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}") is not None:
-                # Says what is to be filled in.
-                self._assembly.pass_over("".join(t.text or "" for t in node.iter(qn("w:t"))))
-                self._assembly.skip("form field", "not filled in")
-                words.append((looks, "[…]"))
             else:
                 self._collect(node, words, looks, on_white)
 
@@ -163,7 +158,7 @@ def find_looks(properties: Any, looks: Looks) -> Looks:
     """Return how words with these properties look that without them look so."""
     for each in properties:
         if look := _SWITCHES.get(each.tag):
-            looks = looks | {look} if _is_on(each) else looks - {look}
+            looks = looks | {look} if is_on(each) else looks - {look}
         elif each.tag == qn("w:vertAlign"):
             looks = looks - {"sup", "sub"} | {*filter(None, [_RAISED.get(each.get(qn("w:val"), ""))])}
     return looks
@@ -172,7 +167,7 @@ def find_looks(properties: Any, looks: Looks) -> Looks:
 def is_bold(element: Any) -> bool:
     """Return True if all words in it are set in bold by themselves, not by a style."""
     bold = [
-        _is_on(run.find(f"{qn('w:rPr')}/{qn('w:b')}"))
+        is_on(run.find(f"{qn('w:rPr')}/{qn('w:b')}"))
         for run in element.iter(qn("w:r"))
         if any((t.text or "").strip() for t in run.iterchildren(qn("w:t")))
     ]
@@ -190,7 +185,7 @@ def _read_field(begin: Any) -> str:
     box, choices = next(begin.iter(qn("w:checkBox")), None), next(begin.iter(qn("w:ddList")), None)
     if box is not None:
         ticked = box.find(qn("w:checked"))
-        return "☒" if _is_on(box.find(qn("w:default")) if ticked is None else ticked) else "☐"
+        return "☒" if is_on(box.find(qn("w:default")) if ticked is None else ticked) else "☐"
     if choices is None:
         return ""
     entries = [each.get(qn("w:val"), "") for each in choices.iter(qn("w:listEntry"))]
@@ -208,7 +203,8 @@ def _find_font(run: Any) -> str:
     return "" if fonts is None else str(fonts.get(qn("w:ascii"), ""))
 
 
-def _is_on(switch: Any) -> bool:
+def is_on(switch: Any) -> bool:
+    """Return True for an element that is there and does not say that it is off."""
     return switch is not None and str(switch.get(qn("w:val"), "1")).lower() not in _OFF
 
 
