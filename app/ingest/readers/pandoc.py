@@ -74,6 +74,13 @@ _ASCIIDOC_SET = frozenset({"asciidoctor", "backend-html5", "basebackend-html"})
 _ASCIIDOC_ATTRIBUTE = re.compile(r":(!?)([\w-]+)(!?):[ \t]*(.*)")
 _ASCIIDOC_REFERENCE = re.compile(r"(?<!\\)\{([\w-]+)\}")
 _ASCIIDOC_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|```\w*)[ \t]*")
+_ASCIIDOC_TABLE = re.compile(r"(?:^\[([^\n]*)\]\n)?^(\|={3,}\n)(.*?)^\2", re.MULTILINE | re.DOTALL)
+_ASCIIDOC_CELL = re.compile(
+    r"(?:^|(?<=\s))(?:(\d{1,2})(\*)|(\d{1,2})?(?:\.(\d{1,3}))?\+)?([<^>.]{0,4}[a-z]?)(?<!\\)\|", re.MULTILINE
+)
+_ASCIIDOC_COLUMNS = re.compile(r"cols=\"?([^\"\]]+)")
+_MOST_COLUMNS, _MOST_SPREAD = 100, 100_000
+"""Limits of a table whose cells are spread, against files that were made to grow."""
 _LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
 _LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
 _SKIPPED = re.compile(r"Skipped '(.{0,500}?)' at")
@@ -88,7 +95,7 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
     text = walk.leave_out_files(clean(decode(data)), dialect)
     match dialect:
         case "asciidoc":
-            text = walk.leave_out_branches(text)
+            text = _ASCIIDOC_TABLE.sub(_spread_cells, walk.leave_out_branches(text))
         case "latex":
             text = _LATEX_TABLE.sub(r"\\\1{tabular}", text)
             text = _LATEX_TABS.sub(lambda tabs: re.sub(r"\\[=>]", " ", tabs[0]), text)
@@ -116,6 +123,35 @@ def _close_tables(text: str) -> str:
         opened = max(0, opened + (start == "{|") - (start == "|}")) if start != "==" else 0
         lines.append(line)
     return "\n".join(lines[:-1])
+
+
+def _spread_cells(table: re.Match[str]) -> str:
+    """Return a table of AsciiDoc with what stands in cells that span rows repeated in each, which pandoc shifts. A
+    table without such cells stays as it is."""
+    found = [*_ASCIIDOC_CELL.finditer(table[3])]
+    if not any(cell[4] for cell in found):
+        return table[0]
+    ends = [*(cell.start() for cell in found[1:]), len(table[3])]
+    cells = [(cell, table[3][cell.end() : end]) for cell, end in zip(found, ends, strict=True)]
+    first = next((at for at, (_, text) in enumerate(cells, 1) if "\n" in text), len(cells))
+    stated = _ASCIIDOC_COLUMNS.search(table[1] or "")
+    counts = [int(each[1] or 1) for each in re.finditer(r"(?:(\d{1,2})\*)?[^,;]+", stated[1] if stated else "")]
+    columns = min(sum(counts) or sum(int(cell[1] or cell[3] or 1) for cell, _ in cells[:first]), _MOST_COLUMNS)
+    if sum(int(cell[1] or 1) * int(cell[3] or 1) * int(cell[4] or 1) for cell in found) > _MOST_SPREAD:
+        return table[0]
+    rows: dict[tuple[int, int], str] = {}
+    row = column = 0
+    for cell, text in cells:
+        for _ in range(int(cell[1] or 1) if cell[2] else 1):
+            while (row, column) in rows:
+                row, column = (row, column + 1) if column + 1 < columns else (row + 1, 0)
+            for down in range(int(cell[4] or 1)):
+                for across in range(int(cell[3] or 1)):
+                    rows[row + down, column + across] = f"{cell[5]}|{text.strip()}"
+    lines = [" ".join(rows.get((y, x), "|") for x in range(columns)) for y in range(max(rows)[0] + 1)]
+    head = "\n\n" if "\n\n" in cells[first - 1][1] else "\n"
+    written = head.join([lines[0], "\n".join(lines[1:])])
+    return f"{table[0][: table.start(3) - table.start()]}{written}\n{table[2]}"
 
 
 def read_as_plain(source: str, data: bytes, dialect: str, error: UnreadableDocument) -> ParsedDocument:

@@ -171,6 +171,12 @@ def test_a_notebook_shows_tables_and_words_of_outputs_and_counts_pictures() -> N
             "",
         ),
         ("a.wiki", "{|\n! A !! B\n|-\n| rowspan=2 | 1 || 2\n|-\n| 3\n|}\n", "A | B\n--- | ---\n1 | 2\n1 | 3", ""),
+        (
+            "a.adoc",
+            "|===\n|Shift |Who |No\n\n.2+|Night |Ilse |311\n|Otto |312\n2+|Day |313\n|===\n",
+            "Shift | Who | No\n--- | --- | ---\nNight | Ilse | 311\nNight | Otto | 312\nDay | Day | 313",
+            "",
+        ),
         ("a.adoc", "Dry.\n\n////\n= No\n////\n\nWet.\n\n////\nnever closed\n", "Dry.\n\nWet.", ""),
         ("a.tex", "Dry \\cite{knuth,lamport}.", "Dry [knuth, lamport].", ""),
         ("a.org", '#+include: "b.org" src\nDry.\n', "Dry.", "1 file (b.org)"),
