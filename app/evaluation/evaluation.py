@@ -7,7 +7,7 @@ from functools import partial
 
 from app.evaluation.asking import Asking, Outcome
 from app.evaluation.scoring import Metrics, score
-from app.evaluation.sets import EvaluationSet
+from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.shelf import Shelf, find_shelf, open_shelf
 from app.support.cases import work_through
 from app.wiring.services import Services
@@ -50,6 +50,8 @@ class Options:
     """Ask this workspace instead of one made for the set."""
     keep: bool = False
     """Keep the workspace that was made, for the next run."""
+    note: Callable[[Outcome], object] = lambda outcome: None
+    """Called with each outcome as it comes."""
 
 
 async def evaluate(
@@ -72,7 +74,7 @@ async def evaluate(
             for profile in profiles:
                 asking = Asking(services, profile, shelf)
                 workers = 1 if services.models.chat == Models() else AT_ONCE
-                results.append(await _ask(each, profile.name, asking, workers, progress))
+                results.append(await _ask(each, profile.name, asking, workers, progress, options))
         kept = shelf.workspace_id if options.keep and options.workspace is None else None
         evaluated.append(Evaluated(each, results, kept))
     return evaluated
@@ -87,10 +89,17 @@ async def _open(
     return open_shelf(services, each, keep=options.keep, progress=partial(progress, f"{each.name}: libraries"))
 
 
-async def _ask(each: EvaluationSet, profile: str, asking: Asking, workers: int, progress: Progress) -> Result:
+async def _ask(
+    each: EvaluationSet, profile: str, asking: Asking, workers: int, progress: Progress, options: Options
+) -> Result:
+    async def ask(question: Question) -> Outcome:
+        outcome = await asking.ask(question)
+        options.note(outcome)
+        return outcome
+
     outcomes = await work_through(
         {question.id: question for question in each.questions},
-        asking.ask,
+        ask,
         at_once=workers,
         report=partial(progress, f"{each.name}: {profile}"),
     )

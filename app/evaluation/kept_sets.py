@@ -36,15 +36,16 @@ def as_evaluation(found: QuestionSet, limit: int | None = None) -> EvaluationSet
 async def ask_set(
     services: Services, workspace_id: str, name: str, profile: Profile, caller: Caller, progress: Progress
 ) -> SetRun:
-    """Ask a set in one profile. It counts as one of the caller's runs.
+    """Ask a set in one profile. It counts as one of the caller's runs, and each answer as soon as it is there.
 
     Raises `UnknownSet`, `SetError`, `Saturated`, `TooManyRuns`, `BudgetSpent` and what `evaluate` raises.
     """
     found = as_evaluation(await find_set(services.sets, workspace_id, name))
-    async with services.make_debugger().count(caller) as used:
-        [evaluated] = await evaluate(services, [found], [profile], Options(workspace_id), progress)
-        [result] = evaluated.results
-        used.extend(ModelUsage("", each.tokens, 0, each.cost) for each in result.outcomes.values())
+    debugger = services.make_debugger()
+    debugger.check_room()
+    async with debugger.count(caller) as used:
+        options = Options(workspace_id, note=lambda each: used.append(ModelUsage("", each.tokens, 0, each.cost)))
+        [evaluated] = await evaluate(services, [found], [profile], options, progress)
     [run] = await keep_result(services, workspace_id, evaluated)
     return run
 

@@ -173,6 +173,10 @@ class Debugger:
                 async for event in events:
                     yield cast(Progress | Reported, event)
 
+    def check_room(self) -> None:
+        """Raise `Saturated` where the process has no room for another run."""
+        self._parts.admission.check()
+
     @asynccontextmanager
     async def count(self, caller: Caller) -> AsyncIterator[list[ModelUsage]]:
         """Count one of the caller's runs, and what it adds to the list of what models used.

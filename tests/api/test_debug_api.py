@@ -13,7 +13,7 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from app.workbench.fleet.fleet import make_variant
-from askgraph import AsyncClient, InputError, NotFound
+from askgraph import AsyncClient, InputError, NotFound, Unavailable
 from domain.history.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, list_thread, with_models
@@ -113,6 +113,10 @@ async def test_a_set_of_questions_is_kept_asked_and_remembered(services: Service
         assert kept.runs == [result]
         with pytest.raises(InputError, match="no mode"):
             await python.run_set("held", mode="none")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(services.admission, "most", 0)
+            with pytest.raises(Unavailable):
+                await python.run_set("held")
         for run, status in ((done["run_id"], 204), (done["run_id"], 404), (other["run_id"], 204)):
             gone = await client.delete(f"/api/sets/held/questions/{run}")
             assert gone.status_code == status

@@ -101,6 +101,10 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await services.runs.thread_store.rename(Scope("default"), thread_id, quoted)
     await services.runs.client_threads.note("default", thread_id, {"about": quoted})
     await services.sets.put("default", "desk", SetQuestion(first["run_id"], QUESTION, [quoted], True))
+    # A set knows what its question was answered from, also when the run is gone.
+    await services.sets.put("default", "old", SetQuestion(first["run_id"], QUESTION, [quoted], True))
+    async with open_session(cast(Any, services.runs.eraser)._pool, ALL_WORKSPACES) as session:
+        await session.execute("UPDATE set_questions SET id = 'gone' WHERE set_name = 'old'")
     before = await dump(services)
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
     assert held >= {

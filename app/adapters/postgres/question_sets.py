@@ -24,8 +24,11 @@ _LIST_RUNS: LiteralString = """
 """
 
 _PUT: LiteralString = f"""
-    INSERT INTO set_questions (workspace_id, set_name, id, question, answers, answerable)
-    SELECT %(workspace_id)s, %(name)s, %(id)s, %(question)s, %(answers)s, %(answerable)s
+    INSERT INTO set_questions (workspace_id, set_name, id, question, answers, answerable, document_ids)
+    SELECT %(workspace_id)s, %(name)s, %(id)s, %(question)s, %(answers)s, %(answerable)s, ARRAY(
+        SELECT DISTINCT document_id FROM run_documents
+        WHERE workspace_id = %(workspace_id)s AND run_id = %(id)s AND shown
+    )
     WHERE (SELECT count(*) FROM set_questions WHERE {_OF_SET} AND id <> %(id)s) < %(most)s
         AND (
             SELECT count(DISTINCT set_name) FROM set_questions

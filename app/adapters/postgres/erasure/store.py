@@ -156,7 +156,9 @@ _BLANK: Mapping[str, LiteralString] = {
     "feedback": """
         UPDATE feedback SET comment = %(erased)s
         WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(told)s) AND comment <> ''""",
-    "set_questions": "DELETE FROM set_questions WHERE workspace_id = %(workspace_id)s AND id = ANY(%(told)s)",
+    "set_questions": """
+        DELETE FROM set_questions
+        WHERE workspace_id = %(workspace_id)s AND (id = ANY(%(told)s) OR %(document_id)s::text = ANY(document_ids))""",
     "threads": """
         UPDATE threads AS thread SET title = NULL,
             client_metadata = CASE WHEN client_metadata IS NOT NULL THEN '{}'::jsonb END,

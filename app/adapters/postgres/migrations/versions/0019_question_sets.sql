@@ -6,6 +6,8 @@ CREATE TABLE set_questions (
     question text NOT NULL,
     answers text[] NOT NULL,
     answerable boolean NOT NULL,
+    -- What the run was answered from, for erasures after the run is gone. Of a table of LangChain's, ids are any text.
+    document_ids text[] NOT NULL,
     added_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (workspace_id, set_name, id)
 );
