@@ -213,7 +213,7 @@ class _Worker:
                 return await stdout.readexactly(int.from_bytes(header))
         except TimeoutError:
             is_late = True
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, RuntimeError):  # uvloop's, where it ended while idle
             await self._process.wait()  # its status is its own, not that of being killed
         except BaseException:
             await self.end()

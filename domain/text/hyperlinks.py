@@ -26,7 +26,7 @@ _SCRIPTS = frozenset({"javascript", "vbscript", "data"})
 _STARTS = ("http://", "https://", "ftp://", "www.")
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
 _BARE = (
-    r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S)|data:(?=[\w.+-]*[/;,]))"
+    r"(?:(?<![a-z])(?:https?:[/\\]+|ftp://|www\.)|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S)|data:(?=[\w.+-]*[/;,]))"
     # Without a scheme: a client completes `src=//host/`, and `host.example/path`, an IP address with a path and a mail
     # address where it makes links of plain text. The length of a network (10.0.0.0/8) is no path.
     r"|(?<![\w:/])//(?=[\w\[])"
@@ -34,7 +34,8 @@ _BARE = (
     r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?[/?#](?!\d{1,2}(?!\w))(?=[\w%=&~+-])"
     r"|(?<!\w)\w[\w.+-]{0,63}@(?:[\w-]{1,63}\.){1,6}[\w-]*\w)"
 )
-"""The beginnings of addresses that a client makes a link of, or that somebody may copy."""
+"""The beginnings of addresses that a client makes a link of, or that somebody may copy. Browsers read `http:/host` and
+`http:\\host` as `http://host`."""
 _MARKS = r"(?:(?<![\w!])|(?<=\w!))!+"
 """Exclamation marks that may begin an image: all of a run, but for one that ends a word. A run is read from its start
 alone, so that a long one takes linear time."""

@@ -1,6 +1,7 @@
 """Metadata from front matter, sidecars and the caller, as ingestion stores it."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ async def test_a_wrong_sidecar_fails_its_file_alone(services: Services, tmp_path
         assert "a.md.meta.json" in (failed.error or "")
         assert said in (failed.error or "")
     assert await find(services, "team=hr") == [str(tmp_path / "b.md")]
+    (tmp_path / "a.md.meta.json").unlink()
+    os.mkfifo(tmp_path / "a.md.meta.json")  # which waits for a writer
+    [failed] = (await services.library.ingestion.add_paths("w", [tmp_path])).failed
+    assert "is no file" in (failed.error or "")
 
 
 async def test_other_metadata_embeds_nothing_anew(services: Services) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -86,6 +87,13 @@ async def test_a_file_that_takes_too_much_ends_its_worker_alone(job: "partial[ob
             await parsers.run(job)
         assert (await reading)[0].title == "Rain"
         assert (await parsers.run(read(b"# Snow")))[0].title == "Snow"
+
+
+async def test_a_worker_that_is_killed_while_idle_is_replaced(parsers: ParserWorkers) -> None:
+    before = await parsers.run(os.getpid)
+    os.kill(before, signal.SIGKILL)
+    await asyncio.sleep(0.2)
+    assert await parsers.run(os.getpid) != before
 
 
 async def test_a_worker_that_waits_for_ever_is_ended_too() -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import stat
 from pathlib import Path
 
 from domain.errors import MetadataError
@@ -24,7 +25,10 @@ def read_sidecar(path: Path) -> Metadata:
         folder = os.path.realpath(path.parent)
         if sidecar.is_symlink() and not Path(os.path.realpath(sidecar)).is_relative_to(folder):
             raise MetadataError(f"{sidecar.name} is a link that leads out of its folder.")
-        with sidecar.open("rb") as file:
+        # Without waiting for who writes into a pipe.
+        with os.fdopen(os.open(sidecar, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise MetadataError(f"{sidecar.name} is no file.")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         # There can be none beside a name of 246 bytes or more.

@@ -34,6 +34,7 @@ TEXTS = [
         ("Write to eve@evil.example.", f"Write to eve{REMOVED}."),
         ("[r]: javascript:alert", f"[r]: javascript{REMOVED}"),
         ("gopher://evil.example", f"gopher{REMOVED}"),
+        ("<http:/evil.example/x> http:\\\\evil.example", f"<http{REMOVED}> http{REMOVED}"),
         ("Write to help@good.example, or good.example/doc.", None),
         ("Node.js and 10.0.0.0/8 in config.yml, v1.2.3, e.g. and/or 3.5/4; a//b // c note:this 12:30.", None),
     ],
