@@ -68,7 +68,7 @@ type State = {
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   assistants: Assistant[]; edited: { item: Assistant | null } | null; hasModel: boolean;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
-  documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[];
+  documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[]; named: LibraryDocument[];
   only: { filter: Record<string, unknown>; name: string; documents: number | null; view: View | null } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
   added: string[]; twins: LibraryDocument[];
   evidence: Evidence | null; wide: boolean; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";

@@ -181,6 +181,7 @@ async def serve_script() -> AsyncIterator[Script]:
         ("/api/library", script.library, "GET"),
         ("/api/documents", script.add, "POST"),
         ("/api/documents/{id}", script.delete, "DELETE"),
+        ("/api/documents/{id}", say(lambda: document("far", title="Further down")), "GET"),
         ("/api/documents/{id}/text", say(lambda: {"blocks": script.blocks}), "GET"),
         ("/api/documents/{id}/find", say(lambda: {"found": script.found}), "GET"),
         ("/api/documents/{id}/pages/{page}", page_image, "GET"),

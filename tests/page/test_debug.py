@@ -151,7 +151,7 @@ async def test_a_value_of_a_saved_state_is_changed_where_it_stands(page: Page, a
     await expect(page.get_by_label("New value")).to_be_focused()
     await page.get_by_label("New value").fill("0")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_label("The second", exact=True)).to_contain_text("confidence 0 %")
+    await expect(page.get_by_label("The second", exact=True)).to_contain_text("confidence at the end 0 %")
     # A step that does not read what is proposed for another proposes nothing of it.
     await page.goto(asked.at(f"/debug/runs/{run_id}"))
     await page.locator("[data-step=verify]").click()

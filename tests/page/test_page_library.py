@@ -44,6 +44,13 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
     await expect(page.locator(".entry")).to_contain_text("PDF · 83 pages")
     await expect(arrival).to_have_count(0)
     await expect(page.get_by_role("button", name="Library")).to_contain_text("1")
+    # What is open follows its file, though the list does not go as far as it.
+    await page.locator(".entry .plain-button").click()
+    script.documents = [document("other")]
+    script.ingestions = [ingestion("n", source="report.pdf", state="done", report={"document_id": "d"})]
+    await page.locator("#files").set_input_files(FILE)
+    await expect(page.locator(".evidence")).to_contain_text("Further down")
+    await page.get_by_role("button", name="Close").click()
     # Of many files, those that are being read are shown, and how many wait.
     queued = [ingestion(f"q{number}", source=f"{number}.md", state="queued") for number in range(40)]
     script.ingestions = [*queued, reading(7)]

@@ -668,11 +668,20 @@ async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Scr
     await page.get_by_label("Comment").fill("It is 25.")
     await page.get_by_role("button", name="Send").click()
     await expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "true")
+    # What was said is shown, and a second press opens it: nothing is lost in silence.
+    await expect(page.locator(".actions")).to_contain_text("“It is 25.”")
+    await page.get_by_role("button", name="Not helpful").click()
+    await expect(page.get_by_label("What is wrong with it?")).to_have_value("wrong")
+    await page.get_by_label("What is wrong with it?").select_option("")
+    await page.get_by_label("Comment").fill("")
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.locator(".actions")).not_to_contain_text("“It is 25.”")
     await page.get_by_role("button", name="Not helpful").click()
     await expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "false")
     assert script.feedback == [
         {"rating": "down", "reason": None, "comment": ""},
         {"rating": "down", "reason": "wrong", "comment": "It is 25."},
+        {"rating": "down", "reason": None, "comment": ""},
         None,
     ]
     await page.get_by_role("button", name="Copy with sources").click()

@@ -87,6 +87,8 @@ export function prefetchPage({ document_id, page, revision }) {
 /** The last texts that were read, by address. @type {Map<string, Promise<any>>} */
 const texts = new Map();
 
+export const forgetTexts = () => texts.clear();
+
 /** A document's text in blocks. @param {string} document @param {number} [revision] */
 export function readBlocks(document, revision) {
   const from = address(`/api/documents/${encodeURIComponent(document)}/text`, { revision });

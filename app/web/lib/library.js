@@ -1,6 +1,7 @@
 /** The documents of the workspace, and the files on their way into it. */
 
 import { address, ApiError, attempt, fetchJson, upload } from "./api.js";
+import { forgetTexts } from "./evidence.js";
 import { phrase } from "./language.js";
 import { getState, say, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
@@ -89,6 +90,24 @@ export function limits() {
   return { document_ids: chosen.length ? chosen : null, filter: only?.filter ?? null };
 }
 
+/** The documents that the page knows: those of the list, and others that were chosen. @param {Pick<State, "documents" | "named">} state */
+export const listKnown = ({ documents, named }) => [...(documents ?? []), ...named.filter(({ id }) => !documents?.some((each) => each.id === id))];
+
+/** So many chosen documents are named. */
+export const MOST_NAMED = 3;
+
+/** What was asked for by its number alone, once. @type {Set<string>} */
+const sought = new Set();
+
+/** Learns the names of chosen documents that stand further down than the list goes; of many, the first. @param {string[]} ids */
+export function learnNames(ids) {
+  if (!getState().documents) return;
+  for (const id of ids.slice(0, MOST_NAMED).filter((each) => !sought.has(each) && !listKnown(getState()).some((one) => one.id === each))) {
+    sought.add(id);
+    fetchJson(address(`/api/documents/${encodeURIComponent(id)}`)).then((item) => setState({ named: [...getState().named, item] }), () => {});
+  }
+}
+
 /** What an answer was limited to, in names where they are known. @param {Options} options @param {LibraryDocument[] | null} documents */
 export function nameLimits({ document_ids, filter }, documents) {
   const known = (documents ?? []).filter(({ id }) => document_ids?.includes(id)).map(({ title, source }) => title || source);
@@ -138,6 +157,7 @@ export async function followIngestions() {
     if (ended.length && number > 1) {
       say(ended.map(({ source, state }) => `${source}: ${state}`).join(", "));
       await listDocuments();
+      await renewOpen(ended.map(({ report }) => report?.document_id));
       const reports = ended.filter(({ ingestion_id, state }) => state === "done" && mine.has(ingestion_id)).map(({ report }) => report).filter((report) => report?.document_id);
       setState({ added: [...new Set([...getState().added, ...reports.map(({ document_id }) => document_id)])] });
       for (const report of reports) await findTwins(report);
@@ -149,6 +169,15 @@ export async function followIngestions() {
     // Whoever may not add files may not see those of others either.
     if (error.retryable && number === polls) polling = setTimeout(followIngestions, Math.max(3 * POLL_MS, 1000 * error.retryAfter));
   }
+}
+
+/** Shows what a document that is open says now, if it is one of these that were read anew. @param {(string | undefined)[]} read */
+async function renewOpen(read) {
+  const { evidence } = getState();
+  if (!evidence || !("document" in evidence) || !read.includes(evidence.document)) return;
+  forgetTexts();
+  const item = await fetchJson(address(`/api/documents/${encodeURIComponent(evidence.document)}`)).catch(() => null);
+  if (item && getState().evidence === evidence) setState({ evidence: { ...evidence, item } });
 }
 
 /** The files that this page has sent. @type {Set<string>} */

@@ -25,6 +25,7 @@ let state = {
   library: null,
   view: { words: "", folder: "", root: "", sort: "name", values: {} },
   chosen: [],
+  named: [],
   only: null,
   ingestions: [],
   uploads: [],

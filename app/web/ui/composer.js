@@ -1,15 +1,12 @@
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 import { phrase } from "../lib/language.js";
-import { askAll, chooseDocument, limits } from "../lib/library.js";
+import { askAll, chooseDocument, learnNames, limits, listKnown, MOST_NAMED } from "../lib/library.js";
 import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
 import { setState, useStore } from "../lib/store.js";
 import { short } from "../lib/text.js";
 import { pickFiles } from "./drop-zone.js";
 import { icon } from "./icon.js";
 import { Modes } from "./modes.js";
-
-/** Of the chosen documents, so many have their names. */
-const NAMED = 3;
 
 /** Where questions are written. */
 export function Composer() {
@@ -73,9 +70,11 @@ export function Composer() {
 /** What the next answer is limited to. @type {() => any} */
 function Scope() {
   const documents = useStore((state) => state.documents);
+  const others = useStore((state) => state.named);
   const chosen = useStore((state) => state.chosen);
+  useEffect(() => learnNames(chosen), [documents, chosen]);
   const only = useStore((state) => state.only);
-  const named = chosen.slice(0, NAMED).map((id) => documents?.find((each) => each.id === id)).filter((each) => each !== undefined);
+  const named = chosen.slice(0, MOST_NAMED).map((id) => listKnown({ documents, named: others }).find((each) => each.id === id)).filter((each) => each !== undefined);
   const chip = (key, name, remove) => html`
     <li key=${key}><button type="button" class="chip" aria-label="${phrase("composer.remove")} ${short(name, 80)}" onClick=${remove}><bdi>${short(name, 60)}</bdi> ✕</button></li>`;
   if (!chosen.length && !only) return null;

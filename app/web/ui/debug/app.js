@@ -33,7 +33,7 @@ function Top() {
   return html`
     <header class="top">
       <a class="name" href=${address("/")}>askgraph</a>
-      <nav aria-label="Pages"><a href=${address("/debug")}>Runs</a></nav>
+      <nav aria-label="Pages"><a href=${address("/debug")}>Runs and sets</a></nav>
       ${workspaces.length > 1 && html`
         <label><span class="unseen">Workspace</span>
           <select onChange=${choose}>

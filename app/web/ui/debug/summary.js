@@ -13,7 +13,7 @@ export function Summary({ trace, status, again }) {
   const facts = [
     ["Mode", visible(trace.mode)],
     ["Answered by", trace.running ? "–" : visible(trace.answered_by || "nobody")],
-    ["Confidence", !trace.running && (trace.cached || trace.path.includes("grade")) ? percent(trace.confidence) : "–"],
+    ["Confidence in what was found", !trace.running && (trace.cached || trace.path.includes("grade")) ? percent(trace.confidence) : "–"],
     ["Time", time(trace.ms)],
     ["First word after", time(trace.first_token_ms)],
     ["Searched again", trace.retries ? count(trace.retries, "time") : "no"],

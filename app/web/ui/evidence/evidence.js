@@ -81,7 +81,7 @@ function DocumentPane({ item, page }) {
       ${unread.length > 0 && html`<p class="soft where">${phrase("evidence.unread")} <bdi>${unread.map(({ kind, number, where }) => visible(`${kind} × ${number}${where && ` (${where})`}`)).join(", ")}</bdi></p>`}
       <${Readers} item=${item} />
       ${mayDelete && html`<p class="where"><${Confirm} of=${short(title || source, 60)} act=${() => deleteDocument(id).then(closeEvidence)} /></p>`}
-      ${hasPages ? html`<${Pages} key=${id} citation=${{ document_id: id, page, title, boxes: [] }} turn=${turn} />` : html`<${Blocks} key=${id} document=${id} />`}
+      ${hasPages ? html`<${Pages} key=${`${id} ${item.updated_at}`} citation=${{ document_id: id, page, title, boxes: [] }} turn=${turn} />` : html`<${Blocks} key=${`${id} ${item.updated_at}`} document=${id} />`}
     <//>`;
 }
 

@@ -1,4 +1,4 @@
-import { html, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { address } from "../../lib/api.js";
 import { useModes } from "../../lib/assistants.js";
 import { writeAnswer } from "../../lib/export.js";
@@ -11,7 +11,7 @@ import { Menu } from "../menu.js";
 import { Details } from "./facts.js";
 import { Feedback } from "./feedback.js";
 
-/** What can be done with an answer, and a line about it. @param {{turn: Turn, cited: number}} props */
+/** What can be done with an answer, and a line about it. @param {{turn: Turn, cited: Source[]}} props */
 export function Actions({ turn, cited }) {
   const { question, options, runId } = turn;
   const others = useModes().filter((mode) => mode !== options.mode);
@@ -44,6 +44,7 @@ function Copy({ turn }) {
       setCopied(phrase("actions.selected"));
     }
   };
+  useEffect(() => copied ? clearTimeout.bind(null, setTimeout(() => setCopied(""), 4000)) : undefined, [copied]);
   return html`<button type="button" class="quiet icon copy" aria-label=${copied || phrase("actions.copy")} title=${phrase("actions.copy")} onClick=${copy}>${copied || icon("copy")}</button>`;
 }
 

@@ -29,12 +29,13 @@ export function Facts({ turn, sources }) {
     <ol class="only-print">${cited.map(({ citation }) => html`<li key=${citation.marker} value=${citation.marker}><bdi>${visible(nameCited(citation))}</bdi><blockquote dir="auto">${visible(citation.text)}</blockquote></li>`)}</ol>`;
 }
 
-/** One line about what an answer rests on, and the details folded away. @param {{turn: Turn, cited: number}} props */
+/** One line about what an answer rests on, and the details folded away, the sources first. @param {{turn: Turn, cited: Source[]}} props */
 export function Details({ turn, cited }) {
   const { done } = turn;
   return html`
     <details class="facts">
-      <summary>${summarise(turn, cited).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
+      <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
+      ${cited.length > 0 && html`<ol>${cited.map(({ citation }) => html`<li key=${citation.marker} value=${citation.marker}><button type="button" class="named" onClick=${() => openCitation(turn.key, citation.marker)}><bdi>${visible(nameCited(citation))}</bdi></button></li>`)}</ol>`}
       <${Claims} turn=${turn} />
       <${Steps} turn=${turn} />
       <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">${phrase("facts.trace")}</a>`}</p>

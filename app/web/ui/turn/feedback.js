@@ -3,6 +3,7 @@ import { attempt } from "../../lib/api.js";
 import { sendFeedback } from "../../lib/conversations.js";
 import { phrase } from "../../lib/language.js";
 import { changeTurn } from "../../lib/runs.js";
+import { visible } from "../../lib/text.js";
 import { icon } from "../icon.js";
 
 const REASONS = ["wrong", "incomplete", "not_found", "bad_source", "other"];
@@ -16,8 +17,11 @@ export function Feedback({ turn: { key, runId, feedback } }) {
     changeTurn(key, (turn) => ({ ...turn, feedback: kept }));
   });
   const rating = feedback?.rating;
+  const said = [feedback?.reason && phrase(`feedback.${feedback.reason}`), feedback?.comment && `“${visible(feedback.comment)}”`].filter(Boolean).join(": ");
   /** @param {"up" | "down"} wanted */
   const rate = (wanted) => {
+    // What somebody wrote is shown again, to be changed; no second press loses it.
+    if (wanted === rating && said) return setAsking(!asking);
     setAsking(wanted === "down" && rating !== "down");
     give(rating === wanted ? null : { rating: wanted, reason: null, comment: "" });
   };
@@ -32,14 +36,15 @@ export function Feedback({ turn: { key, runId, feedback } }) {
       ${/** @type {const} */ (["up", "down"]).map((each) => html`
         <button type="button" class="quiet icon" key=${each} aria-pressed=${rating === each} aria-label=${phrase(`feedback.${each}`)} title=${phrase(`feedback.${each}`)} onClick=${() => rate(each)}>${icon(each)}</button>`)}
     </span>
+    ${said && !asking && html`<span class="soft" role="status"><bdi>${said}</bdi></span>`}
     ${asking && html`
       <form class="reasons" onSubmit=${explain}>
         <label>${phrase("feedback.what")}${" "}
           <select name="reason">
             <option value="">${phrase("feedback.choose")}</option>
-            ${REASONS.map((reason) => html`<option key=${reason} value=${reason}>${phrase(`feedback.${reason}`)}</option>`)}
+            ${REASONS.map((reason) => html`<option key=${reason} value=${reason} selected=${reason === feedback?.reason}>${phrase(`feedback.${reason}`)}</option>`)}
           </select></label>
-        <input name="comment" aria-label=${phrase("feedback.comment")} placeholder=${phrase("feedback.in_words")} maxlength="1000" />
+        <input name="comment" aria-label=${phrase("feedback.comment")} placeholder=${phrase("feedback.in_words")} maxlength="1000" value=${feedback?.comment ?? ""} />
         <button type="submit">${phrase("send")}</button>
       </form>`}`;
 }

@@ -1,6 +1,6 @@
-import { html, useMemo, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useMemo, useState } from "../../vendor/preact-htm.js";
 import { phrase, texts } from "../../lib/language.js";
-import { nameLimits } from "../../lib/library.js";
+import { learnNames, listKnown, nameLimits } from "../../lib/library.js";
 import { memo } from "../../lib/memo.js";
 import { renderReplaced } from "../../lib/passages.js";
 import { ask, stopAnswer } from "../../lib/runs.js";
@@ -38,7 +38,7 @@ function TurnView({ turn, several, last }) {
       ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}
       ${done && (done.outcome === "abstained" || done.outcome === "showed_passages") && (options.document_ids || options.filter) && html`
         <p><button type="button" onClick=${() => ask(question, { ...options, document_ids: null, filter: null })}>${phrase("turn.search_all")}</button></p>`}
-      ${done && html`<${Actions} turn=${turn} cited=${sources.filter((source) => source.cited).length} />`}
+      ${done && html`<${Actions} turn=${turn} cited=${sources.filter((source) => source.cited)} />`}
     </article>`;
 }
 
@@ -46,7 +46,9 @@ export const Turn = memo(TurnView);
 
 /** What the answer was limited to. @param {{options: Options}} props */
 function Limited({ options }) {
-  const names = useStore((state) => nameLimits(options, state.documents).join(", "));
+  const names = useStore((state) => nameLimits(options, listKnown(state)).join(", "));
+  const documents = useStore((state) => state.documents);
+  useEffect(() => learnNames(options.document_ids ?? []), [documents]);
   return html`<p class="soft limited">${phrase("turn.limited")} <bdi>${short(names, 300)}</bdi></p>`;
 }
 
