@@ -207,6 +207,13 @@ def test_records_are_the_rows_of_one_table() -> None:
     assert read_relations("Do this:\n- Note: never alone\n- Time: at night") == ()
 
 
+def test_how_many_of_what_a_row_is_called_is_what_the_row_says() -> None:
+    text = "Fee | Amount\n--- | ---\nSetup fee | 4,150\nSeats included | 25"
+    found = look_up("How many seats are included?", ["plan.pdf"], [text])
+    assert found is not None
+    assert found.lines == ("Seats included | 25",)
+
+
 def test_a_column_without_a_header_is_shown_without_one() -> None:
     text = "| | Rain in mm | Days with snow |\n--- | --- | ---\nKiel | 812 | 31\nLübeck | 790 | 12\nHusum | 805 | 22"
     found = look_up("How many days with snow had Lübeck?", ["weather.md"], [text])

@@ -484,7 +484,8 @@ class _Reading:
         last = max(each.last for each in self._said if each.name in ("count", "distinct"))
         counted = self._headed.get(last + 1, ())
         is_of_rows = not counted and any(each.name == "kind" and each.first == last + 1 for each in self._said)
-        if any(c in self._figures for c in asked) and not is_of_rows:  # "how many guns has the Eagle": a cell
+        names_row = not counted and any(self._is_key(c) for columns in self._values for c in columns)
+        if (names_row or any(c in self._figures for c in asked)) and not is_of_rows:  # "how many guns has the Eagle"
             return self._make(f"SELECT * FROM {{table}}{self._where()}", "") if self._where() else None
         groups = self._list_groups()
         is_clear = is_of_rows or not any(c not in counted and c not in groups for c in asked)

@@ -37,8 +37,9 @@ def show_value(value: Any, number_format: str) -> str:
         case time():
             return value.isoformat("minutes" if value.second == 0 else "seconds")
         case timedelta():
-            minutes, seconds = divmod(round(value.total_seconds()), 60)
-            return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+            minutes, seconds = divmod(round(abs(value.total_seconds())), 60)
+            shown = f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+            return f"-{shown}" if value < timedelta() else shown
         case int() | float():
             return show_number(value, number_format)
         case _:

@@ -431,6 +431,7 @@ def test_the_beginning_of_what_nobody_sees_is_kept() -> None:
         (datetime(2024, 5, 1), "d.m.yy", "2024-05-01"),  # noqa: DTZ001
         (datetime(2024, 5, 1, 9, 30), "d.m.yy h:mm", "2024-05-01 09:30"),  # noqa: DTZ001
         (timedelta(hours=30, minutes=5), "[h]:mm", "30:05"),
+        (-timedelta(hours=2, minutes=30), "[h]:mm", "-2:30"),
         (None, "General", ""),
         (12345678, '#,##0.0,,"M"', "12.3M"),
         (184500, '0.0,"k"', "184.5k"),
