@@ -63,7 +63,10 @@ _UNREAD = {
     "message/partial": "one of several mails",
     "message/external-body": "kept elsewhere",
 }
-_SHOWN = {"SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "LOCATION": "Place", "DESCRIPTION": "Description"}
+_SHOWN = {
+    "SUMMARY": "Event", "STATUS": "Status", "DTSTART": "Start", "DTEND": "End", "DURATION": "Duration",
+    "RRULE": "Repeated", "EXDATE": "Not on", "LOCATION": "Place", "DESCRIPTION": "Description",
+}  # fmt: skip
 _EVENT_LINE = re.compile(r"(\w+)(?:;([^:]*))?:(.*)")
 
 # The modern policy parses each header by rules whose time grows with the square of its length.
@@ -222,9 +225,12 @@ class _Reader:
 
     def _add_events(self, text: str) -> None:
         """Append the events of a calendar (RFC 5545)."""
-        for event in re.sub(r"\n[ \t]", "", text).split("\nBEGIN:VEVENT\n")[1:]:
+        head, *events = re.sub(r"\n[ \t]", "", text).split("\nBEGIN:VEVENT\n")
+        is_off = "\nMETHOD:CANCEL\n" in f"{head}\n"
+        for event in events:
             lines = map(_EVENT_LINE.match, re.split(r"\n(?:BEGIN|END):", event, maxsplit=1)[0].split("\n"))
             said = {line[1]: _read_value(line) for line in lines if line is not None and line[1] in _SHOWN}
+            said |= {"STATUS": "CANCELLED"} if is_off else {}
             self.assembly.add_block("\n".join(f"{_SHOWN[name]}: {said[name]}" for name in _SHOWN if name in said))
 
     def _choose(self, forms: list[Message]) -> Message:

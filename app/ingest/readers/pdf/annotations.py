@@ -51,6 +51,8 @@ def read_annotations(page: pypdfium2.PdfPage, view: View) -> tuple[list[Run], li
             text = _read_field(page.formenv, each, skipped)
         elif kind == raw.FPDF_ANNOT_FREETEXT:
             text = _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents")
+        elif kind == raw.FPDF_ANNOT_STRIKEOUT:
+            skipped.append(("deletion", "struck out by a note", 1))
         elif kind in _FILES:
             skipped.append(("attachment", "", 1))
         elif _read_text(raw.FPDFAnnot_GetStringValue, each, b"Contents"):

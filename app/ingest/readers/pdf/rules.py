@@ -79,7 +79,7 @@ class Drawn:
         self._shapes = 0
         self._paper: float = view.width * view.height
         self.lines = list(islice(self._read_lines(page, view), _MOST))
-        across = (line for line in self.lines if line[3] - line[1] <= NEAR and line[2] - line[0] > SHORTEST)
+        across = (line for line in self.lines if round(line[3] - line[1], 3) <= NEAR and line[2] - line[0] > SHORTEST)
         self._across = sorted(across, key=lambda line: line[1])
 
     @property
