@@ -20,7 +20,7 @@ let listing = 0;
 /** Lists the documents that the view shows; `more` goes on where the list ends. */
 export async function listDocuments(more = false) {
   const number = (listing += 1);
-  const { view, documents: before, library: last, chosen } = getState();
+  const { view, documents: before, library: last } = getState();
   const shown = before ?? [];
   try {
     const page = more ? { offset: last?.next, limit: PAGE } : { limit: Math.min(MOST, Math.max(PAGE, shown.length)) };
@@ -30,6 +30,8 @@ export async function listDocuments(more = false) {
     const documents = more ? [...shown, ...found] : found;
     const known = new Set(documents.map(({ id }) => id));
     const isWhole = library.all === documents.length;
+    // What is chosen by now: a conversation may have been opened meanwhile.
+    const { chosen } = getState();
     setState({ documents, library, chosen: isWhole ? chosen.filter((id) => known.has(id)) : chosen });
     if (!isNarrowed(view)) setState({ view: { ...getState().view, root: library.folder } });
   } catch (error) {
