@@ -130,7 +130,7 @@ class Debugger:
 
         Raises what `read` and `whatif.try_variants` raise, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
-        self._parts.admission.check()
+        self.check_room()
         run = await self.read(asker, run_id)
         async with self.count(caller) as used:
             modes = await self._parts.modes.list(asker, run.record.mode)
@@ -157,7 +157,7 @@ class Debugger:
 
         Raises what `Fleet.plan` raises, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
-        self._parts.admission.check()
+        self.check_room()
         fleet = await self._open_fleet(asker, variant)
         async with self.count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)

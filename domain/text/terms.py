@@ -42,7 +42,6 @@ _DIGIT = re.compile(r"\d")
 _DECIMAL = re.compile(r"\d+\.\d+")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _SIGN = re.compile(r"(?<!\w)v(?=\d+\.\d)")
-"""The letter before a version, which some write and others do not."""
 
 _REMEMBERED = 50_000
 """Strings whose terms are kept, because a few thousand make up most of any text: 15 MB at most."""
@@ -83,9 +82,14 @@ def is_version(term: str) -> bool:
     return _VERSION.fullmatch(term) is not None
 
 
+def drop_version_sign(text: str) -> str:
+    """Return a text in lower case without the letter before a version, which some write and others do not."""
+    return _SIGN.sub("", text)
+
+
 def _split(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the terms of each word, the whole word first. Stop words are left out."""
-    return chain.from_iterable(map(_read_word, _WORD.findall(_SIGN.sub("", fold(text)))))
+    return chain.from_iterable(map(_read_word, _WORD.findall(drop_version_sign(fold(text)))))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -117,7 +121,7 @@ def weigh_query_terms(query: str, language: Language = "en") -> dict[str, float]
 @lru_cache(maxsize=_REMEMBERED)
 def _analyse_string_in(language: Language, folded: str) -> tuple[str, ...]:
     stop_words = read_words(language).stop_words
-    terms = (term for word in _WORD.findall(_SIGN.sub("", folded)) for terms in _read_word(word) for term in terms)
+    terms = (term for word in _WORD.findall(drop_version_sign(folded)) for terms in _read_word(word) for term in terms)
     return tuple(_stem(term, language) for term in terms if term not in stop_words)
 
 

@@ -12,7 +12,7 @@ from domain.text.blocks import find_item
 from domain.text.languages import Language, detect_language
 from domain.text.question import split_carried
 from domain.text.tables import is_row, split_cells
-from domain.text.terms import STOP_WORDS, find_terms
+from domain.text.terms import STOP_WORDS, drop_version_sign, find_terms
 from nodes.reading.phrases import read_phrases
 from nodes.reading.units import Unit
 from nodes.reading.words import read_keys
@@ -26,8 +26,6 @@ _NAME = re.compile(
     r"|v?\d+(?:\.\d+)+$|(?:1[5-9]|20)\d\d$"  # a version, a year
     r"|(?=.*\d)(?!\d+[^\W\d_]{1,3}$).*[^\W\d]"  # a code, but no amount with its unit, such as 10m
 )
-_SIGN = re.compile(r"v(?=\d+\.\d)")
-"""The letter before a version, which some write and others do not."""
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?$")
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b|\b\d\d?\.\d\d?\.")
 _NAME_AND_VALUE = 2
@@ -43,7 +41,7 @@ def _list_names(question: str) -> tuple[re.Pattern[str], ...]:
     words = (word[:4] if _DATE.match(word) else word for word in _WORD.findall(question))
     names = dict.fromkeys(word.casefold() for word in words if _NAME.match(word))
     return tuple(
-        re.compile(rf"(?<!\w)(?<!\d\.)v?{re.escape(_SIGN.sub('', name))}(?!\w|\.\d{'|-' * (name[0] == '-')})")
+        re.compile(rf"(?<!\w)(?<!\d\.)v?{re.escape(drop_version_sign(name))}(?!\w|\.\d{'|-' * (name[0] == '-')})")
         for name in names
     )
 

@@ -15,6 +15,8 @@ from typing import Any
 import openai
 from langchain_core.exceptions import ContextOverflowError
 
+from app.adapters.chat.langchain import LONGEST_THOUGHTS
+
 logger = logging.getLogger("askgraph.models")
 
 Body = dict[str, Any]
@@ -80,8 +82,8 @@ _CRASHED = re.compile(
     r"crash|out of memory|\boom\b|cuda error|(runner|process|worker).{0,40}(terminated|exited|died|no longer)",
     re.IGNORECASE,
 )
-_MOST_THOUGHTS, _LONGEST_THOUGHTS = 100, 20_000
-"""Replies whose thoughts are kept, and characters of each. Chosen: 2 MB at most, and longer than a run has calls."""
+_MOST_THOUGHTS = 100
+"""Replies whose thoughts are kept. Chosen: 2 MB at most, and longer than a run has calls."""
 _BROKEN = 3
 """Replies of status 500 in a row, as many as a call makes, after which it is asked without a format once."""
 
@@ -240,7 +242,7 @@ class Habits:
         message = reply["choices"][0]["message"]
         if message["tool_calls"]:
             thoughts = "".join(part.get("thinking", "") for part in message["content"])
-            self.thoughts[message["tool_calls"][0]["id"]] = thoughts[:_LONGEST_THOUGHTS]
+            self.thoughts[message["tool_calls"][0]["id"]] = thoughts[:LONGEST_THOUGHTS]
             while len(self.thoughts) > _MOST_THOUGHTS:
                 del self.thoughts[next(iter(self.thoughts))]
 

@@ -79,8 +79,10 @@ class _Reader:
     def blank_prompts(self) -> None:
         """Show a sign in place of what says what is to be filled in."""
         for control in self._document.element.body.iter(qn("w:sdt")):
+            if not is_on(control.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}")):
+                continue
             texts = [text for text in control.iter(qn("w:t")) if (text.text or "").strip()]
-            if texts and texts[0].text != _BLANK and is_on(control.find(f"{qn('w:sdtPr')}/{qn('w:showingPlcHdr')}")):
+            if texts and texts[0].text != _BLANK:
                 self.assembly.skip("form field", "not filled in")
                 for text in texts:
                     text.text = ""
