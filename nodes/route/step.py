@@ -62,8 +62,8 @@ _PASSAGES_READ = 3
 _COVERED = 2 / 3
 _FEWEST_TERMS = 2
 """A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms, of
-which there are at least so many, unless it is a single word. Chosen: all but one word of three; in a sentence a single
-word is in any document."""
+which there are at least so many. Of fewer, the names of its document or section have to hold them, unless the question
+is a single word. Chosen: all but one word of three; in a sentence a single word is in any document."""
 
 
 class RouteInput(TurnInput):
@@ -192,8 +192,9 @@ async def _is_covered(question: str, state: RouteUpdate, context: Context, *, by
     """Return True where a passage, with the names of its document and section, holds nearly all words of the question;
     `by_name`, where those names do."""
     terms = set(analyse(question))
-    if len(terms) < _FEWEST_TERMS and len(question.split()) > 1:
+    if not terms:
         return False
+    by_name = by_name or (len(terms) < _FEWEST_TERMS and len(question.split()) > 1)
     texts = (
         f"{name_place(passage.title, passage.heading_path)} {'' if by_name else passage.text}"
         for passage in await _read_nearest(question, _PASSAGES_READ, state, context)

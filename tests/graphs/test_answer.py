@@ -75,6 +75,15 @@ async def test_what_a_passage_has_the_words_of_is_searched_for(services: Service
     done, _ = await ask_for_events(services, question)
     assert done["route"] == "needs_retrieval"
     assert "petting zoo" in done["answer"]
+    # A single word tells nothing within a text, and the subject in a heading.
+    for text, route in (
+        ("Guests like pets.", "conversational"),
+        ("## Pets\n\nNo animals are allowed.", "needs_retrieval"),
+    ):
+        await services.library.ingestion.add("default", "lease.md", f"# Lease\n\n{text}".encode())
+        done, _ = await ask_for_events(services, "What about pets?")
+        assert done["route"] == route
+    assert "No animals" in done["answer"]
 
 
 async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
