@@ -50,7 +50,7 @@ function Side({ title, side, other, mark }) {
   return html`
     <section class="side" aria-label=${title}>
       <div class="heading"><h3>${title}</h3><span class="badge ${tone(end)}">${visible(ending(end))}</span></div>
-      <p class="soft dots">${[visible(side.mode), `confidence at the end ${percent(end.confidence)}`, `steps took ${time(costs.ms)}`, costs.tokens ? count(costs.tokens, "token") : "", money(costs.cost)].filter(Boolean).map((fact) => html`<span key=${fact}>${fact}</span>`)}</p>
+      <p class="soft dots">${[visible(side.mode), end.outcome?.startsWith("answered") ? `confidence ${percent(end.confidence)}` : "", `steps took ${time(costs.ms)}`, costs.tokens ? count(costs.tokens, "token") : "", money(costs.cost)].filter(Boolean).map((fact) => html`<span key=${fact}>${fact}</span>`)}</p>
       ${end.answer ? html`<div class="answer written">${renderReplaced(end.answer, other.ending.answer, NOTATION, wrap)}</div>` : html`<p class="soft">No answer.</p>`}
       ${end.citations.length > 0 && html`<ul class="soft">${end.citations.map(({ name }, place) => html`<li key=${place}><bdi>${short(name, 90)}</bdi></li>`)}</ul>`}
     </section>`;
