@@ -148,6 +148,8 @@ async def test_the_first_key_and_all_others_are_made_on_the_page(page: Page, hou
     await expect(usage.locator("tbody tr")).to_have_count(1)
     await page.get_by_label("By").select_option("Person")
     await expect(usage.locator("tbody tr")).to_have_text(["Petra100–"])
+    await page.get_by_role("link", name="Runs and sets of questions").click()
+    await expect(page.locator(".runs")).to_contain_text("How many days of annual leave")
 
 
 async def test_workspaces_and_who_may_read_their_documents(page: Page, house: Site) -> None:

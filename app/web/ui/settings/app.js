@@ -20,7 +20,7 @@ export function Settings() {
   const may = caller?.rights.includes("admin") && !caller.workspaces && !caller.groups;
   return html`
     <main class="settings">
-      <p><a href="/">‹ ${phrase("settings.back")}</a></p>
+      <p><a href="/">‹ ${phrase("settings.back")}</a> · <a href="/debug">${phrase("settings.runs")} ›</a></p>
       <h1>${phrase("settings.title")}</h1>
       <div role="alert">
         ${trouble && html`<p class="note bad">${visible(trouble)} <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>${phrase("close")}</button></p>`}
