@@ -1,9 +1,11 @@
 """Asks the questions of a set with the real graph."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from dataclasses import replace
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 from langchain_core.runnables import RunnableConfig
@@ -18,10 +20,12 @@ from app.wiring.services import Services
 from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
 from domain.outcome import ABSTENTIONS
+from domain.ports.models import ModelUsage
 from domain.profile import Profile
 from domain.scope import Scope
 from domain.state import AnswerState, Route, TurnInput, add_costs, count_tokens, sum_timings
 from graphs.answer import RECURSION_LIMIT, build_answer_graph
+from nodes.context import Ledger
 
 logger = logging.getLogger("askgraph.evaluation")
 
@@ -75,7 +79,9 @@ class Outcome(BaseModel):
 class Asking:
     """Asks questions in one profile. It bypasses the answer cache and leaves nothing in the database."""
 
-    def __init__(self, services: Services, profile: Profile, shelf: Shelf) -> None:
+    def __init__(self, services: Services, profile: Profile, shelf: Shelf, used: list[ModelUsage]) -> None:
+        """What models use is added to `used` as they are asked."""
+        self._used = used
         self._services = services
         self._profile = profile
         self._shelf = shelf
@@ -118,8 +124,19 @@ class Asking:
             run_name="evaluation",
             recursion_limit=RECURSION_LIMIT,
         )
-        context = self._services.make_context()
-        return cast(AnswerState, await self._graph.ainvoke(turn, config, context=context, durability="exit"))
+        context = replace(self._services.make_context(), ledger=_Metered(self._used))
+        stream = self._graph.astream(turn, config, context=context, stream_mode=["custom", "values"], durability="exit")
+        state: Any = None
+        async with (
+            self._services.admission.take_turn() as end_turn,
+            aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts,
+        ):
+            async for kind, part in parts:
+                if kind == "values":
+                    state = part
+                elif part["type"] == "content":
+                    end_turn()
+        return cast(AnswerState, state)
 
     async def _describe(self, question: Question, state: AnswerState, total_ms: float) -> Outcome:
         names = await self._name_chunks(question, state)
@@ -158,6 +175,18 @@ class Asking:
         scope = Scope(self._shelf.find_workspace(question))
         passages = await self._services.library.search.read_passages(scope, list(names))
         return {p.chunk_id: name_page(name, p.page) for p in passages if (name := names[p.chunk_id])}
+
+
+class _Metered(Ledger):
+    """A ledger that also adds what is used to a list, before the step ends."""
+
+    def __init__(self, used: list[ModelUsage]) -> None:
+        super().__init__()
+        self._used = used
+
+    def record(self, usage: ModelUsage) -> None:
+        self._used.append(usage)
+        super().record(usage)
 
 
 def _distinct(names: Iterable[str | None]) -> list[str]:

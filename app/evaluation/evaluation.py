@@ -1,8 +1,8 @@
 """Evaluates profiles on sets: ingests the documents, asks the questions, scores the outcomes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from app.evaluation.asking import Asking, Outcome
@@ -11,6 +11,7 @@ from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.shelf import Shelf, find_shelf, open_shelf
 from app.support.cases import work_through
 from app.wiring.services import Services
+from domain.ports.models import ModelUsage
 from domain.profile import Profile
 from nodes.context import Models
 
@@ -42,6 +43,10 @@ class Evaluated:
     """The workspace made for the set, if it was kept."""
 
 
+async def do_nothing() -> None:
+    """Charge nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of an evaluation."""
@@ -50,8 +55,10 @@ class Options:
     """Ask this workspace instead of one made for the set."""
     keep: bool = False
     """Keep the workspace that was made, for the next run."""
-    note: Callable[[Outcome], object] = lambda outcome: None
-    """Called with each outcome as it comes."""
+    used: list[ModelUsage] = field(default_factory=list)
+    """What models use is added to it, also for questions that are cut off."""
+    charge: Callable[[], Awaitable[None]] = do_nothing
+    """Called after each question. What it raises ends the evaluation."""
 
 
 async def evaluate(
@@ -72,7 +79,7 @@ async def evaluate(
         results: list[Result] = []
         async with await _open(services, each, options, progress) as shelf:
             for profile in profiles:
-                asking = Asking(services, profile, shelf)
+                asking = Asking(services, profile, shelf, options.used)
                 workers = 1 if services.models.chat == Models() else AT_ONCE
                 results.append(await _ask(each, profile.name, asking, workers, progress, options))
         kept = shelf.workspace_id if options.keep and options.workspace is None else None
@@ -94,7 +101,7 @@ async def _ask(
 ) -> Result:
     async def ask(question: Question) -> Outcome:
         outcome = await asking.ask(question)
-        options.note(outcome)
+        await options.charge()
         return outcome
 
     outcomes = await work_through(

@@ -11,7 +11,6 @@ from app.evaluation.sets import EvaluationSet, Question
 from app.wiring.services import Services
 from domain.errors import UnknownSet
 from domain.people.access import Caller
-from domain.ports.models import ModelUsage
 from domain.ports.question_sets import QuestionSet, QuestionSets, SetRun
 from domain.profile import Profile
 
@@ -43,8 +42,13 @@ async def ask_set(
     found = as_evaluation(await find_set(services.sets, workspace_id, name))
     debugger = services.make_debugger()
     debugger.check_room()
-    async with debugger.count(caller) as used:
-        options = Options(workspace_id, note=lambda each: used.append(ModelUsage("", each.tokens, 0, each.cost)))
+    async with debugger.count(caller) as trial:
+
+        async def charge() -> None:
+            await trial.charge()
+            await trial.go_on()
+
+        options = Options(workspace_id, used=trial.used, charge=charge)
         [evaluated] = await evaluate(services, [found], [profile], options, progress)
     [run] = await keep_result(services, workspace_id, evaluated)
     return run

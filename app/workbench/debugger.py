@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, cast
 from uuid import uuid4
 
+from app.access.limits import CallerLimits
 from app.answering.following import note_followed
 from app.answering.parts import RunParts
 from app.support.cancelling import finish
@@ -132,9 +133,9 @@ class Debugger:
         """
         self.check_room()
         run = await self.read(asker, run_id)
-        async with self.count(caller) as used:
+        async with self.count(caller) as trial:
             modes = await self._parts.modes.list(asker, run.record.mode)
-            return await try_variants(run, self._parts, modes, asker.groups, sets=sets, models=models, used=used)
+            return await try_variants(run, self._parts, modes, asker.groups, sets=sets, models=models, used=trial.used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
@@ -159,14 +160,14 @@ class Debugger:
         """
         self.check_room()
         fleet = await self._open_fleet(asker, variant)
-        async with self.count(caller) as used:
+        async with self.count(caller) as trial:
             plan, planned = await fleet.plan(asker, wanted, variant)
             for each in planned:
                 note_followed(asker.workspace_id, each.summary.run_id)
             yield Planning(type="plan", plan=plan, budget=budget)
 
             async def work(report: Callable[[int, int], None]) -> Reported:
-                done = await fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
+                done = await fleet.run(asker, plan, planned, variant, budget=budget, used=trial.used, progress=report)
                 return Reported(type="report", report=done)
 
             async with aclosing(tell_progress(work)) as events:
@@ -178,22 +179,20 @@ class Debugger:
         self._parts.admission.check()
 
     @asynccontextmanager
-    async def count(self, caller: Caller) -> AsyncIterator[list[ModelUsage]]:
-        """Count one of the caller's runs, and what it adds to the list of what models used.
+    async def count(self, caller: Caller) -> AsyncIterator["Trial"]:
+        """Count one of the caller's runs, and what models use for it.
 
         Raises `TooManyRuns` and `BudgetSpent`.
         """
-        limits, admission, trial_id = self._parts.limits, self._parts.admission, str(uuid4())
-        used: list[ModelUsage] = []
+        admission, trial = self._parts.admission, Trial(self._parts.limits, caller)
         admission.enter()
         try:
             # Within: whoever leaves while this waits has perhaps been counted.
-            await limits.begin_run(caller, trial_id, Budget().expect())
-            yield used
+            await trial.go_on()
+            yield trial
         finally:
             admission.leave()
-            tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
-            await finish(lambda: limits.end_run(caller.name, trial_id, tokens, dollars))
+            await trial.charge(trial.id)
 
     def make_fleet(self, modes: Mapping[str, Profile] | None = None) -> Fleet:
         """Make what replays many runs; `modes` are those of their workspace, None: the deployment's alone."""
@@ -202,3 +201,24 @@ class Debugger:
     async def _open_fleet(self, asker: Scope, variant: Variant) -> Fleet:
         modes = None if variant.mode is None else await self._parts.modes.list(asker, variant.mode)
         return self.make_fleet(modes)
+
+
+class Trial:
+    """One of a caller's runs that no conversation has."""
+
+    def __init__(self, limits: CallerLimits, caller: Caller) -> None:
+        self.id = str(uuid4())
+        self.used: list[ModelUsage] = []
+        """What models have used and nobody is charged for yet."""
+        self._limits = limits
+        self._caller = caller
+
+    async def go_on(self) -> None:
+        """Count it as running from now. Raises `TooManyRuns` and `BudgetSpent` where it may not."""
+        await self._limits.begin_run(self._caller, self.id, Budget().expect())
+
+    async def charge(self, ended: str = "") -> None:
+        """Charge what was used, whoever has left, and end the run of this id."""
+        tokens, dollars = count_tokens(self.used), sum(each.cost or 0.0 for each in self.used)
+        self.used.clear()
+        await finish(lambda: self._limits.end_run(self._caller.name, ended, tokens, dollars))

@@ -15,8 +15,9 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.support.metrics import REGISTRY
 from app.wiring.services import Services, open_services
-from domain.people.access import ApiKey, Caller
+from domain.people.access import ApiKey, Caller, Right
 from domain.people.limits import Limits
+from domain.ports.question_sets import SetQuestion
 from tests.asking import with_models
 from tests.http_client import open_client, run_app
 from tests.wire.openai import serve_openai
@@ -26,9 +27,10 @@ QUESTION = {"question": "How long is the warranty of the Falke?"}
 COMPLETION = {"model": "standard", "messages": [{"role": "user", "content": "How long is the warranty of the Falke?"}]}
 
 
-async def make(services: Services, limits: Limits) -> dict[str, str]:
+async def make(services: Services, limits: Limits, *rights: Right) -> dict[str, str]:
     """Make a key with these limits; returns the header with its secret."""
-    _, token = await make_key(services.keys, ApiKey("", "test", frozenset({"ask", "ingest"}), limits=limits))
+    key = ApiKey("", "test", frozenset(rights or ("ask", "ingest")), limits=limits)
+    _, token = await make_key(services.keys, key)
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -197,6 +199,43 @@ async def test_whoever_leaves_stops_the_embedding_of_their_texts(services: Servi
         small = await client.post("/v1/embeddings", json=body | {"input": "Falke"}, headers=key, timeout=10)
         assert small.status_code == 200
         assert "r=99" in small.headers["RateLimit"]
+
+
+async def test_a_set_is_charged_question_by_question_whoever_leaves(
+    settings: Settings, library: dict[str, str]
+) -> None:
+    async with (
+        serve_openai() as model,
+        open_services(with_models(settings, model)) as services,
+        run_app(make_app(services)) as running,
+        serve_app(running) as address,
+        httpx.AsyncClient(base_url=address, timeout=10) as client,
+    ):
+        for number in range(7):
+            question = SetQuestion(str(number), f"What does repair service number {number} cost?", ["9"], True)
+            await services.sets.put("default", "desk", question)
+
+        async def read_left(key: dict[str, str]) -> int:
+            told = (await client.get("/api/session", headers=key)).headers["RateLimit"]
+            return int(told.partition("r=")[2].partition(";")[0])
+
+        spent = await make(services, Limits(tokens_per_day=1), "debug")
+        asked = (await client.post("/api/sets/desk/runs", json={}, headers=spent)).text
+        assert ("budget_spent" in asked, '"done":7' in asked, "event: report" in asked) == (True, False, False)
+
+        model.behaviour.rate, model.behaviour.length = 20, 200
+        key, before = await make(services, Limits(tokens_per_day=10**6), "debug"), len(model.requests)
+        async with client.stream("POST", "/api/sets/desk/runs", json={}, headers=key) as events, asyncio.timeout(5):
+            lines = events.aiter_lines()
+            assert await anext(lines) == "event: progress"
+            while sum(each.get("stream", False) for each in model.requests[before:]) < 4:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            left = await read_left(key)
+        async with asyncio.timeout(5):
+            while services.admission.running:  # noqa: ASYNC110 - it ends in the server
+                await asyncio.sleep(0.01)
+        # What four questions had sent and were given until then.
+        assert 4 * 300 < left - await read_left(key) < 4 * 6000
 
 
 async def test_a_key_stores_no_more_than_it_may(services: Services) -> None:
