@@ -23,7 +23,11 @@ from app.adapters.embedded import leftovers, open_servers, valkey
 from app.adapters.embedded.folders import Folders
 from app.adapters.embedded.postgres import find_programs
 from app.adapters.embedded.supervisor import LOG_BYTES, Log
+from app.adapters.postgres.erasure import store
+from app.adapters.postgres.pool import ALL_WORKSPACES, open_pool, open_session
+from app.adapters.postgres.question_sets import PostgresQuestionSets
 from domain.errors import ConfigurationError, DatabaseUnavailable
+from domain.ports.question_sets import SetQuestion
 
 ROOT = Path(__file__).parents[2]
 
@@ -505,3 +509,22 @@ async def test_files_are_searched_across_the_blocks_they_are_read_in(
     files = leftovers.Leftovers(tmp_path, pool, has_database=True, has_cache=True)
     assert await files.search(["secret"]) == {"files in log": 1}
     assert await files.search(["public"]) == {}
+
+
+async def test_no_file_holds_erased_rows_or_samples_of_them(
+    database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert set(leftovers.OF_THREADS) >= {*store._DELETE_THREADS, "set_runs"}
+    home, secret = tmp_path_factory.getbasetemp() / "servers0", "the tin whistle of Ferdinanda"
+    async with open_pool(database_url) as pool:
+        sets, files = PostgresQuestionSets(pool), leftovers.Leftovers(home, pool, has_database=True, has_cache=True)
+        for name, number in (("kept", "1"), ("kept", "2"), ("gone", "3")):
+            await sets.put("default", name, SetQuestion(number, f"What is {secret} {name}: {number}?", [], False))
+        async with open_session(pool, ALL_WORKSPACES) as session:
+            await session.execute("ANALYZE set_questions")
+        assert await files.search([f"{secret} gone"])
+        # The second leaves a table without rows, whose samples nothing replaces.
+        for name in ("gone", "kept"):
+            await sets.delete("default", name)
+            await files.rewrite("thread")
+            assert not await files.search([f"{secret} {name}"])

@@ -15,6 +15,7 @@ from app.wiring.services import Services, open_services
 from app.workbench.fleet.fleet import make_variant
 from askgraph import AsyncClient, InputError, NotFound, Unavailable
 from domain.history.run_lists import RunFilter
+from domain.ports.question_sets import SetQuestion, SetRun
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, list_thread, with_models
 from tests.conftest import HANDBOOK, MANUAL
@@ -101,10 +102,12 @@ async def test_a_set_of_questions_is_kept_asked_and_remembered(services: Service
             (other["run_id"], {"answerable": False}, 204),
             (other["run_id"], {"answers": ["7 euros"]}, 204),
             (other["run_id"], {"answers": []}, 422),
+            (other["run_id"], {"answers": ["7"], "question": "w" * 2001}, 422),
             ("none", {"answers": ["7"]}, 404),
         ):
-            path = f"/api/sets/held/questions/{run}"
-            put = await client.put(path, json={"question": QUESTION, **said})
+            # The same set, in other letters and with a blank behind.
+            path = f"/api/sets/{'held' if run == done['run_id'] else 'HELD '}/questions/{run}"
+            put = await client.put(path, json={"question": QUESTION} | said)
             assert put.status_code == status, put.text
         result = await python.run_set("held", mode="fast")
         assert (result.mode, result.asked, result.right, [*result.wrong]) == ("fast", 2, 1, [other["run_id"]])
@@ -117,10 +120,15 @@ async def test_a_set_of_questions_is_kept_asked_and_remembered(services: Service
             patched.setattr(services.admission, "most", 0)
             with pytest.raises(Unavailable):
                 await python.run_set("held")
-        for run, status in ((done["run_id"], 204), (done["run_id"], 404), (other["run_id"], 204)):
-            gone = await client.delete(f"/api/sets/held/questions/{run}")
+        for run, status in ((done["run_id"], 204), (done["run_id"], 404)):
+            gone = await client.delete(f"/api/sets/Held/questions/{run}")
             assert gone.status_code == status
+        # With the last question of a set what came of it goes, also what comes of it later.
+        await services.make_forgetting().forget_thread("default", other["thread_id"])
         assert await python.sets() == []
+        await services.sets.record("default", "held", SetRun(datetime.now(UTC), "fast", "1", 1, 1, {}))
+        await services.sets.put("default", "held", SetQuestion(done["run_id"], QUESTION, ["36"], True))
+        assert [each.runs for each in await python.sets()] == [[]]
 
 
 @pytest.mark.usefixtures("library")

@@ -105,6 +105,9 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await services.sets.put("default", "old", SetQuestion(first["run_id"], QUESTION, [quoted], True))
     async with open_session(cast(Any, services.runs.eraser)._pool, ALL_WORKSPACES) as session:
         await session.execute("UPDATE set_questions SET id = 'gone' WHERE set_name = 'old'")
+    # Somebody has typed its words for a question of another run.
+    typed = SetQuestion(beside["run_id"], QUESTION, [SECRET.decode().split("\n")[2]], True)
+    await services.sets.put("default", "typed", typed)
     before = await dump(services)
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
     assert held >= {
@@ -425,7 +428,10 @@ async def test_nothing_of_a_forgotten_thread_is_left(services: Services, documen
     question = "How much severance does Ottilie of the nightingale department receive?"
     mine = await ask(services, question, mode="thorough")
     other = await ask(services, "When does the canteen serve lunch?", mode="thorough")
-    await services.sets.put("default", "desk", SetQuestion(mine["run_id"], question, [], False))
+    typed = "Ottilie of the nightingale department is paid in kind"
+    await services.sets.put("default", "desk", SetQuestion(mine["run_id"], question, [f"{typed}."], True))
+    shown = await services.make_forgetting().forget_thread("default", mine["thread_id"], dry_run=True)
+    assert any(typed in sentence for sentence in shown.needles.sentences)
     async with open_client(make_app(services)) as client:
         branched = await client.post(
             f"/api/threads/{mine['thread_id']}/replay?stream=false", json={"run_id": mine["run_id"]}

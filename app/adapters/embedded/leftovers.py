@@ -5,6 +5,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, LiteralString
 
@@ -17,7 +18,8 @@ LARGEST = 2**30
 """Size in bytes up to which a table is rewritten. Nothing reads or writes it meanwhile."""
 
 OF_THREADS = (
-    "accepted_runs", "erasures", "feedback", "run_documents", "run_turns", "runs", "state_packs", "tapes", "threads",
+    "accepted_runs", "erasures", "feedback", "run_documents", "run_turns", "runs", "set_questions", "set_runs",
+    "state_packs", "tapes", "threads",
 )  # fmt: skip
 """The tables of conversations, which many may erase: for them, no table of documents is locked."""
 
@@ -27,6 +29,15 @@ _TABLES: LiteralString = """
         AND (%s OR relname = ANY(%s))
     ORDER BY pg_total_relation_size(oid)
 """
+
+# ANALYZE leaves the samples of a table that has no rows any more. Since PostgreSQL 18.
+_FORGET_SAMPLES: LiteralString = """
+    SELECT pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited) FROM pg_stats
+    WHERE schemaname = current_schema() AND tablename = {name} AND NOT EXISTS (SELECT FROM {table})
+"""
+
+# Former samples stay there as deleted rows do. The database's owner may rewrite them.
+_REWRITE_SAMPLES: LiteralString = "VACUUM FULL pg_statistic"
 
 # The second checkpoint begins in a new file of the log, so that none of before is needed.
 _END_LOG: tuple[LiteralString, ...] = ("CHECKPOINT", "SELECT pg_switch_wal()", "CHECKPOINT")
@@ -52,8 +63,9 @@ class Leftovers:
             for is_here, remark in (
                 (
                     has_database,
-                    "PostgreSQL is not embedded: what was deleted stays in its files until VACUUM FULL, in its "
-                    "write-ahead log until that is recycled, and in what archives or replicates it.",
+                    "PostgreSQL is not embedded: what was deleted stays in its files and in the planner's samples "
+                    "(pg_statistic) until VACUUM FULL, in its write-ahead log until that is recycled, and in what "
+                    "archives or replicates it.",
                 ),
                 (has_cache, "The cache server is not embedded: its snapshots and those of its replicas are not read."),
             )
@@ -62,10 +74,8 @@ class Leftovers:
 
     async def rewrite(self, kind: Erasable) -> None:
         """Rewrite the tables without deleted rows, of which the planner keeps samples, too, and end the write-ahead log
-        that has them. A table that is in use stays as it is: the search finds what it holds. Of several calls that wait
-        for one another, one does it."""
-        if not self._has_database:
-            return
+        that has them. A table that is in use stays as it is: the search finds what it holds. Of a server elsewhere only
+        the samples are taken anew. Of several calls that wait for one another, one does it."""
         self._due.add(kind)
         async with self._turn:
             kinds, self._due = self._due, set()
@@ -80,14 +90,22 @@ class Leftovers:
                 await connection.execute("SET lock_timeout = '1s'")
                 try:
                     for table in tables:
-                        try:
-                            await connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
-                        except errors.LockNotAvailable:
-                            continue
+                        named = {"name": sql.Literal(table), "table": sql.Identifier(table)}
+                        anew: LiteralString = (
+                            "VACUUM (FULL, ANALYZE) {table}" if self._has_database else "ANALYZE {table}"
+                        )
+                        for statement in (anew, _FORGET_SAMPLES):
+                            with suppress(
+                                errors.LockNotAvailable, errors.UndefinedFunction, errors.InsufficientPrivilege
+                            ):
+                                await connection.execute(sql.SQL(statement).format(**named))
+                    if self._has_database:
+                        with suppress(errors.LockNotAvailable):
+                            await connection.execute(_REWRITE_SAMPLES)
                 finally:
                     await connection.execute("RESET lock_timeout")
-                for statement in _END_LOG:
-                    await connection.execute(statement)
+                for ending in _END_LOG if self._has_database else ():
+                    await connection.execute(ending)
 
     async def search(self, texts: Sequence[str]) -> Counter[str]:
         """Return the number of files that hold one of the texts as it is, by folder."""

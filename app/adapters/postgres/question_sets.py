@@ -6,11 +6,14 @@ from typing import LiteralString
 
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import Pool, Session, open_session
 from domain.errors import InputError
+from domain.people.names import fold_name
 from domain.ports.question_sets import MOST_QUESTIONS, MOST_RUNS, MOST_SETS, QuestionSet, SetQuestion, SetRun
 
 _OF_SET: LiteralString = "workspace_id = %(workspace_id)s AND set_name = %(name)s"
+
+_LIST_NAMES: LiteralString = "SELECT DISTINCT set_name FROM set_questions WHERE workspace_id = %(workspace_id)s"
 
 _LIST_QUESTIONS: LiteralString = """
     SELECT set_name, id, question, answers, answerable FROM set_questions
@@ -40,13 +43,10 @@ _PUT: LiteralString = f"""
 
 _DELETE: LiteralString = f"DELETE FROM set_questions WHERE {_OF_SET} AND (%(id)s::text IS NULL OR id = %(id)s)"
 
-_DELETE_RUNS: LiteralString = f"""
-    DELETE FROM set_runs WHERE {_OF_SET} AND NOT EXISTS (SELECT FROM set_questions WHERE {_OF_SET})
-"""
-
-_RECORD: LiteralString = """
+_RECORD: LiteralString = f"""
     INSERT INTO set_runs (workspace_id, set_name, ran_at, result)
-    VALUES (%(workspace_id)s, %(name)s, %(ran_at)s, %(result)s) ON CONFLICT DO NOTHING
+    SELECT %(workspace_id)s, %(name)s, %(ran_at)s, %(result)s
+    WHERE EXISTS (SELECT FROM set_questions WHERE {_OF_SET}) ON CONFLICT DO NOTHING
 """
 
 _PRUNE: LiteralString = f"""
@@ -63,6 +63,7 @@ class PostgresQuestionSets:
 
     async def list(self, workspace_id: str, name: str | None = None) -> Sequence[QuestionSet]:
         async with open_session(self._pool, workspace_id) as session:
+            name = name and await _find_name(session, name)
             questions = await session.fetch(_LIST_QUESTIONS, name=name)
             runs = await session.fetch(_LIST_RUNS, name=name)
         sets: dict[str, tuple[list[SetQuestion], list[SetRun]]] = {}
@@ -75,18 +76,29 @@ class PostgresQuestionSets:
 
     async def put(self, workspace_id: str, name: str, question: SetQuestion) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            values = asdict(question) | {"name": name, "most": MOST_QUESTIONS, "most_sets": MOST_SETS}
+            values = asdict(question) | {
+                "name": await _find_name(session, name),
+                "most": MOST_QUESTIONS,
+                "most_sets": MOST_SETS,
+            }
             if not (await session.execute(_PUT, **values)).rowcount:
                 raise InputError(f"A set has at most {MOST_QUESTIONS} questions, a workspace {MOST_SETS} sets.")
 
     async def delete(self, workspace_id: str, name: str, question_id: str | None = None) -> bool:
-        async with open_session(self._pool, workspace_id, transaction=True) as session:
-            gone = (await session.execute(_DELETE, name=name, id=question_id)).rowcount
-            await session.execute(_DELETE_RUNS, name=name)
-        return bool(gone)
+        async with open_session(self._pool, workspace_id) as session:
+            named = await _find_name(session, name)
+            return bool((await session.execute(_DELETE, name=named, id=question_id)).rowcount)
 
     async def record(self, workspace_id: str, name: str, run: SetRun) -> None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
             result = {field: value for field, value in asdict(run).items() if field != "ran_at"}
             await session.execute(_RECORD, name=name, ran_at=run.ran_at, result=Jsonb(result))
             await session.execute(_PRUNE, name=name, most=MOST_RUNS)
+
+
+async def _find_name(session: Session, name: str) -> str:
+    """Return the name of the set that is called so, in other letters or with blanks around it perhaps."""
+    rows = await session.fetch(_LIST_NAMES)
+    return next(
+        (row["set_name"] for row in rows if fold_name(row["set_name"]) == fold_name(name.strip())), name.strip()
+    )

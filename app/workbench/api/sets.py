@@ -19,6 +19,7 @@ from app.workbench.api.debug import encode
 from askgraph import models
 from domain.errors import Forbidden, InputError, UnknownMode, UnknownSet
 from domain.ports.question_sets import QuestionSets, SetQuestion
+from domain.state import MAX_QUESTION
 
 router = APIRouter(prefix="/api/sets", tags=["debugger"], route_class=needs("debug"))
 
@@ -29,7 +30,7 @@ Fact = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 class QuestionRequest(Body):
     """A question with what a right answer to it holds."""
 
-    question: str = Field(min_length=1, max_length=4000)
+    question: str = Field(min_length=1, max_length=MAX_QUESTION)
     answers: list[Fact] = Field(default_factory=list, max_length=20)
     """A right answer holds one of these."""
     answerable: bool = True

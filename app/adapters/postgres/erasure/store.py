@@ -63,6 +63,12 @@ _IS_SAID_ELSEWHERE: LiteralString = """
         SELECT FROM runs
         WHERE NOT (workspace_id = %(within)s AND thread_id = ANY(%(thread_ids)s::text[]))
             AND position(n.said IN runs::text) > 0
+        UNION ALL SELECT FROM set_questions AS kept
+        WHERE position(n.said IN kept::text) > 0 AND NOT EXISTS (
+            SELECT FROM runs
+            WHERE workspace_id = kept.workspace_id AND run_id = kept.id
+                AND workspace_id = %(within)s AND thread_id = ANY(%(thread_ids)s::text[])
+        )
     )
 """
 
@@ -158,7 +164,12 @@ _BLANK: Mapping[str, LiteralString] = {
         WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(told)s) AND comment <> ''""",
     "set_questions": """
         DELETE FROM set_questions
-        WHERE workspace_id = %(workspace_id)s AND (id = ANY(%(told)s) OR %(document_id)s::text = ANY(document_ids))""",
+        WHERE workspace_id = %(workspace_id)s AND (
+            id = ANY(%(told)s) OR %(document_id)s::text = ANY(document_ids) OR EXISTS (
+                SELECT FROM unnest(%(texts)s::text[]) AS said
+                WHERE position(said IN concat_ws(chr(10), question, array_to_string(answers, chr(10)))) > 0
+            )
+        )""",
     "threads": """
         UPDATE threads AS thread SET title = NULL,
             client_metadata = CASE WHEN client_metadata IS NOT NULL THEN '{}'::jsonb END,
@@ -240,8 +251,11 @@ _LIST_BEGUN: LiteralString = f"""
     SELECT run_id FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND attempt > 0 AND {UNFINISHED}
 """
 
+# With what people made of their questions in sets.
 _LIST_THREAD_RUNS: LiteralString = """
-    SELECT run_id, question FROM runs WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
+    SELECT run_id, concat_ws(chr(10), run.question, kept.question, array_to_string(kept.answers, chr(10))) AS said
+    FROM runs AS run LEFT JOIN set_questions AS kept ON kept.workspace_id = run.workspace_id AND kept.id = run.run_id
+    WHERE run.workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
 """
 
 _DELETE_THREADS: Mapping[str, LiteralString] = {
@@ -348,6 +362,7 @@ class PostgresEraser:
                 "told": [row["run_id"] for row in told],
                 "asked": [row["run_id"] for row in told if row["is_asked"]],
                 "told_in": sorted({row["thread_id"] for row in told} | (saying_in - busy)),
+                "texts": list(needles.texts),
                 "notice": write_notice(),
                 "most_asked": MOST_ASKED,
             }
@@ -384,7 +399,7 @@ class PostgresEraser:
             if await session.fetch(_LIST_BUSY, thread_ids=thread_ids):
                 raise ThreadBusy
             runs = await session.fetch(_LIST_THREAD_RUNS, thread_ids=thread_ids)
-            sentences = _list_sentences(row["question"] for row in runs)[:SENTENCES]
+            sentences = _list_sentences(row["said"] for row in runs)[:SENTENCES]
             elsewhere = await self._find_elsewhere(sentences, workspace_id, thread_ids)
             unique = tuple(sentence for sentence in sentences if sentence not in elsewhere)
             erasure = Erasure(Needles(workspace_id, tuple(thread_ids), sentences=unique))

@@ -20,3 +20,15 @@ CREATE TABLE set_runs (
     result jsonb NOT NULL,
     PRIMARY KEY (workspace_id, set_name, ran_at)
 );
+
+-- A set is gone with its last question, whatever deleted that.
+CREATE FUNCTION delete_set_runs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM set_runs USING gone
+    WHERE set_runs.workspace_id = gone.workspace_id AND set_runs.set_name = gone.set_name AND NOT EXISTS (
+        SELECT FROM set_questions AS kept WHERE kept.workspace_id = gone.workspace_id AND kept.set_name = gone.set_name
+    );
+    RETURN NULL;
+END $$;
+CREATE TRIGGER delete_runs_of_sets AFTER DELETE ON set_questions
+    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION delete_set_runs();
