@@ -4,22 +4,18 @@ What stands between two rules or spaces is a row, whatever the order in which it
 """
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from app.ingest.readers.grids import has_header, is_figure
 from app.ingest.readers.pdf.columns import merge
 from app.ingest.readers.pdf.page import Edges, Piece, Run, enclose
-from app.ingest.readers.pdf.rules import NEAR, SHORTEST, make_row
-from app.ingest.readers.pdf.tables import CLOSING, FIGURE, NARROW_GAP, OPEN, WIDE_GAP, attach, is_marker
-from domain.text.tables import join_cells, write_rule
+from app.ingest.readers.pdf.rules import LONGEST_CELL, NEAR, SHORTEST, put_rows
+from app.ingest.readers.pdf.tables import CLOSING, FIGURE, NARROW_GAP, OPEN, WIDE_GAP, is_marker
 
 _APART = 3.0
 """Distance between lines, in heights of the type, from which another table begins."""
 _FEWEST = 3
 """Rows of a table, its header among them."""
-_LONGEST_CELL = 1500
-"""Characters of a cell. A longer one is a column of text. Chosen."""
 _ROW_GAP = 0.15
 """Heights of the type by which the space between rows is more than that between lines of a cell. Chosen."""
 _END_GAP = 0.5
@@ -44,39 +40,17 @@ _Slab = list[Piece]
 def fill_bands(runs: Sequence[Run], lines: Sequence[Edges]) -> list[Run]:
     """Return the runs, with one for each row of a table instead of those that stand in it."""
     filled = list(runs)
-    for left, right, cuts in _find_ladders(lines):
-        beside = [run for run in filled if _is_free(run) and left < run.right and run.left < right]
-        slabs = _list_slabs([run for run in beside if left <= run.left and run.right <= right])
-        if any(cuts[0] < run.top < cuts[-1] and (run.left < left or run.right > right) for run in beside):
-            continue
-        within = [n for n, slab in enumerate(slabs) if cuts[0] < _middle(slab) < cuts[-1]]
-        if within:
-            first, last = within[0], within[-1] + 1
-            if first and len(slabs[first - 1]) > 1 and cuts[0] - _bottom(slabs[first - 1]) < _height(slabs[first]):
-                first -= 1  # a header above the first rule
-            if last < len(slabs) and len(slabs[last]) > 1 and _top(slabs[last]) - cuts[-1] < _height(slabs[last]):
-                last += 1
-            filled = _replace(filled, slabs[first:last], cuts)
-    for region in _find_regions(_list_slabs([run for run in filled if _is_free(run)])):
-        filled = _replace(filled, region, ())
+    for region in _find_regions(_list_slabs([run for run in runs if _is_free(run)])):
+        left, _, right, _ = enclose([piece for slab in region for piece in slab])
+        cuts = [
+            (top + bottom) / 2
+            for start, top, end, bottom in lines
+            if bottom - top <= NEAR and start < left + SHORTEST and end > right - SHORTEST
+        ]
+        # Rules may stand below the header alone.
+        tried = (_replace(filled, region, each) for each in ((cuts, ()) if cuts else ((),)))
+        filled = next((each for each in tried if each is not filled), filled)
     return filled
-
-
-def _find_ladders(lines: Sequence[Edges]) -> Iterator[tuple[float, float, list[float]]]:
-    """Yield the left and right ends of rules across that begin and end alike, and their heights."""
-    across = sorted(
-        (round((top + bottom) / 2), left, right)
-        for left, top, right, bottom in lines
-        if bottom - top <= NEAR and right - left > SHORTEST
-    )
-    whole = []
-    for at, parts in groupby(across, lambda each: each[0]):
-        held = [*parts]
-        whole.append((round(min(left for _, left, _ in held) / 4), round(max(right for *_, right in held) / 4), at))
-    for (left, right), alike in groupby(sorted(whole), lambda each: each[:2]):
-        cuts = [float(at) for *_, at in alike]
-        if len(cuts) >= _FEWEST:
-            yield 4.0 * left - 2 * NEAR, 4.0 * right + 2 * NEAR, cuts
 
 
 def _is_free(run: Run) -> bool:
@@ -177,29 +151,21 @@ def _replace(runs: list[Run], slabs: Sequence[_Slab], cuts: Sequence[float]) -> 
     """Return the runs with rows instead of those pieces, if they are a table."""
     height = _height(slabs[0])
     columns = merge([piece for slab in slabs for piece in slab if len(slab) > 1], NARROW_GAP * height)
-    if len(columns) < 2:
-        return runs
     bands = _part(slabs, cuts, columns)
     rows = [_fill(band, columns) for band in bands]
     while bands and len(rows[-1]) < 2:  # what stands below the table
         bands, rows = bands[:-1], rows[:-1]
     if not bands or not _is_table(bands, rows, columns):
         return runs
-    texts = [[reduce(attach, _arrange(row[n])).text if n in row else "" for n in range(len(columns))] for row in rows]
-    if max(len(text) for row in texts for text in row) > _LONGEST_CELL:
+    rows = [{place: _arrange(cell) for place, cell in row.items()} for row in rows]
+    texts = [[" ".join(piece.text for piece in row.get(place, ())) for place in range(len(columns))] for row in rows]
+    if max(len(text) for row in texts for text in row) > LONGEST_CELL:
         return runs
     edges = [(column.left, column.right) for column in columns]
     held = _find_runs(runs, [piece for band in bands for slab in band for piece in slab])
-    made = [
-        make_row(edges, join_cells(text), [piece for cell in row.values() for piece in cell])
-        for text, row in zip(texts, rows, strict=True)
-    ]
     is_bold = [all(run.bold for run in _find_runs(held, [piece for slab in band for piece in slab])) for band in bands]
-    if has_header(texts) and ((is_bold[0] and not all(is_bold)) or any(map(is_figure, texts[1][1:]))):
-        made[0].text += "\n" + write_rule(len(columns))
-    first = runs.index(held[0])
-    gone = {id(run) for run in held}
-    return [*runs[:first], *made, *(run for run in runs[first:] if id(run) not in gone)]
+    is_named = has_header(texts) and ((is_bold[0] and not all(is_bold)) or any(map(is_figure, texts[1][1:])))
+    return put_rows(runs, held, edges, rows, range(len(columns)), int(is_named))
 
 
 def _find_runs(runs: Sequence[Run], pieces: Sequence[Piece]) -> list[Run]:

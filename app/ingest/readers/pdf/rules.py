@@ -2,7 +2,7 @@
 
 import ctypes
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ NEAR = 2.0
 """Distance in points up to which lines meet, and a rectangle is a line."""
 SHORTEST = 6.0
 """Length in points above which a line may part cells. The ends of double lines are shorter."""
-_LONGEST_CELL = 1500
+LONGEST_CELL = 1500
 """Characters of a cell. A longer one is a column of text in a frame. Chosen."""
 _MOST = 3000
 """Lines that are drawn on a page. One with more is a picture."""
@@ -199,20 +199,34 @@ def fill_grids(runs: Sequence[Run], grids: Sequence[Grid]) -> list[Run]:
                 plain.update(() if run.bold else (row,))
         lengths = [sum(len(piece.text) for piece in held) for cells in rows.values() for held in cells.values()]
         stacked = any(_is_stacked(held) for cells in rows.values() for held in cells.values())
-        if stacked or sum(len(cells) > 1 for cells in rows.values()) < 2 or max(lengths) > _LONGEST_CELL:
+        if stacked or sum(len(cells) > 1 for cells in rows.values()) < 2 or max(lengths) > LONGEST_CELL:
             continue
         columns = sorted({column for cells in rows.values() for column in cells})
-        made = []
-        for row, cells in sorted(rows.items()):
-            texts = [reduce(attach, cells[column]).text if column in cells else "" for column in columns]
-            edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
-            made.append(make_row(edges, join_cells(texts), [piece for held in cells.values() for piece in held]))
-            if plain and row == max((other for other in rows if other < min(plain)), default=None):
-                made[-1].text += "\n" + write_rule(len(columns))
-        first = filled.index(inside[0])
-        held = {id(run) for run in inside}
-        filled[first:] = [*made, *(run for run in filled[first:] if id(run) not in held)]
+        edges = [(grid.xs[column], grid.xs[column + 1]) for column in columns]
+        header = sum(row < min(plain, default=0) for row in rows)
+        filled = put_rows(filled, inside, edges, [rows[row] for row in sorted(rows)], columns, header)
     return filled
+
+
+def put_rows(
+    runs: Sequence[Run],
+    held: Sequence[Run],
+    edges: Sequence[tuple[float, float]],
+    rows: Sequence[Mapping[int, Sequence[Piece]]],
+    columns: Sequence[int],
+    headers: int,
+) -> list[Run]:
+    """Return the runs, with rows of a table, of which the first `headers` are its header, instead of those that it
+    holds."""
+    made: list[Run] = []
+    for row in rows:
+        text = join_cells([reduce(attach, row[column]).text if column in row else "" for column in columns])
+        pieces = [piece for cell in row.values() for piece in cell]
+        text += f"\n{write_rule(len(columns))}" if len(made) + 1 == headers else ""
+        around, heights = enclose(pieces), [piece.bottom - piece.top for piece in pieces]
+        made.append(Run(text, *around, heights, [Piece(text.split("\n")[0], *around)], tabular=True, columns=edges))
+    first, gone = runs.index(held[0]), {id(run) for run in held}
+    return [*runs[:first], *made, *(run for run in runs[first:] if id(run) not in gone)]
 
 
 def _is_stacked(pieces: Sequence[Piece]) -> bool:
@@ -220,13 +234,6 @@ def _is_stacked(pieces: Sequence[Piece]) -> bool:
     figures = [piece for piece in pieces if FIGURE.fullmatch(piece.text)]
     below = sum(after.top >= before.bottom - NEAR for before, after in pairwise(figures))
     return below > 1 and len(figures) * 2 > len(pieces)
-
-
-def make_row(columns: Sequence[tuple[float, float]], text: str, pieces: Sequence[Piece]) -> Run:
-    """Return the pieces of a row as a run with this text."""
-    edges = enclose(pieces)
-    heights = [piece.bottom - piece.top for piece in pieces]
-    return Run(text, *edges, heights, [Piece(text, *edges)], tabular=True, columns=columns)
 
 
 def _join(rules: Iterable[_Rule]) -> list[_Rule]:
