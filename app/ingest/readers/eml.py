@@ -67,6 +67,10 @@ _SHOWN = {
     "SUMMARY": "Event", "STATUS": "Status", "DTSTART": "Start", "DTEND": "End", "DURATION": "Duration",
     "RRULE": "Repeated", "EXDATE": "Not on", "LOCATION": "Place", "DESCRIPTION": "Description",
 }  # fmt: skip
+_STATED = re.compile(r"[^\W\d_][^\n:：]{0,25}[:：][ \t]*(.*)")
+"""A line of what programs write above an older mail, in any language."""
+_MOMENT = re.compile(r"\d{4}.*\d[:.]\d\d|\d[:.]\d\d.*\d{4}")
+_ANSWER = re.compile(r"^(?:[^\W\d_]{1,5}(?:\[\d{1,3}\])?[:：][ \t]*)+")
 _EVENT_LINE = re.compile(r"(\w+)(?:;([^:]*))?:(.*)")
 
 # The modern policy parses each header by rules whose time grows with the square of its length.
@@ -136,9 +140,39 @@ def _mend(mail: bytes) -> tuple[bytes, int]:
     return b"\n\n".join([head, *rest]), stray
 
 
+class _Mails(Assembly):
+    """Puts older mails that stand below or within another under headings that say when they were written."""
+
+    level, subject, _above, _is_quoted = 1, "", "", False
+
+    def _append(self, text: str, gap: str) -> int:
+        above, self._above = self._above, text.rpartition("\n")[2]
+        words = _date_earlier(text, self.subject)
+        is_quoted = text.startswith(">")
+        if not words and is_quoted and above.endswith(":") and any(map(str.isdigit, above)):
+            words = above[:-1]
+        elif self._is_quoted and not is_quoted:
+            words = "Reply"
+        goes_on, self._is_quoted = is_quoted and (self._is_quoted or bool(words)), False
+        if words:
+            around, self._containers = self._containers, []
+            self.add_heading(self.level + 1, words if words == "Reply" else f"Earlier mail: {words}")
+            self._containers = around
+        self._is_quoted = goes_on
+        return super()._append(text, "\n\n" if words else gap)
+
+
+def _date_earlier(text: str, subject: str) -> str:
+    """Return when a mail was written, as a block says that begins with the fields of one of this subject, or of an
+    answer to it; empty for any other block."""
+    fields = [squeeze(field[1]) for line in text.split("\n") if (field := _STATED.fullmatch(line))]
+    is_named = subject and _ANSWER.sub("", subject).casefold() in (_ANSWER.sub("", each).casefold() for each in fields)
+    return next(filter(_MOMENT.search, fields), "") if is_named and len(fields) > 2 else ""
+
+
 class _Reader:
     def __init__(self) -> None:
-        self.assembly = Assembly()
+        self.assembly = _Mails()
         self._parts = 0
         self._counts: dict[int, Counter[str]] = {}
         self._said: set[str] = set()
@@ -156,9 +190,11 @@ class _Reader:
             # Also here, where it can be quoted: headings are not.
             fields.append(f"Subject: {subject}")
         self.assembly.add_block("\n".join(fields))
+        self.assembly.level, self.assembly.subject = level, subject
         forwarded: list[Message] = []
         names: list[str] = []
         self._add_part(message, forwarded, names, is_whole=True)
+        self.assembly.subject = ""
         if names:
             self.assembly.add_block("Attachments:")
             self.assembly.add_block("\n".join(f"- {name}" for name in names), gap="\n")
