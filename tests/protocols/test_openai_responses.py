@@ -50,10 +50,21 @@ async def test_a_response_is_that_of_our_own_api_and_so_is_a_streamed_one(client
     assert streamed.content[0].to_dict()["annotations"] == content.to_dict()["annotations"]
 
 
-async def test_a_conversation_goes_on_by_the_response_before_or_by_its_messages(client: AsyncOpenAI) -> None:
+async def test_a_conversation_goes_on_by_the_response_before_or_by_its_messages(
+    client: AsyncOpenAI, services: Services
+) -> None:
     first = await client.responses.create(model="standard", input=QUESTION)
     second = await client.responses.create(model="standard", input="Who handles claims?", previous_response_id=first.id)
     assert "Petra Lindqvist" in second.output_text
+    # Asked again of the first, as after an edit: the second is no part of that conversation.
+    edited = await client.responses.create(model="standard", input="And for the Amsel?", previous_response_id=first.id)
+    requests = [
+        status.request
+        for each in (first, second, edited)
+        if (status := await services.runs.queue.get("default", each.id.removeprefix("resp_"))) is not None
+    ]
+    assert requests[0].thread_id == requests[1].thread_id != requests[2].thread_id
+    assert [turn["question"] for turn in requests[2].history] == [QUESTION]
     said: Any = [
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},

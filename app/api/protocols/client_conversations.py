@@ -97,16 +97,17 @@ async def ask_last(
     thread_id: str | None = None,
     *,
     is_whole: bool = True,
+    is_new: bool = False,
 ) -> Asked:
     """Ask the last question of a conversation (role and text), in the thread if one is named. Otherwise, where it is a
     conversation that we have answered, its thread goes on; where not, also because the client has edited it, a new
-    thread begins with it. One that is not sent whole is not recognised by its messages later. Raises `InputError`, and
-    what `RunManager.start` raises."""
+    thread begins with it, and so where it `is_new`. One that is not sent whole is not recognised by its messages later.
+    Raises `InputError`, and what `RunManager.start` raises."""
     exchanges, question = split_conversation(said)
     caller, manager = get_caller(request), get_run_manager(request)
     scope = Scope(caller.enter(workspace), groups=caller.groups)
     key = _extend(digest([scope.workspace_id, caller.name]), *chain.from_iterable(exchanges))
-    if exchanges and thread_id is None:
+    if exchanges and thread_id is None and not is_new:
         thread_id = await index.find(key)
     ask = Ask(question, scope, thread_id, mode, history=make_turns(exchanges), caller=caller)
     run = await manager.start(ask)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from app.answering.manager import RunManager
 from app.api.asking.streams import locate, respond_with_frames
-from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager
+from app.api.dependencies import ConversationsDep, begins_run, get_caller, get_run_manager, read_services
 from app.api.perimeter.errors import status_of_failure
 from app.api.protocols.client_conversations import (
     SIDES,
@@ -29,8 +29,10 @@ from app.api.protocols.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answe
 from app.api.protocols.translating import encode_named, list_url_citations, read_base_url, read_finish, spell_result
 from domain.errors import InputError, UnknownRun
 from domain.events import Done, Event, Failed, ToolCalled, ToolReturned
+from domain.ports.runs import RunQueue
 from domain.runs import RunStatus
 from domain.scope import Scope
+from domain.state import REMEMBERED_TURNS
 
 ANSWER = "msg_"
 """Stands before the run's id in that of its message."""
@@ -95,19 +97,24 @@ async def respond(body: ResponseRequest, request: Request, conversations: Conver
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
     refuse_form((body.text or {}).get("format"), body.tool_choice)
     metadata, referred = body.metadata or Metadata(), body.list_referred()
-    thread_id, is_whole = metadata.thread_id, body.previous_response_id is None
+    thread_id: str | None = metadata.thread_id
+    before: list[tuple[str, str]] = []
     told: dict[str, str] = {}
     if referred or body.previous_response_id is not None:
         caller, manager = get_caller(request), get_run_manager(request)
         scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
         if body.previous_response_id is not None:
-            thread_id = (await _find_run(manager, scope, body.previous_response_id.removeprefix(ID))).request.thread_id
+            last = await _find_run(manager, scope, body.previous_response_id.removeprefix(ID))
+            thread_id, before = await _read_thread(read_services(request).runs.queue, scope, last)
         for name in referred:
             with suppress(UnknownRun):
                 ended = (await _find_run(manager, scope, name.removeprefix(ANSWER))).ended
                 told |= {name: ended["answer"]} if ended is not None and ended["type"] == "done" else {}
-    said = body.read_conversation(told)
-    asked = await ask_last(request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole)
+    said = [*before, *body.read_conversation(told)]
+    is_whole = bool(before) or body.previous_response_id is None
+    asked = await ask_last(
+        request, conversations, said, body.model, metadata.workspace, thread_id, is_whole=is_whole, is_new=bool(before)
+    )
     translation = Translation(asked, body, read_base_url(request))
     if body.stream:
         return respond_with_frames(translation.stream(), locate(asked.run))
@@ -120,6 +127,22 @@ async def _find_run(manager: RunManager, scope: Scope, run_id: str) -> RunStatus
     """Return the run of a response. Raises `UnknownRun`."""
     await manager.require(scope, run_id)
     return await manager.read_status(scope.workspace_id, run_id)
+
+
+async def _read_thread(queue: RunQueue, scope: Scope, last: RunStatus) -> tuple[str | None, list[tuple[str, str]]]:
+    """Return the thread that goes on after a run; where others follow it there, as after an edit, None, and what was
+    said up to it (role and text), with which a new one begins."""
+    run_id, thread_id = last.request.run_id, last.request.thread_id
+    [newest] = await queue.list_turns(scope, thread_id, 1) or [last]
+    if newest.request.run_id == run_id:
+        return thread_id, []
+    turns = [*await queue.list_turns(scope, thread_id, REMEMBERED_TURNS - 1, run_id), last]
+    return None, [
+        said
+        for turn in turns
+        if (ended := turn.ended) is not None and ended["type"] == "done"
+        for said in (("user", turn.request.turn["question"]), ("assistant", ended["answer"]))
+    ]
 
 
 class Translation:
