@@ -88,6 +88,16 @@ _STATUSES = {
 }
 
 
+def _read_address(given: str | None) -> tuple[str | None, dict[str, str]]:
+    """Return an address, also one as a portal shows it, with what stands behind its `?`: `…/deployments/NAME` and the
+    version, of `…/deployments/NAME/chat/completions?api-version=…`."""
+    if not given:
+        return None, {}
+    url = httpx2.URL(given)
+    path = url.path.rstrip("/").removesuffix("/chat/completions")
+    return str(url.copy_with(path=path, query=None)), dict(url.params)
+
+
 class OpenAIChat(LangChainChat):
     """One model. Construct it once and keep it: its clients cost 50 ms and hold the connections."""
 
@@ -105,8 +115,16 @@ class OpenAIChat(LangChainChat):
         prices: PriceTable | None = None,
     ) -> None:
         # The base class retries, because it knows how long a user may wait; the SDK sleeps for up to two minutes.
+        base_url, query = _read_address(base_url)
         self.server = openai.AsyncOpenAI(
-            api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=http,
+            default_query=query,
+            # Azure takes a key there only, at addresses with a version.
+            default_headers={"api-key": api_key} if query else {},
         )
         self._completions = _Completions(self.server)
         client = ChatOpenAI(

@@ -53,6 +53,17 @@ class TestContract(ProviderContract):
     """`OpenAIChat` over the real protocol."""
 
 
+async def test_an_address_may_be_whole_as_a_portal_shows_it(server: OpenAIServer, http: httpx2.AsyncClient) -> None:
+    address = f"{server.base_url}/chat/completions?api-version=2024-06-01"
+    model = OpenAIChat("gpt-4.1-mini", api_key="key", base_url=address, timeout=10, http=http)
+    assert await read(model)
+    assert (str(model.server.base_url), model.server.default_query) == (
+        f"{server.base_url}/",
+        {"api-version": "2024-06-01"},
+    )
+    assert model.server.default_headers["api-key"] == "key"
+
+
 async def test_a_stream_that_is_left_has_cost_its_pictures(model: OpenAIChat) -> None:
     sink = Sink()
     for pictures in ([], [Picture("d", 1, 724, 1024, "digest", PICTURE)]):
