@@ -4,6 +4,7 @@ pandoc is a program of its own, in the package `pypandoc-binary`. It runs as a p
 file, with limits of time and memory, and with `--sandbox`: it opens no other file and no address.
 """
 
+import html
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -85,6 +86,9 @@ _LATEX_TABLE = re.compile(r"\\(begin|end)\{(?:mp)?supertabular\*?\}")
 _LATEX_TABS = re.compile(r"\\begin\{tabbing\}(?:(?!\\begin\{tabbing\}).)*?\\end\{tabbing\}", re.DOTALL)
 _SKIPPED = re.compile(r"Skipped '(.{0,500}?)' at")
 _ADMONITIONS = frozenset({"note", "tip", "important", "warning", "caution"})
+_TAG_OF_XML = re.compile(r"<!--[\s\S]{0,5000}?-->|<[?!][^<>]*>|</?[A-Za-z][^<>]*>")
+_TAGS_OF_XML = re.compile(rf"(?:(?:{_TAG_OF_XML.pattern})\s*+){{2,}}")
+"""Where a block ends and another begins."""
 _TAG = re.compile(f"<(?P<end>/?)(?P<name>{'|'.join(MARKS)})>")
 _QUOTES = {"SingleQuote": "‘{}’", "DoubleQuote": "“{}”"}
 
@@ -155,10 +159,12 @@ def _spread_cells(table: re.Match[str]) -> str:
 
 
 def read_as_plain(source: str, data: bytes, dialect: str, error: UnreadableDocument) -> ParsedDocument:
-    """Read a text with a mistake in its markup as plain text, and say so. XML is refused."""
-    if dialect in ("docbook", "opml"):
+    """Read a text with a mistake in its markup as plain text, and say so. OPML is refused: it has nothing but marks."""
+    if dialect == "opml":
         raise error
     reason = re.sub(r"^[^(]*\((.*)\)[^)]*$", r"\1", str(error), flags=re.DOTALL)
+    if dialect == "docbook":
+        data = html.unescape(_TAG_OF_XML.sub("", _TAGS_OF_XML.sub("\n\n", decode(data)))).encode()
     return replace(
         read_plain(source, data), notes=(f"It was read as plain text, because of a mistake in it: {reason}.",)
     )
@@ -243,8 +249,9 @@ class Walk:
             self.assembly.skip("file", "templates" if dialect == "mediawiki" else squeeze(path))
             if dialect == "mediawiki":  # what it is given stays
                 given = [squeeze(part.replace("=", ": ", 1)) for part in _ARGUMENT.split(found[2])]
-                is_block = text[found.start() - 1 : found.start()] in ("", "\n")
-                return f"{(', ' if '=' in found[2] else ' ').join(given)}{chr(10) * is_block}"
+                is_block = {text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]} <= {"", "\n"}
+                # Behind a blank at the beginning of a line pandoc reads code: what cannot be seen goes before.
+                return f"{(', ' if '=' in found[2] else ' ').join(given)}{chr(10) * is_block}" or "\u200b"
             return found[0] if dialect == "rst" and found[1] else ""
 
         for _ in range(_MOST_NESTED if dialect == "mediawiki" else 1):

@@ -116,7 +116,7 @@ class _Writer:
         self._marker: str | None = None
         self._said = ""
         self._starts = {0}
-        self._is_begun = self._is_item = False
+        self._is_begun = self._is_item = self._is_row = False
         self._skip = 0
 
     def write(self) -> str:
@@ -207,9 +207,15 @@ class _Writer:
     def _write(self, word: str, number: int | None) -> None:
         if word == "pard":
             self._level = self._depth = 0
-        elif word == "trowd" and self._is_item:
-            self._is_item = False
-            self._written.append(r"{\pard  \par}")  # pandoc would put the list behind the table
+        elif word in ("trowd", "intbl"):
+            if self._is_item:
+                self._is_item = False
+                self._written.append(r"{\pard  \par}")  # pandoc would put the list behind the table
+            if word == "intbl" and not self._is_row:  # has the form of the row above
+                self._written.append(r"\trowd ")
+            self._is_row = True
+        elif word == "row":
+            self._is_row = False
         self._written.append(f"\\{word}{'' if number is None else number} ")
         if word in ("par", "cell"):
             self._unseen.append(" ")

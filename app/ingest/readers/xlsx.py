@@ -38,8 +38,8 @@ _UNSOLVED = (
 
 
 def read_xlsx(source: str, data: bytes) -> ParsedDocument:
-    """Read what a workbook shows, with the results of formulas that were stored with it. Rows that are folded in or
-    filtered out are read; those that are hidden, columns and sheets are not.
+    """Read what a workbook shows, with the results of formulas that were stored with it. Rows that are folded in are
+    read; those that are filtered out or hidden, columns and sheets are not.
 
     Raises `OversizedDocument`, `UnreadableDocument`, and openpyxl's errors for malformed parts.
     """
@@ -159,9 +159,12 @@ def _link(
 def _leave_out_hidden(rows: dict[int, list[str]], parser: _SheetParser, assembly: Assembly) -> None:
     filtered = getattr(parser, "auto_filter", None)
     range_of = CellRange(filtered.ref) if filtered and filtered.filterColumn else None
+    found: dict[str, list[str]] = {}
     for number in [number for number in rows if _is_hidden(parser.row_dimensions.get(str(number), {}))]:
-        if not range_of or not range_of.min_row <= number <= range_of.max_row:
-            assembly.leave_out(" ".join(rows.pop(number)), "in a hidden row")
+        is_filtered = range_of and range_of.min_row <= number <= range_of.max_row
+        found.setdefault("filtered" if is_filtered else "hidden", []).append(" ".join(rows.pop(number)))
+    for why, texts in found.items():
+        assembly.leave_out(" ".join(texts), f"in {len(texts)} {why} rows" if len(texts) > 1 else f"in a {why} row")
     for column in filter(_is_hidden, parser.column_dimensions.values()):
         left, right = int(column["min"]) - 1, int(column["max"])
         for row in rows.values():

@@ -358,7 +358,7 @@ def test_days_and_years_head_columns_of_figures_and_not_of_days() -> None:
     assert "---" not in read_document("a.xlsx", save(make_sheet(rows)[0])).text
 
 
-def test_hidden_rows_and_columns_are_left_out_and_folded_or_filtered_ones_read() -> None:
+def test_hidden_and_filtered_rows_and_columns_are_left_out_and_folded_ones_read() -> None:
     rows = [["Name", "Wage", "Town"], ["Ann", 99, "Kiel"], ["Bob", 98, "Bonn"], ["Eve", 97, "Trier"]]
     workbook, sheet = make_sheet(rows)
     sheet.column_dimensions["B"].hidden = True
@@ -373,7 +373,10 @@ def test_hidden_rows_and_columns_are_left_out_and_folded_or_filtered_ones_read()
     assert document.unseen_words == 6
     sheet.auto_filter.ref = "A1:C4"
     sheet.auto_filter.add_filter_column(2, ["Kiel"])
-    assert "Bob | Bonn" in read_document("a.xlsx", save(workbook)).text
+    sheet.append(["Kai", 96, "Bonn"])
+    sheet.row_dimensions[5].hidden = True
+    sheet.auto_filter.ref = "A1:C5"
+    assert read_document("a.xlsx", save(workbook)).unseen[0].why == "in 2 filtered rows"
 
 
 def test_of_a_workbook_in_which_all_is_hidden_it_is_said_so() -> None:
@@ -716,7 +719,7 @@ RTF = rb"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fswiss\fcharset0 Arial;}{\
 \pard\s1 Garden rules\par\pard\f0 Water \'fcber \u8364?5 twice{\v hidden words} a day.\line again {\f1 \'cf\'f0\'e8}\par
 {\pard{\listtext\'b7\tab}\ls1\ilvl0 tulips\par}{\pard{\listtext\'b7\tab}\ls1\ilvl1 red ones\par}
 {\pict\bin5 }}}}}}{\*\generator nobody}
-\trowd\cellx100\cellx200\pard\intbl Plant\cell Litres\cell\row\trowd\pard\intbl Rose\cell 3\cell\row
+\trowd\cellx100\cellx200\pard\intbl Plant\cell Litres\cell\row\pard\intbl Rose\cell 3\cell\row
 \pard After {\field{\*\fldinst HYPERLINK "http://x"}{\fldrslt the link}}.\par}"""
 
 

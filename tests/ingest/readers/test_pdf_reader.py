@@ -176,6 +176,20 @@ def centre(x: float, y: float, text: str) -> Callable[[FPDF], None]:
     return write(x - measure(text) / 2, y, text)
 
 
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_a_page_whose_words_run_another_way_is_read_as_it_is_held(angle: int) -> None:
+    def draw(pdf: FPDF) -> None:
+        with pdf.rotation(angle, x=WIDTH / 2, y=HEIGHT / 2):
+            for place, text in enumerate(("Pump", "2022", "North", "45", "South", "12")):
+                pdf.text(WIDTH / 2 + 60 * (place % 2), HEIGHT / 2 + 18 * (place // 2), text)
+
+    document = read_pages(draw)
+    assert document.text == "Pump | 2022\n--- | ---\nNorth | 45\nSouth | 12"
+    box = document.lines[0].box
+    left, top = {90: (48, 39), 180: (36, 50), 270: (50, 50)}[angle]
+    assert (box["x"], box["y"]) == pytest.approx((left, top), abs=3)
+
+
 def test_the_lines_of_a_header_are_one_row_that_names_every_column() -> None:
     """They are drawn cell by cell, as reports do, and what spans columns is said in each."""
     document = read_page(

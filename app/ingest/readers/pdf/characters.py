@@ -5,6 +5,7 @@ the baseline changes. That order is kept because it is right for columns.
 """
 
 import ctypes
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,8 @@ _BOLD_FONT = re.compile(rb"bold|black|heavy|semi|demi|cmbx", re.IGNORECASE)
 """Names of bold fonts. The weight that PDFium reports is no guide: where the file does not state it, PDFium guesses it
 from the width of the stems, and italics come out bolder than bold."""
 _LONGEST_FONT_NAME = 100
+_SAMPLE = 300
+"""Characters of a page from which it is told how its words run."""
 _UPRIGHT, _SHORT = 0.8, 3
 """Width of a word as a share of its height, from which it is no word that runs up the page, and its characters."""
 _NARROWEST, _FEWEST = 0.4, 3
@@ -42,9 +45,11 @@ _EVEN = 1.0
 
 
 class View:
-    """Maps page coordinates (origin bottom left, before cropping and rotation) to points on the page as shown."""
+    """Maps page coordinates (origin bottom left, before cropping and rotation) to points on the page as shown, or as it
+    is turned to be read: by so many degrees clockwise."""
 
-    def __init__(self, page: pypdfium2.PdfPage) -> None:
+    def __init__(self, page: pypdfium2.PdfPage, turned: int = 0) -> None:
+        self._turned = turned
         self.width, self.height = page.get_size()
         self._x, self._y = self._map(page, 0, 0)
         x_unit, y_unit = self._map(page, 1000, 0), self._map(page, 0, 1000)
@@ -68,6 +73,8 @@ class View:
         """Return the run's box in percent of the page, clipped to the page."""
         left, right = (min(100.0, max(0.0, x / self.width * 100)) for x in (run.left, run.right))
         top, bottom = (min(100.0, max(0.0, y / self.height * 100)) for y in (run.top, run.bottom))
+        for _ in range(self._turned, 360 if self._turned else 0, 90):  # round to where it is shown
+            left, top, right, bottom = 100 - bottom, left, 100 - top, right
         return Box(x=round(left, 3), y=round(top, 3), width=round(right - left, 3), height=round(bottom - top, 3))
 
 
@@ -83,6 +90,17 @@ def read_characters(text_page: raw.FPDF_TEXTPAGE) -> str:
         return word[0] if is_mapped else "�" * len(word[0])
 
     return _SIGNS.sub(replace, characters)
+
+
+def find_turn(page: pypdfium2.PdfPage, text_page: raw.FPDF_TEXTPAGE) -> int:
+    """Return by how many degrees a page is to be turned clockwise for most of its words to run from left to right."""
+    count = raw.FPDFText_CountChars(text_page)
+    angles = Counter(
+        round(raw.FPDFText_GetCharAngle(text_page, index) / (math.pi / 2)) % 4 * 90
+        for index in range(0, count, count // _SAMPLE + 1)
+    )
+    [(angle, _)] = angles.most_common(1) or [(page.get_rotation(), 0)]
+    return int(-angle - page.get_rotation()) % 360
 
 
 def read_runs(

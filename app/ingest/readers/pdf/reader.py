@@ -12,7 +12,7 @@ from app.ingest.pictures import count_pictures, wrap_picture
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
 from app.ingest.readers.pdf.annotations import place_entered, read_annotations, show_addresses
 from app.ingest.readers.pdf.bands import fill_bands
-from app.ingest.readers.pdf.characters import View, join_initials, read_characters, read_runs
+from app.ingest.readers.pdf.characters import View, find_turn, join_initials, read_characters, read_runs
 from app.ingest.readers.pdf.columns import align_tables
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
 from app.ingest.readers.pdf.margins import find_contents, leave_out
@@ -139,7 +139,11 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
     except pypdfium2.PdfiumError as error:
         raise UnreadableDocument(f"Page {index + 1} of the PDF is damaged. Print it to a new PDF and retry.") from error
     try:
-        view = View(page)
+        if turned := find_turn(page, text_page.raw):
+            page.set_rotation((page.get_rotation() + turned) % 360)
+            text_page.close()
+            text_page = page.get_textpage()
+        view = View(page, turned)
         drawn = Drawn(page, view)
         grids = find_grids(drawn.lines)
         own = read_characters(text_page.raw)

@@ -21,8 +21,14 @@ _SMALLEST = 1.0
 _WHITE = 250
 """Value from which a channel of a colour counts as white, of 255."""
 _MOST_MARKS = 20
+_DEEPEST, _MOST_FORMED = 5, 20_000
+"""Limits of forms within one another, and of what is drawn by them."""
 _OPAQUE = 5
 """Opacity below which a colour leaves no ink, of 255."""
+
+
+def _address(each: raw.FPDF_PAGEOBJECT) -> int:
+    return ctypes.cast(each, ctypes.c_void_p).value or 0
 
 
 def _is_optional(text: raw.FPDF_PAGEOBJECT) -> bool:
@@ -48,6 +54,10 @@ class Visibility:
         self._view = view
         self._pictures = pictures
         self._shown: NDArray[np.uint8] | None = None
+        self._formed: set[int] = set()
+        """Words of forms, any of which may be of a layer: what PDFium tells of a form does not say so."""
+        count, get = raw.FPDFPage_CountObjects(page), raw.FPDFPage_GetObject
+        self._enter_forms([get(page, i) for i in range(count)])
 
     def blank_unseen(self, characters: str) -> tuple[str, list[str]]:
         """Return the page's characters, with blanks for words that nobody sees, and these words."""
@@ -62,6 +72,15 @@ class Visibility:
 
         return _WORD.sub(blank, characters), unseen
 
+    def _enter_forms(self, objects: Sequence[raw.FPDF_PAGEOBJECT], depth: int = 0) -> None:
+        for each in objects:
+            kind = raw.FPDFPageObj_GetType(each)
+            if kind == raw.FPDF_PAGEOBJ_TEXT and depth:
+                self._formed.add(_address(each))
+            elif kind == raw.FPDF_PAGEOBJ_FORM and depth < _DEEPEST and len(self._formed) < _MOST_FORMED:
+                count = min(raw.FPDFFormObj_CountObjects(each), _MOST_FORMED)
+                self._enter_forms([raw.FPDFFormObj_GetObject(each, i) for i in range(count)], depth + 1)
+
     def _is_unseen(self, index: int) -> bool:
         box = raw.FS_RECTF()
         if not raw.FPDFText_GetLooseCharBox(self._text_page, index, ctypes.byref(box)):
@@ -72,10 +91,10 @@ class Visibility:
         if max(right - left, bottom - top) < _SMALLEST:
             return True
         text = raw.FPDFText_GetTextObject(self._text_page, index)
-        if text and _is_optional(text) and self._is_blank(left, top, right, bottom):
-            return True
         if text and raw.FPDFTextObj_GetTextRenderMode(text) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
             return not self._is_on_picture(left, top, right, bottom)
+        if text and (_address(text) in self._formed or _is_optional(text)) and self._is_blank(left, top, right, bottom):
+            return True
         red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
         if not raw.FPDFText_GetFillColor(self._text_page, index, red, green, blue, alpha):
             return False
