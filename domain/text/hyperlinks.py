@@ -23,10 +23,14 @@ SCHEMES = frozenset({"", "http", "https", "mailto"})
 """The schemes of links that pass; the empty one stands for addresses without a scheme."""
 _SCRIPTS = frozenset({"javascript", "vbscript", "data"})
 """Schemes that do not pass as plain text either. Others name servers and files, of which technical texts tell."""
+_OF_WEB = frozenset({"http", "https", "ftp", "ws", "wss", "file", "mailto"})
+"""Schemes that a browser follows however many slashes or backslashes stand behind them (https://url.spec.whatwg.org),
+and that of mail."""
 _STARTS = ("http://", "https://", "ftp://", "www.")
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
 _BARE = (
-    r"(?:(?<![a-z])(?:https?:[/\\]+|ftp://|www\.)|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S)|data:(?=[\w.+-]*[/;,]))"
+    r"(?:(?<![a-z])(?:(?:https?|ftp|wss?|file):[/\\]+|www\.)|(?<=<)(?:https?|ftp|wss?|file):(?=\S)"
+    r"|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S)|data:(?=[\w.+-]*[/;,]))"
     # Without a scheme: a client completes `src=//host/`, and `host.example/path`, an IP address with a path and a mail
     # address where it makes links of plain text. The length of a network (10.0.0.0/8) is no path.
     r"|(?<![\w:/])//(?=[\w\[])"
@@ -35,19 +39,23 @@ _BARE = (
     r"|(?<!\w)\w[\w.+-]{0,63}@(?:[\w-]{1,63}\.){1,6}[\w-]*\w)"
 )
 """The beginnings of addresses that a client makes a link of, or that somebody may copy. Browsers read `http:/host` and
-`http:\\host` as `http://host`."""
+`http:\\host` as `http://host`, and `<http:host>`, too."""
 _MARKS = r"(?:(?<![\w!])|(?<=\w!))!+"
 """Exclamation marks that may begin an image: all of a run, but for one that ends a word. A run is read from its start
 alone, so that a long one takes linear time."""
+_BLANK = r"[ \t]*+\n?[ \t]*+"
+_TARGET = rf"(?:<[^<>\n]{{0,{_LONGEST}}}>?|[^\s<]\S{{0,{_LONGEST}}})"
 _LINK = re.compile(
     rf"(?P<image>{_MARKS}(?=\[))"
-    rf"|\]\([ \t]*\n?[ \t]*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
+    rf"|\]\({_BLANK}(?P<target>(?:[^()\n]|\([^()\n]*\))*+)\)"
+    # Of a definition, or of a link whose end is not found so: only this decides, as titles may follow in any form.
+    rf"|\](?P<opening>[(:]{_BLANK})(?P<other>{_TARGET})"
     rf"|(?P<bare>{_BARE}{_ADDRESS}*)",
     re.IGNORECASE,
 )
 _PREFIXES = sorted({start[:length] for start in _STARTS for length in range(1, len(start) + 1)}, key=len, reverse=True)
 _UNDECIDED = re.compile(
-    rf"(?:{_MARKS}|\](?:\([ \t]*\n?(?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
+    rf"(?:{_MARKS}|\](?:[(:]{_BLANK}{_TARGET}?|\({_BLANK}(?:[^()\n]|\([^()\n]*\))*+(?:\([^()\n]*)?)?"
     rf"|(?<![a-z])(?:{'|'.join(map(re.escape, _PREFIXES))})"
     rf"|(?<![\w:/])//?"
     # The rest of a word from its first sign of an address.
@@ -121,6 +129,11 @@ class LinkStream:
             if link is None:
                 self._start = len(buffer)
                 return out + buffer[position:]
+            if link["other"] is not None and not self._leads_away(link):
+                # What stands in it may still be an address.
+                out += buffer[position : link.start("other")]
+                position = known = link.start("other")
+                continue
             start = _find_start(link)
             out += buffer[position:start] + self._replace(link, start)
             position = known = link.end()
@@ -128,6 +141,9 @@ class LinkStream:
     def _replace(self, link: re.Match[str], start: int) -> str:
         if link["image"]:
             return ""
+        if link["other"] is not None:
+            self.removed = True
+            return f"]{link['opening']}{REMOVED}"
         if link["bare"] is not None:
             address = link["bare"].rstrip(_AFTER)
             scheme = _find_scheme(address)
@@ -141,6 +157,15 @@ class LinkStream:
             return link[0]
         self.removed = True
         return "]"
+
+    def _leads_away(self, link: re.Match[str]) -> bool:
+        """Return True where no text holds the target, and a browser goes elsewhere: by a scheme, or from the root."""
+        address = link["other"].strip("<>").rstrip(_AFTER)
+        begun = address[:_BEFORE]
+        scheme = _find_scheme(begun)
+        leads = scheme in _OF_WEB or unescape(begun).lstrip()[:1] in ("/", "\\")
+        # A beginning may be filled up with characters that browsers leave out.
+        return scheme in _SCRIPTS or ((leads or begun.count("&") > 4) and not self._is_held(address))
 
     def _is_held(self, address: str) -> bool:
         if address not in self._held:

@@ -32,9 +32,17 @@ TEXTS = [
         ("See evil.example/leak?d=1, or 203.0.113.7/x.", f"See evil{REMOVED}, or 203{REMOVED}."),
         ("//evil.example/x mailto:eve@evil.example", f"{REMOVED} mailto{REMOVED}"),
         ("Write to eve@evil.example.", f"Write to eve{REMOVED}."),
-        ("[r]: javascript:alert", f"[r]: javascript{REMOVED}"),
+        ("[r]: javascript:alert", f"[r]: {REMOVED}"),
         ("gopher://evil.example", f"gopher{REMOVED}"),
         ("<http:/evil.example/x> http:\\\\evil.example", f"<http{REMOVED}> http{REMOVED}"),
+        ("<https:localhost/x> <ftp:/host/x> ws:\\\\host", f"<https{REMOVED}> <ftp{REMOVED}> ws{REMOVED}"),
+        ("[r]: https:localhost/x\n[s]: /\\host/x 't'", f"[r]: {REMOVED}\n[s]: {REMOVED} 't'"),
+        ("[r]: https:&bsol;&bsol;host\n[s]: <java&Tab;script:x>", f"[r]: {REMOVED}\n[s]: {REMOVED}"),
+        ("[r]: ht&NewLine;tp:host\n[s]:\n\\\\\\\\host/x", f"[r]: {REMOVED}\n[s]:\n{REMOVED}"),
+        ("[a](https:host/x\n't') [b](\\\\host/((x)))", f"[a]({REMOVED}\n't') [b]({REMOVED}"),
+        (f"[r]: {'&Tab;' * 99}https:host", f"[r]: {REMOVED}"),
+        ("[1]: The handbook says x[2]: 12:30, {a[3]: b:c} and [Note]: see page 3.", None),
+        ("[r]: https://good.example/doc 'title'\n[s]: good.example/doc", None),
         ("Write to help@good.example, or good.example/doc.", None),
         ("Node.js and 10.0.0.0/8 in config.yml, v1.2.3, e.g. and/or 3.5/4; a//b // c note:this 12:30.", None),
     ],
@@ -55,7 +63,7 @@ def test_only_addresses_of_the_texts_pass_and_images_never(written: str, passed_
         ("[run](\njavascript:alert(1)) [run](javascript\\:alert(1)) it", "[run] [run] it"),
         ("[read](file:///etc/passwd) [open](vscode://x) [open](data:text/html,x)", "[read] [open] [open]"),
         ("<javascript:alert> <vscode://x>", f"<javascript{REMOVED}> <vscode{REMOVED}>"),
-        ("[r]: javascript:alert\n[s]: data:text/html;base64,eA", f"[r]: javascript{REMOVED}\n[s]: data{REMOVED}"),
+        ("[r]: javascript:alert\n[s]: data:text/html;base64,eA", f"[r]: {REMOVED}\n[s]: {REMOVED}"),
         ('<a href="javascript:alert">', f'<a href="javascript{REMOVED}">'),
     ],
 )
@@ -66,7 +74,24 @@ def test_a_scheme_that_is_not_known_passes_in_no_link_even_where_the_texts_have_
 
 
 PIECES = st.sampled_from(
-    [*'![]() a\n"=1', ".b", "@", "mailto:", "9.9.9.9", "http", "s", "://", "evil.example", "/x", "www.", "//"]
+    [
+        *'![]() a\n"=1',
+        ".b",
+        "@",
+        "mailto:",
+        "9.9.9.9",
+        "http",
+        "s",
+        "://",
+        "evil.example",
+        "/x",
+        "www.",
+        "//",
+        "]: ",
+        "](",
+        "\\",
+        "<",
+    ]
 )
 
 

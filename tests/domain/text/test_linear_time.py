@@ -37,6 +37,7 @@ PIECES = (
     "| a | b [1] |\n", "|-|-|\n", "`", "```\n", "`` ` ", "# a\n", "a\n: b\n", "a: b\n", "==\n", "http://a ", "a@b.c ",
     "www.a", "!", "(", "<a", "&#58;", "\\", "\u200b", "漢。", "é ",
     "$a$\n\n", "-\n$a$\n\n", "a | b\nlabel\n", "a:\n\n", "| - ", "#", "!a", "a@", "a-", "1.", "/", "a.b/",
+    "]:",
 )  # fmt: skip
 
 
@@ -62,6 +63,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "find_plain": find_plain,
     "split_sentences": split_sentences,
     "strip_links": lambda text: strip_links(text, ["a source"]),
+    "strip_links of a link": lambda text: strip_links(f"[a]({text}(", []),
     "DisguiseStream": _undisguise,
     "detect_language": detect_language,
     "gives_orders": gives_orders,
