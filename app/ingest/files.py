@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.ingest.formats import find_suffix, is_read_from_folders, list_formats
 from app.ingest.metadata.sidecars import is_sidecar
+from app.ingest.opening import open_file, resolve
 from domain.documents import DocumentReport
 from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 
@@ -127,7 +128,7 @@ def look_through(root: Path) -> FoundFiles:
 
 
 def _load_start(file: Path) -> bytes:
-    with suppress(OSError), file.open("rb") as opened:
+    with suppress(OSError), open_file(file) as opened:
         return opened.read(_START)
     return b""
 
@@ -135,13 +136,6 @@ def _load_start(file: Path) -> bytes:
 def show_name(source: str) -> str:
     """Return a file's name as a list or log can show it."""
     return source if source.isprintable() else ascii(source)
-
-
-def resolve(path: Path) -> Path:
-    """Follow all links of a path. Unlike `Path.resolve`, this stops at links that go round in circles."""
-    with suppress(RuntimeError):  # There is nobody of this name.
-        path = path.expanduser()
-    return Path(os.path.realpath(path))
 
 
 def describe_failure(error: OSError) -> str:
@@ -152,10 +146,15 @@ def describe_failure(error: OSError) -> str:
 def load(path: Path, max_bytes: int) -> bytes:
     """Return the file's bytes. Raises `OversizedDocument` and `UnreadableDocument`."""
     try:
-        check_size(path.stat().st_size, max_bytes)
-        return path.read_bytes()
+        with open_file(path) as file:
+            check_size(size := os.fstat(file.fileno()).st_size, max_bytes)
+            data = file.read(size + 1)
+            if len(data) > size:  # it grows
+                data += file.read(max_bytes)
     except OSError as error:
         raise UnreadableDocument(describe_failure(error)) from error
+    check_size(len(data), max_bytes)
+    return data
 
 
 def check_size(size: int, max_bytes: int) -> None:

@@ -4,8 +4,9 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
-from app.ingest.files import describe_failure, load, look_through, resolve, show_name
+from app.ingest.files import describe_failure, load, look_through, show_name
 from app.ingest.metadata.sidecars import SUFFIX, read_sidecar
+from app.ingest.opening import resolve
 from domain.errors import InputError
 from domain.ports.connectors import Content, Entry, Listing
 

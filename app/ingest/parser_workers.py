@@ -95,8 +95,8 @@ class ParserWorkers:
             request = await asyncio.to_thread(pickle.dumps, (job, seconds))
             try:
                 for is_last in (False, True):
-                    is_warm = self._idle and not is_last
-                    worker = self._idle.pop() if is_warm else await _Worker.start(self._memory_mb, self._niceness)
+                    idle = None if is_last else await self._take_idle()
+                    worker = idle or await _Worker.start(self._memory_mb, self._niceness)
                     if self._is_closed:
                         await worker.end()
                         raise Draining
@@ -126,6 +126,15 @@ class ParserWorkers:
             raise error
         result: Result = outcome
         return result
+
+    async def _take_idle(self) -> "_Worker | None":
+        """Take a worker out of the idle ones that is still there: the operating system may have ended it."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            await worker.end()
+        return None
 
     async def close(self, seconds: float = 0.0) -> None:
         """Take no more files, and end all workers: those at work after `seconds`."""
@@ -192,6 +201,13 @@ class _Worker:
             await cls(await starting).end()
             raise
 
+    @property
+    def is_alive(self) -> bool:
+        """False once the process has ended, or closed its side."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        return self._process.returncode is None and not stdout.at_eof()
+
     async def perform(self, request: bytes, seconds: float, listener: Listener | None) -> bytes:
         """Return the reply to a request. The worker is ended unless it replies. Raises `_Died`."""
         if self._expiry is not None:
@@ -213,7 +229,7 @@ class _Worker:
                 return await stdout.readexactly(int.from_bytes(header))
         except TimeoutError:
             is_late = True
-        except (asyncio.IncompleteReadError, ConnectionError, RuntimeError):  # uvloop's, where it ended while idle
+        except (asyncio.IncompleteReadError, ConnectionError, RuntimeError):  # uvloop's, of a handle that is closed
             await self._process.wait()  # its status is its own, not that of being killed
         except BaseException:
             await self.end()

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.ingest import formats
-from app.ingest.files import find_files
+from app.ingest.files import find_files, load
 from app.ingest.formats import FORMATS, Format, list_formats
 from app.ingest.metadata.sidecars import read_sidecar
 from app.ingest.reading import read_document
 from domain.documents import DocumentReport
-from domain.errors import MetadataError, UnsupportedDocument
+from domain.errors import MetadataError, UnreadableDocument, UnsupportedDocument
 
 TOY = 'Format("TOY", ("toy",), ("text/toy",), "tests.ingest.toy_reader:read_toy", "a toy file")'
 ROOT = Path(__file__).parents[2]
@@ -89,5 +89,20 @@ def test_links_that_lead_out_of_a_folder_are_passed_over(tmp_path: Path) -> None
     (folder / "own.md.meta.json").symlink_to(outside / "passwd")
     with pytest.raises(MetadataError, match="leads out of its folder"):
         read_sidecar(folder / "own.md")
+    # What takes a file's place after it was found is not read: a link, one above it, or a pipe.
+    (folder / "sub").mkdir()
+    for name in ("swapped.md", "sub/moved.md", "piped.md"):
+        (folder / name).write_text("# Own")
+        assert load(folder / name, 99) == b"# Own"
+    (outside / "moved.md").write_text("# Other")
+    for name in ("swapped.md", "piped.md"):
+        (folder / name).unlink()
+    (folder / "swapped.md").symlink_to(outside / "other.md")
+    (folder / "sub").rename(folder / "before")
+    (folder / "sub").symlink_to(outside)
+    os.mkfifo(folder / "piped.md")
+    for name in ("swapped.md", "sub/moved.md", "piped.md"):
+        with pytest.raises(UnreadableDocument, match="Check the path"):
+            load(folder / name, 99)
     # Who names the link itself means what it leads to.
     assert find_files(folder / "passwd.txt")[0] == [outside / "passwd"]

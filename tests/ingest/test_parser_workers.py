@@ -93,6 +93,7 @@ async def test_a_worker_that_is_killed_while_idle_is_replaced(parsers: ParserWor
     before = await parsers.run(os.getpid)
     os.kill(before, signal.SIGKILL)
     await asyncio.sleep(0.2)
+    assert await parsers._take_idle() is None
     assert await parsers.run(os.getpid) != before
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 import askgraph
+from app.ingest.files import load
 from app.serving.address import find_server
 from app.settings import Settings, reveal
 from app.support.terminal import err
@@ -29,6 +30,8 @@ _KINDS = (
     (askgraph.AskgraphError, AskgraphError),
 )
 """Errors of the client, and those that a command ends with."""
+_MOST_BYTES = 2**32
+"""More than a server takes, which says its own limit."""
 _STATUS = TypeAdapter(IngestionStatus)
 
 
@@ -84,8 +87,11 @@ class ServerClient:
     ) -> IngestionStatus | DocumentReport:
         """Send a file, to be read later. Returns its ingestion, or the report of a file that was refused."""
         named = _leave_default({"workspace": workspace})
+        content = load(file, _MOST_BYTES)
         with _as_ours():
-            [sent] = self._client.upload(file, **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False)
+            [sent] = self._client.upload(
+                (file.name, content), **named, metadata=metadata, groups=groups, sidecar=sidecar, wait=False
+            )
         if sent.ingestion_id is None:
             return DocumentReport(**sent.report.model_dump() if sent.report else {})
         return _read_status(sent.model_dump() | {"workspace": workspace})

@@ -2,10 +2,9 @@
 
 import errno
 import json
-import os
-import stat
 from pathlib import Path
 
+from app.ingest.opening import open_file, resolve
 from domain.errors import MetadataError
 from domain.library.metadata import Metadata, check_metadata
 
@@ -22,13 +21,10 @@ def read_sidecar(path: Path) -> Metadata:
     """Return the metadata in the sidecar of the file at `path`. Raises `MetadataError`."""
     sidecar = path.with_name(path.name + SUFFIX)
     try:
-        folder = os.path.realpath(path.parent)
-        if sidecar.is_symlink() and not Path(os.path.realpath(sidecar)).is_relative_to(folder):
+        whole = resolve(sidecar)
+        if not whole.is_relative_to(resolve(path.parent)):
             raise MetadataError(f"{sidecar.name} is a link that leads out of its folder.")
-        # Without waiting for who writes into a pipe.
-        with os.fdopen(os.open(sidecar, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise MetadataError(f"{sidecar.name} is no file.")
+        with open_file(whole) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         # There can be none beside a name of 246 bytes or more.

@@ -74,6 +74,8 @@ _ASCIIDOC_SET = frozenset({"asciidoctor", "backend-html5", "basebackend-html"})
 """Attributes that are set where a page is made of a text."""
 _ASCIIDOC_ATTRIBUTE = re.compile(r":(!?)([\w-]+)(!?):[ \t]*(.*)")
 _ASCIIDOC_REFERENCE = re.compile(r"(?<!\\)\{([\w-]+)\}")
+_MOST_FILLED_IN, _MOST_OF_ONE = 1_000_000, 10_000
+"""Characters that values add to a text, and to another value, against attributes that grow by one another."""
 _ASCIIDOC_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|```\w*)[ \t]*")
 _ASCIIDOC_TABLE = re.compile(r"(?:^\[([^\n]*)\]\n)?^(\|={3,}\n)(.*?)^\2", re.MULTILINE | re.DOTALL)
 _ASCIIDOC_CELL = re.compile(
@@ -113,8 +115,33 @@ def read_text(source: str, data: bytes, dialect: str) -> ParsedDocument:
         return read_as_plain(source, data, dialect, error)
 
 
-def _resolve(text: str, values: dict[str, str]) -> str:
-    return _ASCIIDOC_REFERENCE.sub(lambda found: values.get(found[1], found[0]), text)
+class _Attributes(dict[str, str]):
+    """The values of the attributes of an AsciiDoc text. One may double another, and the next one that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = _MOST_FILLED_IN
+        self.left = 0
+        """Number of references for whose values there was no room."""
+
+    def define(self, name: str, value: str) -> None:
+        """Give the attribute this value, with those that it refers to, or as it is written where it would be long."""
+        filled = self.fill_in(value)
+        is_long = len(filled) > max(_MOST_OF_ONE, len(value))
+        self.left += is_long
+        self[name] = value if is_long else filled
+
+    def fill_in(self, text: str) -> str:
+        """Return the text with values in place of references."""
+        return _ASCIIDOC_REFERENCE.sub(self._find, text)
+
+    def _find(self, found: re.Match[str]) -> str:
+        value = self.get(found[1], found[0])
+        if len(value) > max(self.room, len(found[0])):
+            self.left += 1
+            return f"\\{found[0]}"
+        self.room -= max(0, len(value) - len(found[0]))
+        return value
 
 
 def _close_tables(text: str) -> str:
@@ -263,7 +290,7 @@ class Walk:
         of the head alone pandoc knows. What is compared (`ifeval`) stays. A block of code that is open is closed."""
         lines: list[str] = []
         shown, stated = [True], {*_ASCIIDOC_SET}
-        values: dict[str, str] = {}
+        values = _Attributes()
         fence, pending, is_head = "", "", True
         for line in text.split("\n"):
             found = _ASCIIDOC_CONDITION.fullmatch(line)
@@ -296,15 +323,19 @@ class Walk:
                     continue
                 _, name, _, value = attribute.groups()
                 is_unset = attribute[1] or attribute[3]
-                stated = stated - {name} if is_unset else stated | {name}
-                values = {key: each for key, each in values.items() if key != name}
-                if not is_unset:
-                    values[name] = _resolve(value.strip(), values)
+                values.pop(name, None)
+                if is_unset:
+                    stated.discard(name)
+                else:
+                    stated.add(name)
+                    values.define(name, value.strip())
                 if not is_head:
                     continue
             else:
-                line = _resolve(line, values)
+                line = values.fill_in(line)
             lines.append(line)
+        if values.left:
+            self.assembly.skip("placeholder", "attributes that fill in too much", values.left)
         closing = "```" if fence.startswith("```") else fence
         return "\n".join(
             [*lines, *([pending] if pending else []), *([closing] if closing and closing[0] != "/" else [])]

@@ -253,6 +253,15 @@ def test_what_includes_without_end_is_read_in_time(dialect: str, piece: str) -> 
     assert time.process_time() - started < 3
 
 
+def test_attributes_that_double_each_other_fill_in_so_much_and_no_more() -> None:
+    doubling = "".join(f":a{n}: {{a{n - 1}}}{{a{n - 1}}}\n" for n in range(1, 60))
+    walk = Walk()
+    filled = walk.leave_out_branches(f":a0: x\n{doubling}\n{{a13}} {{a14}}\n{'{a13}' * 200}\n")
+    assert f"{'x' * 2**13} {{a13}}{{a13}}\n" in filled
+    assert (len(filled) < 1_000_000, filled.endswith("\\{a13}\n")) == (True, True)
+    assert [*walk.assembly._unread] == [("placeholder", "attributes that fill in too much")]
+
+
 MANUAL = r"""'\" t
 .\" A comment
 .de zZ
