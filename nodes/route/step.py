@@ -61,9 +61,10 @@ _TITLES_READ = 50
 _PASSAGES_READ = 3
 _COVERED = 2 / 3
 _FEWEST_TERMS = 2
-"""A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms, of
-which there are at least so many. Of fewer, the names of its document or section have to hold them, unless the question
-is a single word. Chosen: all but one word of three; in a sentence a single word is in any document."""
+"""A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms.
+Where a sentence has fewer than so many, the names of the passage's document and section have to hold them: a single
+word is in any document. They need not where it would be declined and asks something ("When is the pilot due?").
+Chosen: all but one word of three."""
 
 
 class RouteInput(TurnInput):
@@ -143,7 +144,9 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         if unclassified:
             context.ledger.warn(f"The question was searched for without being classified: {unclassified}")
         kind, reason, update["subject"] = routed.route, routed.reason, routed.subject
-        if (kind == "out_of_scope" or routed.asks) and await _is_covered(question, update, context):
+        is_short = len(set(analyse(question))) < _FEWEST_TERMS and len(question.split()) > 1
+        by_name = is_short and not (kind == "out_of_scope" and routed.asks)
+        if (kind == "out_of_scope" or routed.asks) and await _is_covered(question, update, context, by_name=by_name):
             kind, reason = "needs_retrieval", "the documents have its words"
         elif update["subject"] and not await _is_covered(update["subject"], update, context, by_name=True):
             # An overview would be of a document that happens to have the word. The search may correct its spelling.
@@ -194,7 +197,6 @@ async def _is_covered(question: str, state: RouteUpdate, context: Context, *, by
     terms = set(analyse(question))
     if not terms:
         return False
-    by_name = by_name or (len(terms) < _FEWEST_TERMS and len(question.split()) > 1)
     texts = (
         f"{name_place(passage.title, passage.heading_path)} {'' if by_name else passage.text}"
         for passage in await _read_nearest(question, _PASSAGES_READ, state, context)

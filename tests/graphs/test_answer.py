@@ -84,6 +84,12 @@ async def test_what_a_passage_has_the_words_of_is_searched_for(services: Service
         done, _ = await ask_for_events(services, "What about pets?")
         assert done["route"] == route
     assert "No animals" in done["answer"]
+    # Nor is it declined as something of this very moment.
+    done, _ = await ask_for_events(services, "When is the pilot due?")
+    assert done["route"] == "out_of_scope"
+    await services.library.ingestion.add("default", "plan.md", b"The pilot is due on 1 August 2025.")
+    done, _ = await ask_for_events(services, "When is the pilot due?")
+    assert "1 August" in done["answer"]
 
 
 async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
