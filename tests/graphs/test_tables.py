@@ -51,7 +51,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
         ),
         (
             "What was the average rain in Kiel in 2024?",
-            "Mean of Rain (mm) in rain.csv (56 rows), where Date: 2024; Station = Kiel:\navg\n|---|\n2.9",
+            "Mean of Rain (mm) in rain.csv (56 rows), where Station = Kiel; Date = 2024:\navg\n|---|\n2.9",
             "2024-01-01 | Kiel | 1.1",
         ),
     ],

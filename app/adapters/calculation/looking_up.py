@@ -4,20 +4,18 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from time import process_time
 
-from app.adapters.calculation.composing import Composed, Table, compose, read_tables, split_name, take_apart
+from app.adapters.calculation.composing import Composed, Reading, read_tables, split_name, take_apart
 from app.adapters.calculation.queries import answer
-from app.adapters.calculation.relations import is_record, read_cells
+from app.adapters.calculation.relations import Relation, is_record, read_cells
 from app.adapters.calculation.results import LookedUp, Result
 from domain.errors import CalculationError
-from domain.ports.calculation import Value
 from domain.text.languages import detect_language
 from domain.text.tables import join_cells, write_rule
 from domain.text.terms import analyse_in
 
-_MOST_ROWS, _MOST_LISTED = 8, 20
-"""Rows that are shown: of those that are named, and of a list or of groups."""
-_LONGEST_ROW, _MOST_CELLS = 350, 8
-"""Size of a row that is shown whole. Of a wider one only the cells that name it, and those that are asked for."""
+_MOST_ROWS, _MOST_LISTED, _LONGEST_ROW = 8, 20, 350
+"""Rows that are shown: of those that are named, and of a list; and size of a row that is shown whole. Of a wider one
+only the cells that name it, and those that are asked for."""
 _SURE, _AMBIGUOUS = 0.95, 0.6
 """Certainty where all is said in full, and its share where another table would answer as well. Checked on questions
 about tables: docs/measurements.md."""
@@ -31,7 +29,7 @@ def look_up(
     deadline = process_time() + seconds
     language = detect_language(question) or "en"
     asked = take_apart(question, language)
-    found: list[tuple[Composed, int, int, Table]] = []
+    found: list[tuple[Composed, int, int, Relation]] = []
     for number, (source, title, text) in enumerate(zip(sources, titles, texts, strict=True)):
         # The folder says what the file is about, those above it where it is kept.
         name = " ".join((title, *PurePath(source).parts[-2:]))
@@ -40,61 +38,42 @@ def look_up(
             if process_time() > deadline:
                 raise CalculationError("There are too many tables, or the question is too long.")
             # Nobody knows what the figures of a table without a header are.
-            if any(table.headers) and (composed := compose(asked, table, called)):
-                found.append((composed, number, place, table))
+            if any(table.headers) and (composed := Reading(asked, table, called).compose()):
+                found.append((composed, number, place, table.relation))
     found.sort(key=lambda each: -each[0].certainty)
-    for composed, number, place, table in found:
+    for composed, number, place, relation in found:
         others = [each for each in found if each[0].certainty == composed.certainty]
         sure = composed.certainty * (_SURE if len(others) == 1 else _AMBIGUOUS)
         try:
             result = answer(composed.sql.replace("{table}", f"t{place}"), [sources[number]], [texts[number]], seconds)
         except CalculationError:
             continue
-        if shown := _show(composed, table, result, PurePath(sources[number]).name, texts[number]):
-            head, lines = shown
-            return LookedUp(number, table.relation.lead, head, tuple(lines), result.used[0].spans, sure, composed.sql)
+        if shown := _show(composed, relation, result, PurePath(sources[number]).name, texts[number]):
+            return LookedUp(number, relation.lead, shown[0], shown[1:], result.used[0].spans, sure, composed.sql)
     return None
 
 
-def _show(composed: Composed, table: Table, result: Result, name: str, text: str) -> tuple[str, list[str]] | None:
-    """Return a head, and the lines below it; None where there are no rows, or too many."""
-    if (
-        not result.rows
-        or not result.used[0].is_known
-        or len(result.rows) > (_MOST_LISTED if composed.working else _MOST_ROWS)
-    ):
-        return None
-    relation = table.relation
-    working = f"{composed.working.replace('{name}', name)}:" if composed.working else ""
-    caption = "\n".join(line for line in relation.lead.split("\n") if "|" not in line)
-    if composed.is_figure:
-        if any(row[-1] is None for row in result.rows):
-            return None
-        columns = [column.replace('"', "") for column in result.columns]
-        head = "\n".join(filter(None, (working, join_cells(columns), write_rule(len(columns)))))
-        return head, [join_cells(list(map(_write, row))) for row in result.rows]
-    numbers = {span: row for row, span in enumerate(relation.spans)}
-    rows = [numbers[span] for span in result.used[0].spans]
-    asked = composed.columns
-    if asked and all(relation.rows[row][asked[-1]] is None for row in rows):
-        return None
+def _show(composed: Composed, relation: Relation, result: Result, name: str, text: str) -> tuple[str, ...]:
+    """Return a head, and the lines below it; nothing where there are no rows, or too many."""
+    used, working = result.used[0], f"{composed.working.replace('{name}', name)}:" if composed.working else ""
+    if not composed.sql.startswith("SELECT *"):
+        value = result.rows[0][0]
+        written = f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+        head = "\n".join((working, join_cells(result.columns), write_rule(1)))
+        return (head, written) if value is not None and used.is_known else ()
+    if not used.is_known or len(used.spans) > (_MOST_LISTED if working else _MOST_ROWS):
+        return ()
+    rows = [relation.spans.index(span) for span in used.spans]
+    if composed.columns and all(relation.rows[row][composed.columns[-1]] is None for row in rows):
+        return ()
     cells = [read_cells(relation, text, row) for row in rows]
     places: Sequence[int] = range(len(relation.columns))
     if max(len(" | ".join(row)) for row in ([c.name for c in relation.columns], *cells)) > _LONGEST_ROW:
-        places = sorted({0, *asked})
-        if len(places) > _MOST_CELLS:
-            return None
+        places = sorted({0, *composed.columns})
     names = [relation.read_header(place) for place in places]
     if is_record(relation, text):
-        return working, [
-            "\n".join(
-                [f"{row[0]}:", *(f"- {name}: {row[p]}" for name, p in zip(names, places, strict=True) if p and row[p])]
-            )
-            for row in cells
-        ]
+        items = ([f"- {n}: {row[p]}" for n, p in zip(names, places, strict=True) if p and row[p]] for row in cells)
+        return working, *("\n".join((f"{row[0]}:", *each)) for row, each in zip(cells, items, strict=True))
+    caption = "\n".join(line for line in relation.lead.split("\n") if "|" not in line)
     head = "\n".join(filter(None, (working or caption, join_cells(names), write_rule(len(names)))))
-    return head, [join_cells([row[place] for place in places]) for row in cells]
-
-
-def _write(value: Value) -> str:
-    return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return head, *(join_cells([row[place] for place in places]) for row in cells)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from domain.ports.calculation import Value
-from domain.text.blocks import Block, Span, blank_struck, read_blocks
+from domain.text.blocks import Block, Span, blank_struck, open_section, read_blocks
 from domain.text.tables import is_row, is_rule, is_value, split_cells
 
 _LONGEST_LEAD = 600
@@ -160,7 +160,7 @@ def read_cells(relation: Relation, text: str, row: int) -> list[str]:
 
 
 def _find_relations(text: str) -> Iterator[Relation]:
-    heading = ""
+    heading, title, path = "", "", list[tuple[int, str]]()
     records = _Records()
     for block in _recall_blocks(text):
         record = _read_record(text, block)
@@ -173,7 +173,10 @@ def _find_relations(text: str) -> Iterator[Relation]:
         yield from _join_records(records, heading)
         records = _Records()
         if block.kind == "heading":
-            heading = text[block.start : block.end].lstrip("# ")
+            written = text[block.start : block.end]
+            title = title or written
+            path = open_section(path, written, written)
+            heading = " › ".join(each.lstrip("# ") for _, each in path if each != title or len(path) == 1)
         elif block.kind == "table":
             yield from _read_table(text, block, heading)
     yield from _join_records(records, heading)
