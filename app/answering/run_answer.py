@@ -32,12 +32,14 @@ from domain.history.lineage import NO_LINEAGE, Lineage, ReadDocuments, find_line
 from domain.runs import Lease
 from domain.scope import Scope
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, merge_state, read_turns
-from nodes.context import Context
+from nodes.context import Context, Models
 
 logger = logging.getLogger("askgraph.runs")
 
 MAX_ATTEMPTS = 5
 """Maximum number of times that a run is started. If so many processes died during it, it probably kills them."""
+_WRITING = ("work", "generate")
+"""The steps that wait for the model that writes."""
 
 
 class RunAnswer:
@@ -223,12 +225,13 @@ class RunAnswer:
             begins_thread=self._begins_thread and not self.request.history,
         )
         self._pass = graph_pass
+        writes = context.models != Models()
         async with (
             parts.admission.take_turn() as end_turn,
             aclosing(graph_pass.follow(graph_input)) as events,
         ):
             async for event in events:
-                if event["type"] == "content":
+                if event["type"] == "content" or (writes and event["type"] == "thinking" and event["step"] in _WRITING):
                     end_turn()
                 self.send(event)
         assert graph_pass.ended is not None

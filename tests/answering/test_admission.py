@@ -130,3 +130,19 @@ async def test_runs_search_and_judge_in_turn_and_all_are_answered(
             assert await asyncio.gather(*(ask(number) for number in range(4))) == ["done"] * 4
             assert max(waited) > 0
         assert services.admission.waiting == services.admission.running == 0
+
+
+async def test_who_waits_for_a_silent_model_keeps_no_other_question_waiting(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "PREPARING_LOCALLY", 1)
+    async with serve_openai() as model:
+        only_writes = with_models(settings, model, model_small="none", model_judge="none")
+        async with open_services(only_writes) as services, services.make_run_manager() as manager:
+            await never_answer(services, model)
+            waiting = [await manager.start(Ask(QUESTION)), await manager.start(Ask(f"{QUESTION} Please."))]
+            async with asyncio.timeout(10):
+                async with aclosing(manager.follow(await manager.start(Ask("Hello!")))) as events:
+                    assert [event.type async for event in events][-1] == "done"
+            for run in waiting:
+                await manager.stop("default", run.run_id)
