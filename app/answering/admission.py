@@ -10,9 +10,9 @@ from domain.errors import Saturated
 
 PREPARING = 32
 """Number of runs that search and judge at once; others wait for their turn. Until the model that writes is
-asked a run needs the processor, some 0.1 s of it, and a step has 15 s: with 300 of them side by side on two cores, steps
-ran out of time and were repeated. From then on it waits for that model, some of which take minutes to their first word,
-so the number of answers that are being written is not limited."""
+asked a run needs the processor, some 0.1 s of it, and a step has 15 s: with 300 of them side by side on two cores,
+steps ran out of time and were repeated. From then on it waits for that model, some of which take minutes to their first
+word, so the number of answers that are being written is not limited."""
 
 PREPARING_LOCALLY = 4
 """The same where searches and judgements ask nobody outside. Runs then wait for the processor alone, and side by side

@@ -19,6 +19,10 @@ more: its reader has left, or the graph took another way than a step ahead had e
 LARGER_WINDOW = "A larger context window helps (of Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)."
 
 
+UNSAID = "unsaid"
+"""In place of a word for the end of a reply, where its stream just stopped."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
     """The tokens and costs of calls to a model."""
@@ -33,7 +37,8 @@ class ModelUsage:
     estimated: bool = False
     """True for a call that was given up: providers bill it, and report only what ended."""
     ended: str = ""
-    """The provider's word for the end of a reply of which it is not known whether it is whole; empty where it is."""
+    """The provider's word for the end of a reply of which it is not known whether it is whole, or `UNSAID`; empty where
+    it is."""
     unread: bool = False
     """True where the provider counted far less than it was sent: it may have cut the prompt."""
     cached_tokens: int = 0

@@ -27,7 +27,7 @@ from domain.outcome import (
     Uncited,
     judge_answer,
 )
-from domain.ports.models import ChatModel
+from domain.ports.models import UNSAID, ChatModel
 from domain.ports.pictures import Picture
 from domain.profile import Profile
 from domain.state import CUT, AnswerUpdate, Degradation, Failure, Lack, Level, Task, WorkRound, level_of
@@ -122,6 +122,8 @@ FUNCTIONS = ", what a function of another system returns ({names})"
 _TAIL = 400
 _BREAKS_OFF = re.compile(r"[,;:(]\Z|[.!?\]] [^\n.!?:|\[\]`]{1,300}(?<=[^\W\d_])\Z")
 """The end of a text that is none of a sentence, though sentences before it have ends. Short replies may have none."""
+_UNENDED = re.compile(r"[\w,;:(-]\Z")
+"""The end of a text that is none of a sentence. Enough where nobody has said that the text has ended."""
 
 _SURE, _PARTLY = 0.8, 0.6
 """Least confidence of a model's cited answer, and of one that lacked something which was then searched for. Of hard
@@ -376,10 +378,11 @@ async def _write_with_model(
     if full := [used.output_tokens or knobs.answer_tokens for used in context.ledger.usage if used.full]:
         # A server may have a smaller window than that.
         cuts.append(warnings.cut.format(tokens=min(knobs.answer_tokens, *full)))
-    cuts += [warnings.ended.format(reason=used.ended) for used in context.ledger.usage if used.ended]
+    ends = {used.ended for used in context.ledger.usage if used.ended}
+    cuts += [warnings.ended.format(reason=end) for end in sorted(ends - {UNSAID})]
     if is_late:
         cuts.append(warnings.late.format(seconds=f"{knobs.answer_seconds:g}"))
-    if not cuts and _breaks_off(tail.rstrip()):
+    if not cuts and _breaks_off(tail.rstrip(), is_unsaid=UNSAID in ends):
         cuts.append(warnings.ended.format(reason=f"… {' '.join(tail.split()[-3:])}"))
     for message in cuts:
         # The warning keeps the answer out of the cache.
@@ -405,8 +408,10 @@ async def _write_with_model(
     return _Result(judge_answer(reasons), reasons, framing, prose.cites_itself)
 
 
-def _breaks_off(text: str) -> bool:
+def _breaks_off(text: str, *, is_unsaid: bool) -> bool:
     """Return True for a text that ends within a sentence. A name may end one without a full stop."""
+    if is_unsaid and _UNENDED.search(text):
+        return True
     end = _BREAKS_OFF.search(text)
     return end is not None and not (len(words := end[0].split()) > 2 and words[-1].istitle())
 

@@ -24,7 +24,7 @@ from tests.asking import (
     vary,
     with_graph,
 )
-from tests.wire.openai import OpenAIServer
+from tests.wire.openai import OpenAIServer, event_of
 
 TWO = "How long is the warranty of the Falke, and who handles its claims?"
 CAUTIOUS = vary("fast", grade={"formula": "weighted", "sufficient": 1, "caveat": 0})
@@ -247,6 +247,20 @@ async def test_an_answer_that_breaks_off_within_a_sentence_is_cut(settings: Sett
         done, _ = await ask_for_events(services)
     assert [each["code"] for each in done["degraded"]] == [CUT]
     assert 'ended it with "… months [1]. It"' in done["warnings"][0]
+
+
+async def test_an_answer_whose_stream_just_stops_within_a_sentence_is_cut(settings: Settings) -> None:
+    async def stop(text: str) -> AsyncIterator[bytes]:
+        yield event_of({"content": text})
+
+    async with serve(settings) as (services, server):
+        for text, codes in (
+            ("The warranty of the Falke is", [CUT]),
+            ("The warranty of the Falke is 36 months [1].", []),
+        ):
+            server.behaviour.send = lambda body, text=text: stop(text)
+            done, _ = await ask_for_events(services)
+            assert [each["code"] for each in done["degraded"]] == codes
 
 
 async def test_a_model_that_leaves_citing_to_us_lends_its_answer_no_confidence(settings: Settings) -> None:

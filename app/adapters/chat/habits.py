@@ -166,7 +166,7 @@ class Habits:
     longest: int = 0
     """Characters of the longest request that was answered."""
     crashed: int = 0
-    """Characters of the last request at which the server broke down."""
+    """Characters of the last request at which the server broke down, or wrote no word."""
     hopeless: str = ""
     """What the server said of a request that nothing helped."""
     broken: int = 0
@@ -227,14 +227,14 @@ class Habits:
         used |= {"pictures"} if any(_shows_pictures(message) for message in sent["messages"]) else set()
         return sent, used
 
-    def note_reply(self, sent: Body, used: AbstractSet[str], left_out: AbstractSet[str]) -> None:
+    def note_reply(self, sent: Body, used: AbstractSet[str], left_out: AbstractSet[str], *, empty: bool) -> None:
         """Note that a request was answered, and what was left out for that."""
         if found := left_out - self.refused:
             logger.warning("The language model %s is asked without %s.", sent["model"], ", ".join(sorted(found)))
         self.refused |= left_out
         self.taken |= used
         self.thinks = self.thinks or "temperature" in left_out
-        self.longest = max(self.longest, len(str(sent["messages"])))
+        self.longest = max(self.longest, 0 if empty else len(str(sent["messages"])))
         self.broken, self.hopeless = 0, ""
 
     def note_calls(self, reply: Body) -> None:
@@ -276,12 +276,27 @@ class Habits:
         """Return the error of a request that nothing helps. Of two that are alike, the longer one is too long."""
         self.hopeless, size = error.message, len(str(sent["messages"]))
         if is_crash(error):
-            # Once the shorter one breaks it as well, its length was not the reason.
-            is_shorter, self.crashed = 0 < size < self.crashed, size
-            return error if is_shorter or size <= self.longest else ContextOverflowError(error.message)
+            return ContextOverflowError(error.message) if self._blames_length(size) else error
         if error.status_code in (400, 422) and 0 < self.longest < size and not is_filtered(error):
             return ContextOverflowError(error.message)
         return error
+
+    def fills_window(self, sent: Body, usage: Body | None, *, full: bool) -> bool:
+        """Return True where a reply without a word or thought comes of a prompt that leaves no room in the window: by
+        the count of its tokens where there is one, else by the prompt's length. Call it once for each reply."""
+        if full and usage and usage["prompt_tokens"]:
+            return bool(usage["completion_tokens"] <= 1)
+        size = len(str(sent["messages"]))
+        if self.longest:
+            return size > self.longest
+        # A first reply may be empty for any reason, and a limit may have been spent on thoughts that are not shown.
+        return full and self.room == ROOM[-1] and self._blames_length(size)
+
+    def _blames_length(self, size: int) -> bool:
+        """Return True where a request failed that is longer than any that was answered, unless a longer one had failed
+        just before: then its length was not the reason."""
+        is_shorter, self.crashed = 0 < size < self.crashed, size
+        return not is_shorter and size > self.longest
 
     def find_room(self) -> bool:
         """Make more room for thoughts; False where there is no more."""

@@ -76,7 +76,7 @@ MOST_WAITED_FOR = 1000
 BOUNDED: Mapping[str, Any] = {"headers": UNCOMPRESSED, "event_hooks": bound_responses(2_000_000, 16_000_000)}
 """Options of a provider's HTTP client: bounds in bytes, for all thoughts and wrappings beside the words."""
 
-_TAIL = 2.0
+TAIL = 2.0
 """Seconds for what comes after the end of a reply, which is the count of its tokens."""
 
 LONGEST_THOUGHTS = 20_000
@@ -225,7 +225,7 @@ class LangChainChat:
                         continue
                     # Whatever happens after the end: the reply is whole.
                     with suppress(Exception):
-                        tail = min(silent_until, asyncio.get_running_loop().time() + _TAIL)
+                        tail = min(silent_until, asyncio.get_running_loop().time() + TAIL)
                         chunk = await self._next(chunks, tail, sink)
                         continue
                     break

@@ -12,6 +12,7 @@ import math
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -41,6 +42,7 @@ from app.adapters.chat.judgements import find_objects
 from app.adapters.chat.langchain import (
     FULL,
     JUDGEMENT_TOKENS,
+    TAIL,
     LangChainChat,
     describe_schema,
     read_retry_after,
@@ -64,7 +66,7 @@ from domain.errors import (
     ModelThoughtAloud,
     ModelUnavailable,
 )
-from domain.ports.models import Schema
+from domain.ports.models import UNSAID, Schema
 
 # Strict mode refuses some of these, fine-tuned models the others; pydantic checks them when the reply has come.
 # https://platform.openai.com/docs/guides/structured-outputs
@@ -279,7 +281,7 @@ class _Completions:
             if not isinstance(answer.reply, dict):
                 return _Stream(self, body, answer)
             used.append(answer.reply["usage"])
-            if not self.learn(answer.reader, body):
+            if not self.learn(answer, body, answer.reply["usage"]):
                 return _Whole(answer.response.headers, {**answer.reply, "usage": sum_usage(used)})
 
     async def ask(self, body: dict[str, Any]) -> "_Answer":
@@ -324,15 +326,18 @@ class _Completions:
                 tried.add(following)
                 last = error.message
                 continue
-            habits.note_reply(sent, used, set(left_out))
+            habits.note_reply(sent, used, set(left_out), empty=not (reader.said or reader.thought))
             if isinstance(reply, dict):
                 habits.note_calls(reply)
-            return _Answer(response, reader, reply)
+            return _Answer(response, reader, reply, sent)
 
-    def learn(self, reader: ReplyReader, body: dict[str, Any]) -> bool:
+    def learn(self, answer: "_Answer", body: dict[str, Any], usage: dict[str, Any] | None) -> bool:
         """Learn from a reply that has ended. Returns True where asking again helps: its tokens were used up by
-        thoughts, and there is more room, or by blanks, which a format allows without end."""
-        habits = self.recall()
+        thoughts, and there is more room, or by blanks, which a format allows without end.
+
+        Raises `ContextOverflowError` where it is empty because the prompt fills the window.
+        """
+        habits, reader = self.recall(), answer.reader
         habits.thinks = habits.thinks or reader.thought
         is_full = reader.finish in FULL
         if reader.closed_only or (reader.text.strip() and not is_full):
@@ -341,6 +346,9 @@ class _Completions:
             formatted = "response_format" in body and not habits.refused >= FORMATS
             habits.refused |= FORMATS if formatted else set()
             return formatted
+        is_silent = not (reader.said or reader.thought or reader.text) and reader.finish in {*FULL, "stop", UNSAID}
+        if is_silent and habits.fills_window(answer.sent, usage, full=is_full):
+            raise ContextOverflowError("The reply has no word.")
         return is_full and (reader.thought or not reader.said) and habits.find_room()
 
 
@@ -350,6 +358,7 @@ class _Answer:
     reader: ReplyReader
     reply: dict[str, Any] | AsyncIterator[dict[str, Any]]
     """The whole reply, or the chunks of a stream."""
+    sent: dict[str, Any]
 
 
 async def _begin(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
@@ -369,6 +378,14 @@ async def _begin(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[st
             yield chunk
 
     return go_on()
+
+
+async def _find_usage(chunks: AsyncIterator[dict[str, Any]]) -> dict[str, Any] | None:
+    """Wait for the count of tokens."""
+    with suppress(TimeoutError, ServerError, httpx2.HTTPError, *_UNUSABLE):
+        async with asyncio.timeout(TAIL):
+            return next((chunk["usage"] for chunk in [await anext(chunks, None)] if chunk), None)
+    return None
 
 
 class _Whole:
@@ -403,13 +420,17 @@ class _Stream:
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
         spent: list[dict[str, Any] | None] = []
         while True:
-            again, usage, reader, chunks = False, None, self._answer.reader, self._answer.reply
-            assert not isinstance(chunks, dict)
+            again, answer = False, self._answer
+            usage: dict[str, Any] | None = None
+            assert not isinstance(answer.reply, dict)
             try:
-                async for chunk in chunks:
-                    if chunk["choices"][0]["finish_reason"]:
-                        again = self._completions.learn(reader, self._body) and not reader.said
+                async for chunk in answer.reply:
                     usage = chunk["usage"] or usage
+                    if chunk["choices"][0]["finish_reason"]:
+                        # Why there is no word the count tells, which mostly comes behind the end.
+                        counted = usage or (None if answer.reader.said else await _find_usage(answer.reply))
+                        usage, chunk = counted, {**chunk, "usage": chunk["usage"] or counted}
+                        again = self._completions.learn(answer, self._body, usage) and not answer.reader.said
                     if not again:
                         yield {**chunk, "usage": sum_usage([*spent, usage]) if chunk["usage"] else None}
             except ServerError as error:

@@ -16,6 +16,7 @@ import orjson
 from app.adapters.bounded_http import OversizedResponse
 from app.adapters.chat.judgements import SEARCHED, find_objects
 from app.adapters.chat.langchain import LONGEST_THOUGHTS
+from domain.ports.models import UNSAID
 
 LONGEST_LINE = 1_000_000
 """Bytes of one line of a stream, which is one chunk."""
@@ -249,7 +250,8 @@ class ReplyReader:
         choice = choice if isinstance(choice, dict) else {}
         told = chunk.get("detail") or chunk.get("message") if "choices" not in chunk else None
         failed = choice.get("finish_reason") in _FAILED and "The reply ended with an error."
-        if error := chunk.get("error") or choice.get("error") or told or failed:
+        error = chunk.get("error") or choice.get("error") or told or failed
+        if error and self.finish is None:  # what follows the end takes nothing back
             raise ServerError(error if isinstance(error, dict) else {**chunk, "message": error})
         self._read_usage(chunk.get("usage"))
         whole = None if "delta" in choice and self._texts else choice.get("message")
@@ -413,7 +415,8 @@ class _Lines:
         self._returned = False
         """True where the last byte was a carriage return, whose line feed may follow."""
         self._others: list[bytes] = []
-        self._seen = False
+        self.events = False
+        """True once there was an event."""
 
     def feed(self, received: bytes, *, last: bool = False) -> Iterator[Any]:
         """Yield the chunks that are complete."""
@@ -430,15 +433,23 @@ class _Lines:
         if last:
             yield from self._read(bytes(self._rest).strip())
             yield from self._read(b"")
-            if not self._seen:
-                body = b"\n".join(self._others).strip()
-                try:
-                    yield from [load_json(body)] if body else []
-                except ValueError as error:
-                    try:  # JSON on each line
-                        yield from map(load_json, filter(None, self._others))
-                    except ValueError:
-                        raise ValueError(f"This is no JSON: {body.decode(errors='replace')[:500]}") from error
+            if body := b"\n".join(self._others).strip():
+                yield from self._read_others(body)
+
+    def _read_others(self, body: bytes) -> Iterator[Any]:
+        """Yield what stands in the lines that are no events: a reply, or behind events an error."""
+        try:
+            yield load_json(body)
+            return
+        except ValueError as error:
+            try:  # JSON on each line
+                chunks = list(map(load_json, filter(None, self._others)))
+            except ValueError:
+                said = body.decode(errors="replace")[:500]
+                if not self.events:
+                    raise ValueError(f"This is no JSON: {said}") from error
+                chunks = [{"error": said}]
+        yield from chunks
 
     def _read(self, line: bytes) -> Iterator[Any]:
         data = line[5:].strip() if line.startswith(b"data:") else b""
@@ -453,7 +464,7 @@ class _Lines:
         if data == b"[DONE]":
             self.done = True
         elif data.startswith(b"{"):
-            self._seen = True
+            self.events = True
             try:
                 chunk = load_json(data)
             except ValueError:
@@ -511,5 +522,7 @@ async def read_stream(response: httpx2.Response, reader: ReplyReader) -> AsyncIt
         if shown := show(reader.read(chunk)):
             yield shown
     framed = "content-length" in response.headers or response.headers.get("transfer-encoding") == "chunked"
-    if not ended and (lines.done or framed or reader.finish) and (shown := show(reader.end(), reader.finish)):
-        yield shown
+    if not ended and (lines.done or framed or reader.finish):
+        reader.finish = reader.finish or (UNSAID if lines.events and not lines.done else None)
+        if shown := show(reader.end(), reader.finish):
+            yield shown

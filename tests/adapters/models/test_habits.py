@@ -330,6 +330,66 @@ async def test_an_error_that_stands_for_a_chunk_is_what_its_status_says(told: di
             await call(model, "stream")
 
 
+_OVER = {"code": 503, "message": "The model is overloaded."}
+_LATE = [*_BEGUN, {"choices": [{"delta": {"content": " period is six weeks [1]."}, "finish_reason": None}]}]
+
+
+@pytest.mark.parametrize("before", [_BEGUN, _LATE])
+@pytest.mark.parametrize(
+    "told",
+    [json.dumps(_OVER), json.dumps({"error": _OVER}, indent=1), json.dumps([{"error": _OVER}]),
+     "Internal Server Error", "<html>504 Gateway Time-out</html>"],
+)  # fmt: skip
+async def test_an_error_that_is_no_event_ends_no_answer(before: list[Any], told: str) -> None:
+    async def send(body: object) -> AsyncIterator[bytes]:
+        async for line in _send(*before):
+            yield line
+        yield f"{told}\n".encode()
+
+    async with PROVIDER.open(3, send=send) as (_, _, model):
+        with pytest.raises(ModelUnavailable, match="overloaded" if "{" in told else "reported an error"):
+            await call(model, "stream")
+
+
+@pytest.mark.parametrize(
+    ("finish", "counted", "known", "too_long", "count"),
+    [
+        ("length", 0, False, True, 1),
+        ("length", 0, True, True, 1),
+        ("length", None, True, True, 1),
+        ("length", None, False, True, 3),
+        ("length", 288, True, False, 3),
+        ("stop", None, True, True, 1),
+        ("stop", None, False, False, 1),
+        (None, None, True, True, 1),
+    ],
+)
+async def test_a_reply_without_a_word_may_mean_that_the_window_is_full(
+    finish: str | None, counted: int | None, known: bool, too_long: bool, count: int
+) -> None:
+    async def stay_silent(body: dict[str, Any]) -> AsyncIterator[bytes]:
+        if finish:
+            yield b"data: " + json.dumps({"choices": [{"delta": {}, "finish_reason": finish}]}).encode() + b"\n\n"
+        if counted is not None:
+            usage = {"prompt_tokens": 4000, "completion_tokens": counted}
+            yield b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
+
+    def send(body: dict[str, Any]) -> AsyncIterator[bytes] | None:
+        return stay_silent(body) if len(str(body["messages"])) > 2000 else None
+
+    async with PROVIDER.open(3, send=send) as (server, _, model):
+        if known:
+            await call(model, "stream")
+        server.requests.clear()
+        with pytest.raises(ModelError) as caught:
+            await call(model, "stream", messages=[*MESSAGES, Message("user", "x" * 5000)])
+        assert isinstance(caught.value, ContextTooLong) == too_long
+        assert len(server.requests) == count
+        if counted is None and not known:
+            with pytest.raises(ModelError, match=r"empty reply|before it wrote a word"):
+                await call(model, "stream", messages=[*MESSAGES, Message("user", "x" * 3000)])
+
+
 @pytest.mark.parametrize("before", [_OPENED, _BEGUN])
 async def test_an_error_in_a_field_of_its_own_ends_no_answer(before: list[Any]) -> None:
     async def send(body: object) -> AsyncIterator[bytes]:

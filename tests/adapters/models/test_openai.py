@@ -9,7 +9,7 @@ import pytest_asyncio
 from pydantic import BaseModel
 
 from app.adapters.chat.openai import OpenAIChat
-from domain.errors import AskgraphError, ModelError, ModelRefused, ModelTimeout, ModelUnavailable
+from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
 from domain.ports.pictures import Picture
 from tests.contracts.chat_model import MESSAGES, SEARCH, SOURCE, Call, Judgement, Sink, call
@@ -21,6 +21,7 @@ FAULTS: dict[str, type[AskgraphError]] = {
     "policy": ModelRefused,
     "content_filter": ModelRefused,
     "no_quota": ModelError,
+    "silent_length": ContextTooLong,  # no token is counted
 }
 PROVIDER = Provider("openai:gpt-4.1-mini", "gpt-5-mini", "OPENAI_API_KEY", serve_openai, SHOWN, FAULTS, 5, ("cut",))
 ASK = [Message("system", "You judge."), Message("user", "Judge.")]
