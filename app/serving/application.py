@@ -16,7 +16,7 @@ from app.access.refusals import RefusalLog
 from app.answering.manager import RunManager
 from app.api import pages
 from app.api.asking import assistants, chat, graph, modes, runs, threads
-from app.api.library import browsing, documents, ingestions, originals, search, workspaces
+from app.api.library import browsing, documents, ingestions, originals, search, starters, workspaces
 from app.api.operating import cache, costs, health, metrics, models
 from app.api.people import keys, session, sign_in
 from app.api.perimeter.errors import register_error_handlers
@@ -39,6 +39,7 @@ ROUTERS = (
     originals.router,
     browsing.router,
     search.router,
+    starters.router,
     ingestions.router,
     threads.reading,
     threads.erasing,

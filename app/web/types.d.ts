@@ -61,7 +61,6 @@ type Ingestion = {
 };
 type Upload = { key: number; name: string; share: number; error: string };
 type Evidence = { turn: string; marker: number; nth?: number } | { document: string; page: number; item?: LibraryDocument };
-type Topic = { name: string; of: string; size: number };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
   caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;

@@ -22,6 +22,7 @@ from app.ingest.figure_pages import FigurePages
 from app.ingest.uploads import UploadRoom
 from app.modes import fit_modes, read_modes
 from app.settings import Settings
+from app.starters import Starters
 from app.support.cancelling import finish
 from app.support.metrics import Gauge
 from app.support.spans import are_sent, span
@@ -71,6 +72,7 @@ class Services:
     keys: KeyStore
     workspaces: WorkspaceCatalog
     sets: QuestionSets
+    starters: Starters
     identities: Identities
     audit: AuditLog
     checks: Mapping[str, Check]
@@ -229,6 +231,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 identities=await stack.enter_async_context(open_identities(settings)),
                 keys=stores.keys,
                 sets=PostgresQuestionSets(servers.database.pool),
+                starters=Starters(library.documents, modes),
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=stores.audit,
                 checks={**servers.checks(), **models.checks, **library.checks},

@@ -250,3 +250,14 @@ async def test_files_that_would_replace_a_hidden_document_are_hidden_too(
         assert {each["source"] for each in listed} == names
     # One statement, however many files there are.
     assert len(asked) == 1
+
+
+async def test_starters_are_of_what_the_caller_may_read(client: httpx.AsyncClient, callers: Callers) -> None:
+    await upload(client, "# Plans\n\nThe move to the new office takes four weeks.", "board")
+    await upload(client, "# Bridge\n\nThe paint of the bridge must be renewed every 12 years.", name="bridge.md")
+    asked = {}
+    for group in ("board", "staff"):
+        callers.groups = frozenset({group})
+        asked[group] = set((await client.get("/api/starters")).json()["questions"])
+    assert asked["staff"] == {"How often must the paint of the bridge be renewed?"}
+    assert asked["board"] == asked["staff"] | {"How long does the move to the new office take?"}

@@ -100,6 +100,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         "ask", {"params": {"words": "vault", "workspace": "$workspace"}}, ("document",)
     ),
     "get /api/library": Endpoint("ask", IN_WORKSPACE),
+    "get /api/starters": Endpoint("ask", IN_WORKSPACE),
     "get /api/search": Endpoint("ask", {"params": {"question": "How is the vault opened?", "workspace": "$workspace"}}),
     "post /api/documents": Endpoint(
         "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "params": {"workspace": "$workspace"}}

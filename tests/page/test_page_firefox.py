@@ -93,7 +93,7 @@ async def test_firefox_asks_reads_adds_and_sets(site: str, tmp_path: Path) -> No
     (tmp_path / "profile").mkdir()
     async with asyncio.timeout(120), open_firefox(tmp_path / "profile") as window:
         await window.go(site)
-        await window.see("Warranty", ".starters")
+        await window.see("warranty", ".starters")
         await window.run("document.getElementById('question').focus()")
         await window.write("How long is the warranty of the Falke?\ue007")
         await window.see("36 months", ".turn.over .answer")

@@ -262,34 +262,12 @@ async def test_the_cells_that_are_meant_stand_out_of_their_row(page: Page, scrip
     await expect(meant).to_have_count(0)
 
 
-async def test_a_new_conversation_begins_with_questions_to_different_documents(page: Page, script: Script) -> None:
-    texts = {
-        "d": "# Rules\n\n## Scope\n\nLong. Long. Long.\n\n## 1 Annual leave\n\nSome words.\n\n## 2 Pay\n\nFew.",
-        "e": "# Manual\n\n## Scope\n\nLong. Long. Long.\n\n## Version 4.1\n\nLong. Long. Long.",
-        "f": "# Guide\n\n## Scope\n\nLong.\n\n## Studies abroad\n\nWords.",
-    }
-    script.documents = [
-        document(
-            each,
-            title=text[2:].split("\n")[0],
-            characters=len(text),
-            updated_at=f"2026-01-0{9 - number}T00:00:00+00:00",
-        )
-        for number, (each, text) in enumerate(texts.items())
-    ]
-
-    async def read(route: Any) -> None:
-        text = texts[route.request.url.split("/")[-2]]
-        blocks = [
-            {"kind": "heading" if part.startswith("#") else "paragraph", "text": part, "start": text.index(part)}
-            for part in text.split("\n\n")
-        ]
-        await route.fulfill(json={"blocks": blocks})
-
-    await page.route("**/text", read)
+async def test_a_new_conversation_begins_with_questions(page: Page, script: Script) -> None:
+    asked = ["How long is the annual leave?", "What does a float cost?", "Who signs?"]
+    script.documents = [document("d")]
+    await page.route("**/api/starters*", lambda route: route.fulfill(json={"questions": asked}))
     await page.goto(await script([done("So.", [])]))
     starters = page.locator(".starters button")
-    asked = ["What does “Rules” say about “Annual leave”?", "What does “Guide” say about “Studies abroad”?"]
     await expect(starters).to_have_text(asked)
     await starters.first.click()
     await page.locator(".turn.over").wait_for()

@@ -48,10 +48,6 @@ function browse(page) {
   return fetchJson(address("/api/library", { q, folder, sort, where: where.join(" and "), ...page }));
 }
 
-/** The newest documents, whatever folder they are in: with a filter, which all pass, folders are no bounds.
- * @param {number} limit @returns {Promise<LibraryDocument[]>} */
-export const listNewest = async (limit) => (await fetchJson(address("/api/library", { where: 'path >= ""', sort: "newest", limit }))).documents;
-
 /** @param {View} view */
 export const isNarrowed = ({ words, folder, values }) => Boolean(words || folder || Object.keys(values).length);
 

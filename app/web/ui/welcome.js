@@ -1,10 +1,9 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
+import { address, fetchJson } from "../lib/api.js";
 import { phrase } from "../lib/language.js";
-import { listNewest } from "../lib/library.js";
 import { ask } from "../lib/runs.js";
 import { getState, useStore } from "../lib/store.js";
-import { short, visible } from "../lib/text.js";
-import { readTopics } from "../lib/topics.js";
+import { visible } from "../lib/text.js";
 import { pickFiles } from "./drop-zone.js";
 
 /** A first visit: what this page is for. */
@@ -31,35 +30,18 @@ export function Starters() {
     </ul>`;
 }
 
-/** A question to each of the newest documents that says something of a topic; else, what there is.
- * @param {number | undefined} all */
+/** Questions that the newest documents answer; where these are few, what there is. @param {number | undefined} all */
 function useStarters(all) {
   const [questions, setQuestions] = useState(/** @type {string[]} */ ([]));
   useEffect(() => {
     if (!all) return;
     let gone = false;
-    listNewest(6).then((newest) => Promise.all(newest.map(readTopics))).then((found) => {
-      if (!gone) setQuestions([...choose(found), phrase("welcome.which")].slice(0, MOST));
-    }, () => {});
+    const show = ({ questions }) => gone || setQuestions([...questions, phrase("welcome.which")].slice(0, MOST));
+    fetchJson(address("/api/starters", { limit: MOST })).then(show, () => show({ questions: [] }));
     return () => { gone = true; };
     // Not whenever somebody looks through the library.
   }, [all]);
   return questions;
 }
 
-const MOST = 2;
-
-/** Of each document the topic with most text that fewest of the others have, too, and no question before: "Scope"
- * leads anywhere. First those that no other has. @param {Topic[][]} found */
-function choose(found) {
-  /** @type {Topic[]} */
-  const best = [];
-  /** @param {Topic} topic */
-  const shared = ({ name }) => found.filter((topics) => topics.some((other) => other.name.toLowerCase() === name.toLowerCase())).length;
-  for (const topics of found) {
-    const [first] = topics.filter(({ name }) => !best.some((other) => other.name.toLowerCase() === name.toLowerCase()))
-      .sort((one, other) => shared(one) - shared(other) || other.size - one.size);
-    if (first) best.push(first);
-  }
-  return best.sort((one, other) => shared(one) - shared(other)).map(({ name, of }) => phrase("welcome.about", { name: short(name, 60), title: short(of, 80) }));
-}
+const MOST = 3;

@@ -1,0 +1,96 @@
+"""Questions to begin with: a new document answers them, and this service, surely, from the same place."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice
+from typing import cast
+from uuid import uuid4
+
+from app.modes import find_mode
+from domain.documents import Document
+from domain.library.browsing import View
+from domain.library.where import Where
+from domain.ports.documents import DocumentStore
+from domain.profile import Profile
+from domain.scope import Scope
+from domain.state import AnswerState, TurnInput
+from domain.text.starters import Starter, make_starters
+from graphs.answer import build_answer_graph
+from nodes.context import Context, Models
+
+MOST = 3
+"""Questions that are proposed at most."""
+_READ = 8
+"""Documents that are read, the newest. Chosen: of some nothing can be asked."""
+_TRIES = 4
+"""Questions of a document that are tried. Chosen: each takes as long as an answer without a model."""
+_LONGEST = 100_000
+"""Characters of a document that is read for the sake of a question."""
+_REMEMBERED = 256
+
+_ANYWHERE = Where.parse('path >= ""')
+
+_build_graph = cache(build_answer_graph)
+
+Work = Callable[[], AbstractAsyncContextManager[None]]
+
+
+@dataclass(slots=True)
+class Starters:
+    """Finds questions to begin with, and keeps them for those who may read the same until their library changes."""
+
+    documents: DocumentStore
+    modes: Mapping[str, Profile]
+    _known: dict[Scope, tuple[str, list[str]]] = field(default_factory=dict)
+
+    async def find(self, scope: Scope, work: Work, make_context: Callable[[], Context]) -> list[str]:
+        """Return questions, each of another document, at most `MOST`. `work` lets the search wait for its turn.
+
+        Raises `DatabaseUnavailable`, and what `work` raises.
+        """
+        fingerprint = await self.documents.corpus_fingerprint(scope)
+        if self._known.get(scope, ("",))[0] != fingerprint:
+            found: list[str] = []
+            async with work():
+                # Folders are no bounds to what is filtered.
+                newest = await self.documents.browse(replace(scope, where=_ANYWHERE), View(order="newest", limit=_READ))
+                for document in newest.documents:
+                    if len(found) < MOST and document.characters <= _LONGEST:
+                        found += await self._find_of(document, scope, make_context)
+            self._known.pop(scope, None)
+            self._known[scope] = fingerprint, found
+            if len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
+        return self._known[scope][1]
+
+    async def _find_of(self, document: Document, scope: Scope, make_context: Callable[[], Context]) -> list[str]:
+        """Return the first question of a document that is answered; none where none of the first few is."""
+        text = await self.documents.get_text(scope.workspace_id, document.id) or ""
+        starters = await asyncio.to_thread(lambda: list(islice(make_starters(text), _TRIES)))
+        for starter in starters:
+            if await self._is_answered(starter, document, scope, make_context()):
+                return [starter.question]
+        return []
+
+    async def _is_answered(self, starter: Starter, document: Document, scope: Scope, context: Context) -> bool:
+        """Ask it without a language model, which would cost something."""
+        turn = TurnInput(
+            run_id=str(uuid4()),
+            question=starter.question,
+            scope=scope.to_json(),
+            mode="standard",
+            profile=find_mode(self.modes, "standard").model_dump(),
+        )
+        state = cast(AnswerState, await _build_graph().ainvoke(turn, context=replace(context, models=Models())))
+        first, last = starter.answer
+        return (
+            state["outcome"] == "answered"
+            and state["level"] == "high"
+            and any(
+                each["document_id"] == document.id and each["start"] < last and first < each["end"]
+                for each in state["citations"][:1]
+            )
+        )
