@@ -5,7 +5,7 @@ import { address, fetchJson } from "./lib/api.js";
 import { listAssistants } from "./lib/assistants.js";
 import { listThreads, loadNewest, readAddress, showAddress, showThread } from "./lib/conversations.js";
 import { language } from "./lib/language.js";
-import { followIngestions, listDocuments } from "./lib/library.js";
+import { followIngestions, listDocuments, restoreTwins } from "./lib/library.js";
 import { getState, setState } from "./lib/store.js";
 import { onChange } from "./lib/tabs.js";
 import { App } from "./ui/app.js";
@@ -58,6 +58,7 @@ function loadLists() {
 
 async function start() {
   loadLists();
+  restoreTwins();
   const [caller, health, workspaces] = await Promise.all([
     fetchJson("/api/session").catch(() => null),
     fetchJson("/readyz").catch((error) => error.body ?? { problem: error.message }),

@@ -31,6 +31,8 @@ type Thread = {
   trouble: string;
 };
 type ThreadEntry = { thread_id: string; title: string; updated_at: string; turns: number; running: string | null; outdated?: boolean };
+/** A document that a newer one may replace. */
+type Twin = LibraryDocument & { newer: string };
 type LibraryDocument = {
   id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
   chunks: number; to_embed: number; updated_at: string; groups: string[] | null;
@@ -69,6 +71,6 @@ type State = {
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; library: Library | null; view: View; chosen: string[]; named: LibraryDocument[];
   only: { filter: Record<string, unknown>; name: string; documents: number | null; view: View | null } | null; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
-  added: string[]; twins: LibraryDocument[];
+  added: string[]; twins: Twin[];
   evidence: Evidence | null; wide: boolean; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
 };

@@ -282,6 +282,9 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await page.get_by_text("Question 1 of 2 in its conversation").click()
     await page.get_by_role("link", name="And which is made of brass?").click()
     await expect(page.locator(".summary h1")).to_contain_text("And which")
+    # A test holds what was typed, and says what that took from the conversation.
+    await expect(page.get_by_label("Question", exact=True)).to_have_value("And which is made of brass?")
+    await expect(page.locator(".tools-pane")).to_contain_text("It was understood as “And which is made of brass? (")
     await page.get_by_text("Question 2 of 2 in its conversation").click()
     assert await look(page) == {}
     await page.get_by_role("link", name="All of them").click()
@@ -298,6 +301,10 @@ async def test_a_conversation_is_looked_at_as_a_whole(page: Page, asked: Asked) 
     await page.get_by_role("button", name="Remove the view Vinegar").click()
     await page.reload()
     await expect(entries).to_have_count(2)
+    for box in await page.get_by_role("checkbox", name="Compare").all():
+        await box.check()
+    await page.get_by_role("link", name="Compare these two").click()
+    await expect(page.get_by_label("The second", exact=True)).to_contain_text("wind gauge")
     await expect(page.get_by_role("link", name="Vinegar", exact=True)).to_have_count(0)
 
 

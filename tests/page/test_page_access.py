@@ -15,10 +15,15 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js")
 LOOK = """async () => {
     const runOnly = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
     const found = await axe.run({ runOnly, resultTypes: ["violations"], preload: false, selectors: false });
-    const small = [...document.querySelectorAll("button, select, input, summary, textarea")]
-        .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+    // Reports and the reference are documents, and keep to the least.
+    const finger = matchMedia("(pointer: coarse)").matches && document.querySelector("#app");
+    const least = finger ? 31.9 : 23.9;
+    const stands_in_a_sentence = (each) => getComputedStyle(each).display.startsWith("inline")
+        && [...each.parentNode.childNodes].some((near) => near.nodeType === Node.TEXT_NODE && near.data.trim());
+    const small = [...document.querySelectorAll("button, select, input, summary, textarea" + (finger ? ", a[href]" : ""))]
+        .filter((each) => each.checkVisibility({ visibilityProperty: true }) && !stands_in_a_sentence(each))
         .map((each) => [each, (each.closest(".choice, .check") ?? each).getBoundingClientRect()])
-        .filter(([each, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9))
+        .filter(([each, box]) => box.width > 0 && (box.width < least || box.height < least))
         .map(([each, box]) => `${each.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`);
     return [...found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 200)}`)), ...small];
 }"""
@@ -165,8 +170,11 @@ async def look(page: Page) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if not await page.evaluate("() => Boolean(window.axe)"):
         await page.evaluate(AXE.read_text())
+    devtools = await page.context.new_cdp_session(page)
     for width, theme in SIZES:
         await page.set_viewport_size({"width": width, "height": 800})
+        # A telephone is used by fingers, which need more room.
+        await devtools.send("Emulation.setTouchEmulationEnabled", {"enabled": width < 500})
         await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         violations = await page.evaluate(LOOK)
         if await page.evaluate("() => document.documentElement.scrollWidth > innerWidth"):
@@ -174,6 +182,8 @@ async def look(page: Page) -> dict[str, list[str]]:
         if violations:
             found[f"{width}, {theme}"] = violations
     await page.set_viewport_size({"width": 1280, "height": 900})
+    await devtools.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    await devtools.detach()
     return found
 
 

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
-from tests.page.scripted import Script, document, ingestion
+from tests.page.scripted import Script, ask, document, done, ingestion, turn
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -121,3 +121,28 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await expect(page.locator(".entry")).to_have_count(1)
     # Its file, which was read within the hour, is not listed as one that arrives.
     await expect(page.locator(".arrival")).to_have_count(0)
+
+
+async def test_chosen_documents_have_names_however_far_down_they_stand(page: Page, script: Script) -> None:
+    script.documents = [document(f"d{number}") for number in range(100)]
+    far = [f"far{number}" for number in range(5)]
+    script.turns = [turn("r-1", "Old?", done("It is.", []), document_ids=far)]
+    address = await script([done("Yes.", [])])
+
+    async def count(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        await route.fulfill(json={**found, "all": 213, "total": 213, "next": 100})
+
+    await page.route("**/api/library*", count)
+    await page.route(
+        "**/api/documents/far*",
+        lambda route: route.fulfill(json=document(route.request.url[-4:], title=route.request.url[-4:].title())),
+    )
+    await page.goto(f"{address}/t/t-1")
+    await expect(page.locator(".limited")).to_have_text("Only from Far0, Far1, Far2, 2 documents")
+    await expect(page.locator(".composer .chip")).to_have_text(
+        [*(f"Far{number} ✕" for number in range(3)), "+ 2 documents ✕"]
+    )
+    await page.get_by_role("button", name="No longer only from + 2 documents").click()
+    await ask(page, "New?")
+    assert script.bodies[0]["document_ids"] == far[:3]

@@ -180,6 +180,8 @@ async def test_files_are_asked_as_soon_as_they_have_arrived_and_replace_older_on
     await expect(page.locator(".limited")).to_contain_text("Heron anemometer")
     await send({"heron-2.md": heron.replace("3", "4")})
     await expect(page.get_by_role("alert").filter(has_text="was in the library already")).to_be_visible()
+    # The question stays open until somebody answers it.
+    await page.reload()
     await page.get_by_role("button", name="Replace it").click()
     await expect(page.get_by_label("Documents", exact=True).locator(".entry")).to_have_count(2)
     await page.get_by_role("button", name="New conversation").click()
@@ -187,6 +189,9 @@ async def test_files_are_asked_as_soon_as_they_have_arrived_and_replace_older_on
     await ask(page, "How much does the Heron anemometer weigh?")
     await expect(page.locator(".answer")).to_contain_text("4 kilograms")
     await expect(page.locator(".limited")).to_have_count(0)
+    await page.reload()
+    await expect(page.locator(".answer")).to_contain_text("4 kilograms")
+    await expect(page.get_by_role("button", name="Replace it")).to_have_count(0)
 
 
 async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Page, site: str) -> None:

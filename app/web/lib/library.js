@@ -131,7 +131,7 @@ export function chooseDocument(id) {
 export async function deleteDocument(id) {
   await attempt(async () => {
     await fetchJson(address(`/api/documents/${encodeURIComponent(id)}`), { method: "DELETE" });
-    setState({ chosen: getState().chosen.filter((each) => each !== id) });
+    setState({ chosen: getState().chosen.filter((each) => each !== id), twins: getState().twins.filter((each) => each.id !== id && each.newer !== id) });
     await listDocuments();
     announceChange(null);
   });
@@ -187,13 +187,28 @@ async function findTwins({ document_id, title, source }) {
   const query = address("/api/library", { q: title || fileName(source), limit: 20 });
   const { documents } = await fetchJson(query).catch(() => ({ documents: [] }));
   const old = documents.find((each) => each.id !== document_id && (each.title === title || fileName(each.source) === fileName(source)));
-  if (old) setState({ twins: [...getState().twins, old] });
+  if (old) keepTwins([...getState().twins, { ...old, newer: document_id }]);
 }
 
-/** Lets a document that a newer one may replace go, or stay. @param {LibraryDocument} old @param {boolean} goes */
+/** Keeps open questions in this browser, which a reload would lose. @param {Twin[]} twins */
+function keepTwins(twins) {
+  setState({ twins });
+  localStorage.setItem(address("twins"), JSON.stringify(twins.map(({ id, newer }) => [id, newer])));
+}
+
+/** Asks again what was left open, of documents that are both still there. */
+export async function restoreTwins() {
+  const pairs = JSON.parse(localStorage.getItem(address("twins")) ?? "[]");
+  const read = (id) => fetchJson(address(`/api/documents/${encodeURIComponent(id)}`)).catch(() => null);
+  const found = await Promise.all(pairs.map(async ([id, newer]) => (await read(newer)) && { ...(await read(id)), newer }));
+  const twins = found.filter((each) => each?.id);
+  if (twins.length) setState({ twins, leftTab: "library" });
+}
+
+/** Lets a document that a newer one may replace go, or stay. @param {Twin} old @param {boolean} goes */
 export async function settleTwin(old, goes) {
   if (goes) await deleteDocument(old.id);
-  setState({ twins: getState().twins.filter(({ id }) => id !== old.id) });
+  keepTwins(getState().twins.filter(({ id }) => id !== old.id));
 }
 
 /** Lets answers come only from the files that were just added. */

@@ -36,14 +36,15 @@ def test_code_in_a_passage_stays_as_it_is(text: str, shown: str) -> None:
     assert writer.text.splitlines()[-1].strip() == shown
 
 
-def test_a_row_stands_behind_the_names_of_its_columns() -> None:
-    text = "| arrival | 14 euros |"
+def test_rows_stand_below_the_names_of_their_columns() -> None:
+    text = "| arrival | 14 euros\\|day |\n| stay |"
     writer = AnswerWriter(discard)
     source = make_source(text, number=1, score=1.0)
-    quote = Quote(1, 0, len(text), text, lead="We pay:\n\n| Absence | Allowance |\n| --- | ---: |")
-    under_a_lead_in = Quote(1, 0, len(text), text, lead="We pay:")
+    quote = Quote(1, 0, len(text), text, lead="We pay:\n\n| Absence | *Allowance* |\n| --- | ---: |")
+    without_header = Quote(1, 0, len(text), text)
     wording = read_catalogue("en")
-    framing = show_passages(writer, "what is paid", [quote, under_a_lead_in], [source], [], wording, "number")
-    assert "We pay: Absence Allowance: arrival 14 euros" in writer.text
-    assert "We pay: arrival 14 euros" in writer.text
+    framing = show_passages(writer, "pay for arrival", [quote, without_header], [source], [], wording, "number")
+    rows = "   **arrival** | 14 euros\\|day\n   stay |"
+    assert f"   We pay:\n   \n   Absence | Allowance\n   --- | ---\n{rows}" in writer.text
+    assert "   arrival | 14 euros\\|day\n   --- | ---\n   stay |" in writer.text
     assert (framing["opening"], framing["closing"]) == (len(wording.passages.opening), 0)

@@ -64,6 +64,7 @@ export function Runs() {
   const [figures, setFigures] = useState(/** @type {any} */ (null));
   const [failures, setFailures] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
+  const [pair, setPair] = useState(/** @type {string[]} */ ([]));
   const span = readSpan(filters);
   const { text = "", workspace } = filters;
   const where = listConditions(filters);
@@ -115,8 +116,9 @@ export function Runs() {
       <section aria-label="Runs">
         <${Running} />
         ${list && !list.runs.length && html`<p class="card soft">No run ${filters.since === "dates" ? "of these dates" : `of ${(SINCE[filters.since] ?? SINCE["7d"])[0]}`} is like that.</p>`}
+        <p class="links compare" role="status">${pair.length === 2 ? html`<a href=${address(`/debug/runs/${encodeURIComponent(pair[0])}`, { with: pair[1] })}>Compare these two</a>` : pair.length ? "Choose another run to compare it with." : ""}</p>
         <ul class="runs card" hidden=${!list?.runs.length}>
-          ${list?.runs.map((run) => html`<${Entry} key=${run.run_id} run=${run} />`)}
+          ${list?.runs.map((run) => html`<${Entry} key=${run.run_id} run=${run} chosen=${pair.includes(run.run_id)} choose=${() => setPair(pair.includes(run.run_id) ? pair.filter((each) => each !== run.run_id) : [...pair, run.run_id].slice(-2))} />`)}
         </ul>
         ${list?.next && html`<button type="button" onClick=${() => read("/api/runs", (page) => page && setList({ ...page, runs: [...list.runs, ...page.runs] }), list.next)}>Show more</button>`}
       </section>
@@ -177,8 +179,8 @@ function Filter({ filters, figures, choose }) {
     </form>`;
 }
 
-/** @param {{run: any}} props */
-function Entry({ run }) {
+/** @param {{run: any, chosen: boolean, choose: () => void}} props */
+function Entry({ run, chosen, choose }) {
   const facts = [
     run.rating === "down" ? "complained of" : "",
     run.outdated ? "document changed since" : "",
@@ -195,7 +197,8 @@ function Entry({ run }) {
     ago(run.started_at),
   ].filter(Boolean);
   return html`
-    <li><a href=${address(`/debug/runs/${encodeURIComponent(run.run_id)}`)}>
+    <li><label class="choice"><input type="checkbox" aria-label="Compare ${short(run.question, 80)}" checked=${chosen} onChange=${choose} /></label>
+      <a href=${address(`/debug/runs/${encodeURIComponent(run.run_id)}`)}>
       <span class="asked"><bdi>${short(run.question, 160)}</bdi></span>
       <span class="badge ${tone(run)}">${visible(ending(run))}</span>
       <span class="soft dots">${facts.map((fact) => html`<span key=${fact}>${visible(fact)}</span>`)}</span>

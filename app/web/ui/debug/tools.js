@@ -25,13 +25,14 @@ export function Tools({ trace, step, wish, setWish, compare }) {
 /** Makes the run's question one of a set of the workspace, or of a file, with what its answer has to hold.
  * @param {{trace: any}} props */
 function TestCase({ trace }) {
+  const [question, setQuestion] = useState(trace.question);
   const [facts, setFacts] = useState("");
   const [unanswerable, setUnanswerable] = useState(false);
   const [sets, setSets] = useState(/** @type {string[]} */ ([]));
   const [said, setSaid] = useState("");
   useEffect(() => { listSets().then((found) => setSets(found.map(({ name }) => name)), () => {}); }, []);
   const answers = facts.split("\n").map((fact) => fact.trim()).filter(Boolean);
-  const row = { id: trace.run_id, question: trace.standalone_question || trace.question, ...(unanswerable ? {} : { answers }), answerable: !unanswerable };
+  const row = { id: trace.run_id, question: question.trim(), ...(unanswerable ? {} : { answers }), answerable: !unanswerable };
   const file = `case-${trace.run_id.slice(0, 8)}.jsonl`;
   const add = async (event) => {
     event.preventDefault();
@@ -40,10 +41,13 @@ function TestCase({ trace }) {
     await fetchJson(address(`/api/sets/${encodeURIComponent(name)}/questions/${encodeURIComponent(id)}`), sending("PUT", body))
       .then(() => setSaid(`It is in the set ${name}.`), (error) => setSaid(error.message));
   };
-  const ready = unanswerable || answers.length > 0;
+  const ready = question.trim() && (unanswerable || answers.length > 0);
   return html`
     <div class="card">
       <h2>Make it a test case</h2>
+      <label><span class="soft">Question</span>
+        <textarea class="fact" rows="2" maxlength="2000" value=${question} onInput=${(event) => setQuestion(event.currentTarget.value)}></textarea></label>
+      ${trace.standalone_question && trace.standalone_question !== trace.question && html`<p class="soft">It was understood as <bdi>“${visible(trace.standalone_question)}”</bdi>. A test asks it by itself: write out what it took from the conversation.</p>`}
       <label><span class="soft">A right answer holds (other spellings on lines of their own)</span>
         <textarea class="fact" rows="2" value=${facts} disabled=${unanswerable} onInput=${(event) => setFacts(event.currentTarget.value)}></textarea></label>
       <label class="check"><input type="checkbox" checked=${unanswerable} onChange=${(event) => setUnanswerable(event.currentTarget.checked)} />The documents do not say</label>
